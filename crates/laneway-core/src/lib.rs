@@ -4,7 +4,15 @@
 //! reason of the environment.
 
 pub mod definition;
+pub mod event;
 pub mod expression;
+pub mod gate;
 pub mod hash;
+pub mod id;
 pub mod plan;
 pub mod reason;
+pub mod retry;
+pub mod run_state;
+pub mod state;
+pub mod time;
+mod words;

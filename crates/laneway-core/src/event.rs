@@ -1,0 +1,300 @@
+//! The facts of a run, one struct each. Progress, logs of events, streams and replay are all fed by these.
+//! Each type has a version (`Fact::version`), one place in the fold (`run_state.rs`) and one golden example
+//! (the tests below). A field is never renamed or re-used: a new meaning is a new version.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::hash::Version;
+use crate::id::RunId;
+use crate::reason::Reason;
+use crate::state::{RunStatus, TaskStatus};
+use crate::time::Millis;
+use crate::words::words;
+
+/// A numbered fact. Numbers start at 1 and have no gaps; their order is the order of commits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    pub run: RunId,
+    pub seq: u64,
+    pub at: Millis,
+    pub fact: Fact,
+}
+
+impl Event {
+    /// One line of `--json`: name, run, number and time first, then the fact's own fields.
+    pub fn to_json(&self) -> Value {
+        let mut line = Map::new();
+        line.insert("event".into(), self.fact.name().into());
+        line.insert("run".into(), self.run.to_string().into());
+        line.insert("seq".into(), self.seq.into());
+        line.insert("at".into(), self.at.to_string().into());
+        if let Value::Object(fields) = self.fact.body() {
+            line.extend(fields);
+        }
+        Value::Object(line)
+    }
+}
+
+words! {
+    /// Why nothing new may start in a run that has not ended yet.
+    pub enum Closing {
+        /// A step failed under `on_failure: halt`; what runs may finish, clean-up may start.
+        Halted = "halted",
+        /// A step failed under `on_failure: abort`; what runs is canceled, clean-up may start.
+        Aborted = "aborted",
+        /// A person canceled it; nothing starts any more.
+        Canceled = "canceled",
+        /// The run's `timeout` passed; nothing starts any more.
+        RunTimeout = "run_timeout",
+    }
+}
+
+impl Closing {
+    /// Whether steps whose `when` accepts failure still start.
+    pub fn lets_clean_up(self) -> bool {
+        match self {
+            Self::Halted | Self::Aborted => true,
+            Self::Canceled | Self::RunTimeout => false,
+        }
+    }
+
+    /// What a task that never started, or was stopped, is told.
+    pub fn reason(self) -> Reason {
+        match self {
+            Self::Halted => Reason::Halted,
+            Self::Aborted => Reason::Aborted,
+            Self::Canceled => Reason::Canceled,
+            Self::RunTimeout => Reason::RunTimeout,
+        }
+    }
+}
+
+words! {
+    /// Why a run that had ended goes on.
+    pub enum Reopening {
+        Retry = "retry",
+        Skip = "skip",
+    }
+}
+
+macro_rules! facts {
+    ($($(#[$meta:meta])* $name:ident = $word:literal v $version:literal { $($(#[$fmeta:meta])* $field:ident: $type:ty,)* })+) => {
+        $($(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $($(#[$fmeta])* pub $field: $type,)* })+
+
+        /// The closed set of facts.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Fact { $($(#[$meta])* $name($name),)+ }
+
+        $(impl From<$name> for Fact {
+            fn from(fact: $name) -> Self { Self::$name(fact) }
+        })+
+
+        impl Fact {
+            pub const NAMES: &'static [&'static str] = &[$($word,)+];
+
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$name(_) => $word,)+ }
+            }
+
+            pub fn version(&self) -> u32 {
+                match self { $(Self::$name(_) => $version,)+ }
+            }
+
+            /// The fact's own fields.
+            pub fn body(&self) -> Value {
+                match self { $(Self::$name(fact) => serde_json::to_value(fact)
+                    .expect("facts hold only strings, numbers and JSON values"),)+ }
+            }
+
+            /// The same as text, without a detour over a tree: this is written for every event.
+            pub fn body_text(&self) -> String {
+                match self { $(Self::$name(fact) => serde_json::to_string(fact)
+                    .expect("facts hold only strings, numbers and JSON values"),)+ }
+            }
+
+            /// Reads a stored fact; what cannot be read is the caller's to quarantine.
+            pub fn read(name: &str, version: u32, body: &str) -> Result<Self, Unreadable> {
+                let bad = |why: String| Unreadable { name: name.to_owned(), version, why };
+                match (name, version) {
+                    $(($word, $version) => serde_json::from_str(body).map(Self::$name).map_err(|e| bad(e.to_string())),)+
+                    _ => Err(bad("this program does not know that kind of event".to_owned())),
+                }
+            }
+        }
+    };
+}
+
+/// A stored event that this program cannot read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("event {name} (version {version}): {why}")]
+pub struct Unreadable {
+    pub name: String,
+    pub version: u32,
+    pub why: String,
+}
+
+facts! {
+    RunSubmitted = "run_submitted" v 1 {
+        workflow: String,
+        version: Version,
+        params: Map<String, Value>,
+        max_parallel: u32,
+        by: String,
+    }
+    RunStarted = "run_started" v 1 {
+        node: String,
+    }
+    /// Another node took the run over as a whole, after the former owner was gone.
+    RunAdopted = "run_adopted" v 1 {
+        node: String,
+    }
+    /// A step failed and `on_failure` lets nothing but clean-up start.
+    RunHalted = "run_halted" v 1 {
+        closing: Closing,
+        step: String,
+    }
+    RunCanceling = "run_canceling" v 1 {
+        closing: Closing,
+        by: String,
+    }
+    RunReopened = "run_reopened" v 1 {
+        why: Reopening,
+        by: String,
+        /// What is pending again.
+        tasks: Vec<String>,
+    }
+    RunFinished = "run_finished" v 1 {
+        status: RunStatus,
+        reason: Option<String>,
+    }
+    TaskAvailable = "task_available" v 1 {
+        step: String,
+    }
+    TaskStarted = "task_started" v 1 {
+        step: String,
+        attempt: u32,
+        node: String,
+    }
+    /// The attempt failed and another one will follow, not before `run_at`.
+    TaskRetrying = "task_retrying" v 1 {
+        step: String,
+        attempt: u32,
+        reason: Reason,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        run_at: Millis,
+    }
+    /// The node that held it died; it is pending again.
+    TaskLost = "task_lost" v 1 {
+        step: String,
+        attempt: u32,
+        node: String,
+    }
+    /// Given back by its holder without having been started.
+    TaskReturned = "task_returned" v 1 {
+        step: String,
+        attempt: u32,
+    }
+    TaskSkipped = "task_skipped" v 1 {
+        step: String,
+        why: Reason,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+    }
+    TaskFinished = "task_finished" v 1 {
+        step: String,
+        /// 0 when it never had one: a pending task of a canceled run.
+        attempt: u32,
+        status: TaskStatus,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Reason>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        detail: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        output: Map<String, Value>,
+    }
+}
+
+impl Fact {
+    /// The step it speaks of, if it speaks of one task.
+    pub fn step(&self) -> Option<&str> {
+        match self {
+            Self::TaskAvailable(f) => Some(&f.step),
+            Self::TaskStarted(f) => Some(&f.step),
+            Self::TaskRetrying(f) => Some(&f.step),
+            Self::TaskLost(f) => Some(&f.step),
+            Self::TaskReturned(f) => Some(&f.step),
+            Self::TaskSkipped(f) => Some(&f.step),
+            Self::TaskFinished(f) => Some(&f.step),
+            Self::RunSubmitted(_)
+            | Self::RunStarted(_)
+            | Self::RunAdopted(_)
+            | Self::RunHalted(_)
+            | Self::RunCanceling(_)
+            | Self::RunReopened(_)
+            | Self::RunFinished(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One stored example of every event, as the first release wrote it. Never edit a line: add one.
+    const GOLDEN: &[(&str, u32, &str)] = &[
+        (
+            "run_submitted",
+            1,
+            r#"{"workflow":"nightly","version":"ab12","params":{"depth":2},"max_parallel":4,"by":"ada"}"#,
+        ),
+        ("run_started", 1, r#"{"node":"host:1"}"#),
+        ("run_adopted", 1, r#"{"node":"host:2"}"#),
+        ("run_halted", 1, r#"{"closing":"halted","step":"test"}"#),
+        ("run_canceling", 1, r#"{"closing":"canceled","by":"ada"}"#),
+        ("run_reopened", 1, r#"{"why":"retry","by":"ada","tasks":["test","package"]}"#),
+        ("run_finished", 1, r#"{"status":"failed","reason":"test failed: exit code 1"}"#),
+        ("task_available", 1, r#"{"step":"test"}"#),
+        ("task_started", 1, r#"{"step":"test","attempt":1,"node":"host:1"}"#),
+        (
+            "task_retrying",
+            1,
+            r#"{"step":"test","attempt":1,"reason":"exit","detail":"exit code 75","exit_code":75,"run_at":1700000000123}"#,
+        ),
+        ("task_lost", 1, r#"{"step":"test","attempt":1,"node":"host:1"}"#),
+        ("task_returned", 1, r#"{"step":"test","attempt":1}"#),
+        ("task_skipped", 1, r#"{"step":"package","why":"upstream","detail":"test failed"}"#),
+        ("task_finished", 1, r#"{"step":"test","attempt":2,"status":"succeeded","output":{"files":["a"]}}"#),
+    ];
+
+    #[test]
+    fn every_stored_event_still_reads_and_writes_back_to_the_same_bytes() {
+        for (name, version, body) in GOLDEN {
+            let fact = Fact::read(name, *version, body).expect("a golden event");
+            assert_eq!(fact.name(), *name);
+            assert_eq!(fact.body_text(), *body);
+        }
+    }
+
+    #[test]
+    fn every_kind_of_event_has_a_golden_example() {
+        for name in Fact::NAMES {
+            assert!(GOLDEN.iter().any(|(golden, _, _)| golden == name), "{name} has no example");
+        }
+    }
+
+    #[test]
+    fn unknown_kinds_versions_and_fields_are_refused() {
+        assert!(Fact::read("task_teleported", 1, "{}").is_err());
+        assert!(Fact::read("run_started", 9, r#"{"node":"a"}"#).is_err());
+        assert!(Fact::read("run_started", 1, r#"{"node":"a","more":1}"#).is_err());
+    }
+}

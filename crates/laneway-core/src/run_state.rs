@@ -1,0 +1,300 @@
+//! A run as its events tell it: the fold that `laneway replay` compares with the store, byte for byte.
+//! It decides nothing: every change goes through the transition functions of `state.rs`, and a history that
+//! they do not allow is refused with the number of the event.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::event::{Closing, Event, Fact};
+use crate::hash::Version;
+use crate::id::RunId;
+use crate::reason::Reason;
+use crate::state::{Illegal, RunMove, RunStatus, TaskMove, TaskStatus};
+use crate::time::Millis;
+
+/// Everything about a run that is a consequence of its events.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunState {
+    pub run: RunId,
+    pub workflow: String,
+    pub version: Version,
+    pub params: Map<String, Value>,
+    pub max_parallel: u32,
+    pub status: RunStatus,
+    pub reason: Option<String>,
+    pub closing: Option<Closing>,
+    pub submitted_at: Millis,
+    pub started_at: Option<Millis>,
+    pub finished_at: Option<Millis>,
+    /// Number of the last event.
+    pub last_event: u64,
+    /// In definition order.
+    pub tasks: Vec<TaskState>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TaskState {
+    pub step: String,
+    pub status: TaskStatus,
+    /// The last attempt of which the events know; 0 before the first.
+    pub attempt: u32,
+    pub node: Option<String>,
+    pub reason: Option<Reason>,
+    pub detail: Option<String>,
+    pub exit_code: Option<i32>,
+    pub output: Map<String, Value>,
+    pub run_at: Option<Millis>,
+    pub started_at: Option<Millis>,
+    pub finished_at: Option<Millis>,
+    /// Retries spent since the run was last opened.
+    pub retries: u32,
+    /// How often it was lost with its node since the run was last opened.
+    pub lost: u32,
+}
+
+impl TaskState {
+    fn new(step: String) -> Self {
+        Self {
+            step,
+            status: TaskStatus::Pending,
+            attempt: 0,
+            node: None,
+            reason: None,
+            detail: None,
+            exit_code: None,
+            output: Map::new(),
+            run_at: None,
+            started_at: None,
+            finished_at: None,
+            retries: 0,
+            lost: 0,
+        }
+    }
+
+    /// Pending again, as if new but for its attempt number, which never goes back.
+    fn reopened(&self) -> Self {
+        Self { attempt: self.attempt, ..Self::new(self.step.clone()) }
+    }
+}
+
+/// A history that cannot have happened.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    #[error("the history is empty")]
+    Empty,
+    #[error("event {seq} is missing: {found} follows {}", seq - 1)]
+    Gap { seq: u64, found: u64 },
+    #[error("event {seq}: the first event of a run is run_submitted, not {found}")]
+    NotSubmitted { seq: u64, found: &'static str },
+    #[error("event {seq}: {illegal}")]
+    Illegal { seq: u64, illegal: Illegal },
+    #[error("event {seq} speaks of step `{step}`, which the workflow does not have")]
+    UnknownStep { seq: u64, step: String },
+    #[error("event {seq} is of attempt {found} of `{step}`, whose attempt is {expected}")]
+    WrongAttempt { seq: u64, step: String, found: u32, expected: u32 },
+    #[error("event {seq}: {found} cannot end a {entity}")]
+    NotFinal { seq: u64, found: &'static str, entity: &'static str },
+}
+
+/// Rebuilds a run. `steps` are the names of its workflow's steps in definition order.
+pub fn replay<'a>(steps: impl IntoIterator<Item = &'a str>, events: &[Event]) -> Result<RunState, Broken> {
+    let (first, rest) = events.split_first().ok_or(Broken::Empty)?;
+    let tasks = steps.into_iter().map(|step| TaskState::new(step.to_owned())).collect();
+    let mut fold = Fold::begin(first, tasks)?;
+    for event in rest {
+        fold.apply(event)?;
+    }
+    Ok(fold.state)
+}
+
+struct Fold {
+    state: RunState,
+    /// Name of a step to its place: histories are long, so that a scan for each event would be quadratic.
+    places: std::collections::HashMap<String, usize>,
+}
+
+impl Fold {
+    fn begin(first: &Event, tasks: Vec<TaskState>) -> Result<Self, Broken> {
+        if first.seq != 1 {
+            return Err(Broken::Gap { seq: 1, found: first.seq });
+        }
+        let Fact::RunSubmitted(submitted) = &first.fact else {
+            return Err(Broken::NotSubmitted { seq: first.seq, found: first.fact.name() });
+        };
+        let places = tasks.iter().enumerate().map(|(place, task)| (task.step.clone(), place)).collect();
+        let state = RunState {
+            run: first.run,
+            workflow: submitted.workflow.clone(),
+            version: submitted.version.clone(),
+            params: submitted.params.clone(),
+            max_parallel: submitted.max_parallel,
+            status: RunStatus::Queued,
+            reason: None,
+            closing: None,
+            submitted_at: first.at,
+            started_at: None,
+            finished_at: None,
+            last_event: 1,
+            tasks,
+        };
+        Ok(Self { state, places })
+    }
+
+    fn apply(&mut self, event: &Event) -> Result<(), Broken> {
+        let (seq, at) = (event.seq, event.at);
+        if seq != self.state.last_event + 1 {
+            return Err(Broken::Gap { seq: self.state.last_event + 1, found: seq });
+        }
+        self.state.last_event = seq;
+        match &event.fact {
+            Fact::RunSubmitted(_) => {
+                return Err(Broken::Illegal {
+                    seq,
+                    illegal: Illegal { entity: "run", from: self.state.status.as_str(), to: "submit" },
+                });
+            }
+            Fact::RunStarted(_) => {
+                self.run_moves(seq, RunMove::Start)?;
+                self.state.started_at = Some(at);
+            }
+            Fact::RunAdopted(_) => {}
+            Fact::RunHalted(f) => self.state.closing = Some(f.closing),
+            Fact::RunCanceling(f) => self.state.closing = Some(f.closing),
+            Fact::RunReopened(f) => {
+                self.run_moves(seq, RunMove::Reopen)?;
+                self.state.reason = None;
+                self.state.closing = None;
+                self.state.finished_at = None;
+                for step in &f.tasks {
+                    let task = self.task(seq, step)?;
+                    let status = moved(seq, task, TaskMove::Reopen)?;
+                    *task = TaskState { status, ..task.reopened() };
+                }
+            }
+            Fact::RunFinished(f) => {
+                let step = match f.status {
+                    RunStatus::Succeeded => RunMove::Succeed,
+                    RunStatus::Failed => RunMove::Fail,
+                    RunStatus::Canceled => RunMove::Cancel,
+                    RunStatus::Queued | RunStatus::Running => {
+                        return Err(Broken::NotFinal { seq, found: f.status.as_str(), entity: "run" });
+                    }
+                };
+                self.run_moves(seq, step)?;
+                self.state.reason.clone_from(&f.reason);
+                self.state.finished_at = Some(at);
+            }
+            Fact::TaskAvailable(f) => {
+                let task = self.task(seq, &f.step)?;
+                task.status = moved(seq, task, TaskMove::Promote)?;
+                task.run_at = None;
+            }
+            Fact::TaskStarted(f) => {
+                let task = self.task(seq, &f.step)?;
+                claim(seq, task, f.attempt)?;
+                task.node = Some(f.node.clone());
+                task.started_at = Some(at);
+            }
+            Fact::TaskReturned(f) => {
+                let task = self.task(seq, &f.step)?;
+                claim(seq, task, f.attempt)?;
+                task.status = moved(seq, task, TaskMove::GiveBack)?;
+            }
+            Fact::TaskRetrying(f) => {
+                let task = self.task(seq, &f.step)?;
+                claim_if_unseen(seq, task, f.attempt)?;
+                task.status = moved(seq, task, TaskMove::Requeue)?;
+                task.reason = Some(f.reason);
+                task.detail.clone_from(&f.detail);
+                task.exit_code = f.exit_code;
+                task.run_at = Some(f.run_at);
+                task.retries += 1;
+            }
+            Fact::TaskLost(f) => {
+                let task = self.task(seq, &f.step)?;
+                claim_if_unseen(seq, task, f.attempt)?;
+                task.status = moved(seq, task, TaskMove::Requeue)?;
+                task.node = Some(f.node.clone());
+                task.reason = Some(Reason::Lost);
+                task.detail = None;
+                task.exit_code = None;
+                task.lost += 1;
+            }
+            Fact::TaskSkipped(f) => {
+                let task = self.task(seq, &f.step)?;
+                let step = if f.why == Reason::SkippedByPerson { TaskMove::Pardon } else { TaskMove::Skip };
+                task.status = moved(seq, task, step)?;
+                task.reason = Some(f.why);
+                task.detail.clone_from(&f.detail);
+                task.run_at = None;
+                task.finished_at = Some(at);
+            }
+            Fact::TaskFinished(f) => {
+                let task = self.task(seq, &f.step)?;
+                let step = match f.status {
+                    TaskStatus::Succeeded => TaskMove::Succeed,
+                    TaskStatus::Failed => TaskMove::Fail,
+                    TaskStatus::Canceled => TaskMove::Cancel,
+                    TaskStatus::Pending
+                    | TaskStatus::Available
+                    | TaskStatus::Running
+                    | TaskStatus::Parked
+                    | TaskStatus::Skipped => {
+                        return Err(Broken::NotFinal { seq, found: f.status.as_str(), entity: "task" });
+                    }
+                };
+                claim_if_unseen(seq, task, f.attempt)?;
+                task.status = moved(seq, task, step)?;
+                task.reason = f.reason;
+                task.detail.clone_from(&f.detail);
+                task.exit_code = f.exit_code;
+                task.output.clone_from(&f.output);
+                task.run_at = None;
+                task.finished_at = Some(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn run_moves(&mut self, seq: u64, step: RunMove) -> Result<(), Broken> {
+        self.state.status =
+            self.state.status.next(step).map_err(|illegal| Broken::Illegal { seq, illegal })?;
+        Ok(())
+    }
+
+    fn task(&mut self, seq: u64, step: &str) -> Result<&mut TaskState, Broken> {
+        match self.places.get(step) {
+            Some(place) => Ok(&mut self.state.tasks[*place]),
+            None => Err(Broken::UnknownStep { seq, step: step.to_owned() }),
+        }
+    }
+}
+
+fn moved(seq: u64, task: &TaskState, step: TaskMove) -> Result<TaskStatus, Broken> {
+    task.status.next(step).map_err(|illegal| Broken::Illegal { seq, illegal })
+}
+
+/// A claim writes no event: the first thing its holder says stands for it.
+fn claim(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), Broken> {
+    if attempt != task.attempt + 1 {
+        return Err(Broken::WrongAttempt {
+            seq,
+            step: task.step.clone(),
+            found: attempt,
+            expected: task.attempt + 1,
+        });
+    }
+    task.status = moved(seq, task, TaskMove::Claim)?;
+    task.attempt = attempt;
+    task.node = None;
+    task.reason = None;
+    task.detail = None;
+    task.exit_code = None;
+    task.started_at = None;
+    Ok(())
+}
+
+/// The end of an attempt: of the one that is running, or of one that never said that it started.
+fn claim_if_unseen(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), Broken> {
+    if attempt == task.attempt { Ok(()) } else { claim(seq, task, attempt) }
+}
