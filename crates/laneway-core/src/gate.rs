@@ -95,19 +95,16 @@ pub enum Verdict {
     Closed(Gate),
     /// It will never run.
     Skip(Reason),
+    /// The run is being canceled, and this with it.
+    Cancel(Reason),
 }
 
 /// Gates in order: the run's closing, needs, if, run_at, max_parallel. The first that is closed is the cause.
 pub fn judge(facts: &Facts) -> Verdict {
     match facts.closing {
-        Some(closing) if !(closing.lets_clean_up() && facts.when.accepts_failure()) => {
-            return Verdict::Skip(match closing {
-                // "Aborted" is for what was running; what never started is told the same as under halt.
-                Closing::Halted | Closing::Aborted => Reason::Halted,
-                Closing::Canceled => Reason::Canceled,
-                Closing::RunTimeout => Reason::RunTimeout,
-            });
-        }
+        Some(closing) if !closing.lets_clean_up() => return Verdict::Cancel(closing.reason()),
+        // "Aborted" is for what was running; what never started is told the same as under halt.
+        Some(_) if !facts.when.accepts_failure() => return Verdict::Skip(Reason::Halted),
         Some(_) | None => {}
     }
     match needs(facts.when, facts.counts) {
@@ -215,7 +212,7 @@ mod tests {
             assert_eq!(judge(&Facts { closing: Some(closing), ..clean_up }), Verdict::Open);
         }
         for closing in [Closing::Canceled, Closing::RunTimeout] {
-            assert_eq!(judge(&Facts { closing: Some(closing), ..clean_up }), Verdict::Skip(closing.reason()));
+            assert_eq!(judge(&Facts { closing: Some(closing), ..clean_up }), Verdict::Cancel(closing.reason()));
         }
     }
 }

@@ -1,0 +1,128 @@
+//! What a store can refuse. The message names the object; `hint` says what to do next.
+
+use std::path::PathBuf;
+
+use laneway_core::id::RunId;
+use laneway_core::state::{Illegal, RunStatus, TaskStatus};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    // ---- the store cannot be used ----
+    #[error("there is no store at {}", path.display())]
+    Missing { path: PathBuf },
+    #[error("{} is not a Laneway store", path.display())]
+    NotAStore { path: PathBuf },
+    #[error("{} was written by a newer Laneway: its schema is {found}, this program knows {known}", path.display())]
+    Newer { path: PathBuf, found: i64, known: i64 },
+    #[error("{} cannot be written: {why}", path.display())]
+    ReadOnly { path: PathBuf, why: String },
+    #[error("the file system of {} cannot lock files: {why}", path.display())]
+    CannotLock { path: PathBuf, why: String },
+    #[error("the disk of {} is full", path.display())]
+    Full { path: PathBuf },
+    #[error("{} is held by another process for too long", path.display())]
+    Busy { path: PathBuf },
+    #[error("{}: {why}", path.display())]
+    Io { path: PathBuf, why: String },
+    #[error("a stored {what} cannot be read: {why}")]
+    Unreadable { what: String, why: String },
+    #[error("the store was closed: {why}")]
+    Closed { why: String },
+    #[error("this program was built with SQLite {found}, which can corrupt a store; {wanted} or newer is needed")]
+    OldSqlite { found: String, wanted: &'static str },
+    #[error("{why}")]
+    Address { why: String },
+
+    // ---- what was asked cannot be done ----
+    #[error("there is no run `{name}`")]
+    NoSuchRun { name: String },
+    #[error("`{name}` names more than one run: {}", candidates.join(", "))]
+    AmbiguousRun { name: String, candidates: Vec<String> },
+    #[error("run {} has no step `{step}`", run.short())]
+    NoSuchStep { run: RunId, step: String, nearest: Option<String> },
+    #[error("no run of a workflow named `{name}` is in this store")]
+    NoSuchWorkflow { name: String },
+    #[error("run {} has not ended: it is {status}", run.short())]
+    NotEnded { run: RunId, status: RunStatus },
+    #[error("run {} has ended: it is {status}", run.short())]
+    Ended { run: RunId, status: RunStatus },
+    #[error("run {} belongs to {node}, which is alive", run.short())]
+    Owned { run: RunId, node: String },
+    #[error("nothing of run {} failed, was skipped or canceled", run.short())]
+    NothingToRetry { run: RunId },
+    #[error("step `{step}` of run {} is {status}; only a failed step can be skipped", run.short())]
+    NotFailed { run: RunId, step: String, status: TaskStatus },
+    #[error("the workflow cannot be run: {why}")]
+    NotRunnable { why: String },
+    #[error(transparent)]
+    Illegal(#[from] Illegal),
+}
+
+impl Error {
+    /// What to do next, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { .. } => {
+                Some("run a workflow first, or name another store with --store".to_owned())
+            }
+            Self::NotAStore { .. } => {
+                Some("name another file with --store; this one was left as it is".to_owned())
+            }
+            Self::Newer { .. } => Some("use the newer program; this one was left as it is".to_owned()),
+            Self::ReadOnly { .. } => {
+                Some("make the file and its directory writable, or use --store elsewhere".to_owned())
+            }
+            Self::CannotLock { .. } => Some("put the store on a local file system with --store".to_owned()),
+            Self::Full { .. } => Some("free some space; nothing that was recorded is lost".to_owned()),
+            Self::Busy { .. } => Some("look for a stopped or stuck process that uses this store".to_owned()),
+            Self::AmbiguousRun { .. } => Some("type more of the id".to_owned()),
+            Self::NoSuchRun { .. } => Some("`laneway runs` lists them".to_owned()),
+            Self::NoSuchStep { nearest, .. } => nearest.as_ref().map(|name| format!("did you mean `{name}`?")),
+            Self::NotEnded { run, .. } => {
+                Some(format!("wait for it, or end it with `laneway cancel {}`", run.short()))
+            }
+            Self::Ended { run, .. } => {
+                Some(format!("`laneway retry {}` runs what did not succeed again", run.short()))
+            }
+            Self::Owned { run, .. } => Some(format!("`laneway cancel {}` stops it", run.short())),
+            Self::NothingToRetry { .. } => {
+                Some("use --from STEP to run a step and all behind it again".to_owned())
+            }
+            Self::Io { .. }
+            | Self::Unreadable { .. }
+            | Self::Closed { .. }
+            | Self::OldSqlite { .. }
+            | Self::Address { .. }
+            | Self::NoSuchWorkflow { .. }
+            | Self::NotFailed { .. }
+            | Self::NotRunnable { .. }
+            | Self::Illegal(_) => None,
+        }
+    }
+
+    /// Whether the same call may succeed later without anybody changing it: the caller keeps its result and
+    /// asks again.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Busy { .. })
+    }
+
+    /// Whether the store as a whole is out of use, as opposed to a request that it refuses.
+    pub fn is_about_the_store(&self) -> bool {
+        matches!(
+            self,
+            Self::Missing { .. }
+                | Self::NotAStore { .. }
+                | Self::Newer { .. }
+                | Self::ReadOnly { .. }
+                | Self::CannotLock { .. }
+                | Self::Full { .. }
+                | Self::Busy { .. }
+                | Self::Io { .. }
+                | Self::Unreadable { .. }
+                | Self::Closed { .. }
+                | Self::OldSqlite { .. }
+        )
+    }
+}

@@ -1,0 +1,157 @@
+//! What goes into the verbs and what comes out of them. Plain values; `store.rs` says what they mean.
+
+use std::sync::Arc;
+
+use laneway_core::gate::Cause;
+use laneway_core::hash::Version;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::Plan;
+use laneway_core::reason::Reason;
+use laneway_core::run_state::RunState;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use serde_json::{Map, Value};
+
+use crate::fence::{ClaimRef, Fate};
+
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// Names the node in claims, events and on screens.
+    pub node: String,
+    pub pid: u32,
+}
+
+#[derive(Debug, Clone)]
+pub struct Submission {
+    pub plan: Arc<Plan>,
+    /// The text the plan was made from.
+    pub document: String,
+    /// Where steps run: the workflow file's directory.
+    pub dir: String,
+    /// Bound by `laneway_core::params::bind` already.
+    pub params: Map<String, Value>,
+    pub max_parallel: u32,
+    /// The session to which the run belongs: a run is local to its owner.
+    pub owner: SessionId,
+    pub by: String,
+}
+
+/// A request for work.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    pub session: SessionId,
+    /// The local run whose tasks are asked for.
+    pub run: RunId,
+    pub limit: usize,
+}
+
+/// A task that was taken, with all that is needed to run it.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub at: ClaimRef,
+    pub head: Arc<RunHead>,
+}
+
+/// The parts of a run that never change.
+#[derive(Debug, Clone)]
+pub struct RunHead {
+    pub run: RunId,
+    pub plan: Arc<Plan>,
+    pub dir: String,
+    pub params: Map<String, Value>,
+    pub max_parallel: u32,
+}
+
+/// How an attempt ended, as its holder saw it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    pub claim: ClaimRef,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    Succeeded { output: Map<String, Value> },
+    Failed { reason: Reason, detail: String, exit_code: Option<i32> },
+    /// Stopped because the store asked for it.
+    Canceled { reason: Reason },
+}
+
+/// What `finish` found and did.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// One for each `Finished`, in order.
+    pub fates: Vec<Fate>,
+    /// Tasks that were claimed along with it.
+    pub claims: Vec<Claim>,
+    /// Claims of the asking session that are to be stopped now.
+    pub stops: Vec<ClaimRef>,
+    /// When `promote` will have something to do.
+    pub wake_at: Option<Millis>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reaped {
+    /// Nodes whose sessions were found dead.
+    pub nodes: Vec<String>,
+    /// How many tasks were returned, failed or canceled.
+    pub tasks: usize,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    pub status: Option<RunStatus>,
+    pub workflow: Option<String>,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct RunSummary {
+    pub run: RunId,
+    pub workflow: String,
+    pub status: RunStatus,
+    pub reason: Option<String>,
+    pub submitted_at: Millis,
+    pub started_at: Option<Millis>,
+    pub finished_at: Option<Millis>,
+    pub submitted_by: String,
+    /// How many tasks are in each state; only states that occur.
+    pub counts: Vec<(TaskStatus, u64)>,
+    /// Not ended, and the process that ran it is gone: `laneway run --resume` continues it.
+    pub is_interrupted: bool,
+}
+
+/// A run as it is shown.
+#[derive(Debug, Clone)]
+pub struct RunView {
+    pub state: RunState,
+    pub plan: Arc<Plan>,
+    pub dir: String,
+    pub submitted_by: String,
+    /// The node that owns it, while that lives.
+    pub owner: Option<String>,
+    pub is_interrupted: bool,
+    /// By position: why it waits; `None` for what runs or has ended.
+    pub causes: Vec<Option<Cause>>,
+}
+
+/// One numbered try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    pub attempt: u32,
+    pub node: Option<String>,
+    /// `running`, or how it ended: succeeded, failed, canceled, lost, returned.
+    pub outcome: String,
+    pub reason: Option<Reason>,
+    pub detail: Option<String>,
+    pub exit_code: Option<i32>,
+    pub started_at: Option<Millis>,
+    pub finished_at: Option<Millis>,
+}
+
+/// A workflow that was submitted before.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub version: Version,
+    pub dir: String,
+}

@@ -1,0 +1,121 @@
+-- The first shape of the store. Later files only add (PROTOCOL: Versions).
+-- Words in `status`, `gate`, `closing` and `reason` are those of laneway-core; CHECKs tie columns to states.
+
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Documents by content. A plan is made from the document again, so that it is never stored twice.
+CREATE TABLE workflows (
+    version    TEXT PRIMARY KEY,
+    name       TEXT NOT NULL,
+    document   TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE sessions (
+    id            TEXT PRIMARY KEY,
+    node          TEXT NOT NULL,
+    pid           INTEGER NOT NULL,
+    registered_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE runs (
+    no           INTEGER PRIMARY KEY,      -- short key for the rows below; people see `id`
+    id           TEXT NOT NULL UNIQUE,
+    tail         TEXT NOT NULL,            -- end of the id: what people type
+    workflow     TEXT NOT NULL,
+    version      TEXT NOT NULL REFERENCES workflows (version),
+    dir          TEXT NOT NULL,            -- where steps run
+    params       TEXT NOT NULL,
+    max_parallel INTEGER NOT NULL CHECK (max_parallel >= 1),
+    status       TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
+    reason       TEXT,
+    closing      TEXT CHECK (closing IN ('halted', 'aborted', 'canceled', 'run_timeout')),
+    owner        TEXT,                     -- the session to which a local run belongs; NULL when that is gone
+    submitted_by TEXT NOT NULL,
+    submitted_at INTEGER NOT NULL,
+    started_at   INTEGER,
+    finished_at  INTEGER,
+    deadline_at  INTEGER,                  -- the run's timeout
+    last_event   INTEGER NOT NULL,
+    unsettled    INTEGER NOT NULL CHECK (unsettled >= 0),
+    is_visible   INTEGER NOT NULL CHECK (is_visible IN (0, 1)),  -- 0 while a large submit is under way
+    CHECK ((status IN ('succeeded', 'failed', 'canceled')) = (finished_at IS NOT NULL))
+) STRICT;
+CREATE INDEX runs_by_tail ON runs (tail);
+CREATE INDEX runs_unfinished ON runs (no) WHERE status IN ('queued', 'running');
+CREATE INDEX runs_with_deadline ON runs (deadline_at) WHERE deadline_at IS NOT NULL AND status = 'running';
+
+CREATE TABLE tasks (
+    run_no      INTEGER NOT NULL,
+    position    INTEGER NOT NULL,          -- of the step in its plan
+    class       INTEGER NOT NULL,          -- who can run it; a run that is local to its owner is class -run_no
+    status      TEXT NOT NULL CHECK (status IN
+                    ('pending', 'available', 'running', 'parked', 'succeeded', 'failed', 'canceled', 'skipped')),
+    gate        TEXT CHECK (gate IN ('needs', 'run_at', 'max_parallel')),
+    rank        INTEGER,                   -- order of waiters and of claims: since when it is ready
+    run_at      INTEGER,
+    attempt     INTEGER NOT NULL DEFAULT 0,
+    retries     INTEGER NOT NULL DEFAULT 0,
+    lost        INTEGER NOT NULL DEFAULT 0,
+    session     TEXT,                      -- holder of the claim
+    node        TEXT,
+    stop        TEXT CHECK (stop IN ('aborted', 'canceled', 'run_timeout')),  -- what its holder is asked to do
+    reason      TEXT,
+    detail      TEXT,
+    exit_code   INTEGER,
+    output      TEXT,
+    started_at  INTEGER,                   -- NULL while claimed and not yet started
+    finished_at INTEGER,
+    PRIMARY KEY (run_no, position),
+    CHECK ((status = 'pending') = (gate IS NOT NULL)),
+    CHECK ((status = 'running') = (session IS NOT NULL)),
+    CHECK (stop IS NULL OR status = 'running'),
+    CHECK ((status IN ('succeeded', 'failed', 'canceled', 'skipped')) = (finished_at IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+-- One partial index per question that is asked while work goes on; final states are in none of them.
+CREATE INDEX tasks_available ON tasks (class, rank, run_no, position) WHERE status = 'available';
+CREATE INDEX tasks_live      ON tasks (run_no) WHERE status IN ('available', 'running');
+CREATE INDEX tasks_waiting   ON tasks (run_no, rank, position) WHERE gate = 'max_parallel';
+CREATE INDEX tasks_timed     ON tasks (run_at) WHERE gate = 'run_at';
+CREATE INDEX tasks_held      ON tasks (session) WHERE status = 'running';
+CREATE INDEX tasks_stopping  ON tasks (session) WHERE stop IS NOT NULL;
+
+-- How the predecessors of each needs set of a run have ended: the countdown that opens the gate `needs`.
+CREATE TABLE needs_sets (
+    run_no      INTEGER NOT NULL,
+    set_no      INTEGER NOT NULL,
+    unsettled   INTEGER NOT NULL CHECK (unsettled >= 0),
+    succeeded   INTEGER NOT NULL DEFAULT 0,
+    failed      INTEGER NOT NULL DEFAULT 0,
+    passed_over INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (run_no, set_no)
+) STRICT, WITHOUT ROWID;
+
+-- Every attempt that has ended, whatever its end.
+CREATE TABLE attempts (
+    run_no      INTEGER NOT NULL,
+    position    INTEGER NOT NULL,
+    attempt     INTEGER NOT NULL,
+    session     TEXT NOT NULL,
+    node        TEXT NOT NULL,
+    outcome     TEXT NOT NULL CHECK (outcome IN ('succeeded', 'failed', 'canceled', 'lost', 'returned')),
+    reason      TEXT,
+    detail      TEXT,
+    exit_code   INTEGER,
+    started_at  INTEGER,
+    finished_at INTEGER NOT NULL,
+    PRIMARY KEY (run_no, position, attempt)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+    run_no  INTEGER NOT NULL,
+    seq     INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    name    TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    body    TEXT NOT NULL,
+    PRIMARY KEY (run_no, seq)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,108 @@
+//! The store: the only coordinator, as one page of verbs. State changes through these and nothing else.
+//!
+//! Every verb is one transaction; its events commit with it; it returns after the commit is on disk, and what
+//! it acknowledged survives a crash of the process and of the machine. Every write by a worker carries its
+//! claim (`fence.rs`). Both databases pass the same suite, `tests/conformance/`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use laneway_core::event::Event;
+use laneway_core::expression::Scope;
+use laneway_core::hash::Version;
+use laneway_core::id::{InstanceId, RunId, SessionId};
+use laneway_core::plan::Plan;
+use laneway_core::run_state::RunState;
+use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
+use tokio::sync::watch;
+
+use crate::error::Result;
+use crate::fence::{ClaimRef, Fate};
+use crate::model::{
+    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView, Submission,
+};
+
+#[async_trait]
+pub trait Store: Send + Sync + fmt::Debug {
+    // ---- lives -------------------------------------------------------------------------------------
+
+    /// Begins a life of a node. The session is alive from here on until `retire` or the process's death.
+    async fn register(&self, node: NewSession) -> Result<SessionId>;
+
+    /// Ends a life in good order: what it still holds is returned as lost, at once.
+    async fn retire(&self, session: SessionId) -> Result<()>;
+
+    /// Returns the tasks of every session that is proven dead. Never touches a live one.
+    async fn reap(&self) -> Result<Reaped>;
+
+    // ---- work --------------------------------------------------------------------------------------
+
+    /// Creates a run of a plan with all of its tasks, and opens the gates of those that wait for nothing.
+    /// Nobody sees half of it.
+    async fn submit(&self, submission: Submission) -> Result<RunId>;
+
+    /// Makes `session` the owner of a local run whose former owner is gone. Refused while that lives.
+    async fn adopt(&self, run: RunId, session: SessionId) -> Result<()>;
+
+    /// Opens gates that time has opened, ends runs whose timeout passed, and sweeps for anything that was
+    /// ready and not promoted. Returns the next moment at which there will be something to do.
+    async fn promote(&self) -> Result<Option<Millis>>;
+
+    /// Picks and takes up to `ask.limit` available tasks in one atomic statement, oldest first, and mints
+    /// the number of the attempt for each. Two callers never get the same task. Checks no gate.
+    async fn claim(&self, ask: Ask) -> Result<Vec<Claim>>;
+
+    /// Records that claimed tasks have started. It may share the commit of a later verb.
+    async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
+
+    /// Records how attempts ended and all that follows from it: retries, successors, gates, the run's end;
+    /// and may claim the next tasks, so that a chain costs one commit a step. Idempotent by claim.
+    async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer>;
+
+    /// Returns claimed tasks that were never started. Spends no retry.
+    async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
+
+    // ---- people ------------------------------------------------------------------------------------
+
+    /// Cancels a run. After this returns nothing of it is ever claimed, until somebody retries it.
+    /// Canceling a run that has ended changes nothing and returns its status.
+    async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus>;
+
+    /// Opens an ended run again: what failed, was skipped or canceled and everything behind it; or, with
+    /// `from`, that step and everything behind it. Returns the steps that will run again.
+    async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>>;
+
+    /// Lets an ended run go on past a failed step. Returns the steps that will run now.
+    async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>>;
+
+    // ---- reads: short, never blocked by a writer ---------------------------------------------------
+
+    /// By id, by a unique beginning or end of it, or `last`.
+    async fn find_run(&self, name: &str) -> Result<RunId>;
+    /// Newest first.
+    async fn runs(&self, filter: RunFilter) -> Result<Vec<RunSummary>>;
+    /// A run and its tasks, with the cause of every task that waits.
+    async fn run(&self, run: RunId) -> Result<RunView>;
+    /// The stored side of a replay.
+    async fn run_state(&self, run: RunId) -> Result<RunState>;
+    /// Events numbered above `after`, in order.
+    async fn events_since(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>>;
+    /// Attempts of a step that have ended, and the one that is running, oldest first.
+    async fn attempts(&self, run: RunId, step: &str) -> Result<Vec<Attempt>>;
+    async fn plan(&self, version: &Version) -> Result<Arc<Plan>>;
+    /// The newest version of a workflow that was submitted under this name, with its directory.
+    async fn latest(&self, workflow: &str) -> Result<Known>;
+    /// What the expressions of a task may see: `params`, `run`, and the named steps.
+    async fn scope(&self, run: RunId, steps: &[&str]) -> Result<Scope>;
+    /// Claims of this session whose holder is asked to stop them.
+    async fn stops(&self, session: SessionId) -> Result<Vec<ClaimRef>>;
+
+    /// Ticks after every commit that this process made, and when another process changed the store. A hint:
+    /// correctness never needs it.
+    fn changes(&self) -> watch::Receiver<u64>;
+    fn instance(&self) -> InstanceId;
+    /// Where logs and scratch files of this store live.
+    fn dir(&self) -> &std::path::Path;
+}
