@@ -77,7 +77,8 @@ fn one(done: bool, found: u32) -> Needs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     pub when: When,
-    pub counts: Counts,
+    /// `None` for a step that needs nothing.
+    pub counts: Option<Counts>,
     pub closing: Option<Closing>,
     /// `None` as long as nobody had to evaluate it, or where there is no `if`.
     pub condition: Option<bool>,
@@ -107,7 +108,7 @@ pub fn judge(facts: &Facts) -> Verdict {
         Some(_) if !facts.when.accepts_failure() => return Verdict::Skip(Reason::Halted),
         Some(_) | None => {}
     }
-    match needs(facts.when, facts.counts) {
+    match facts.counts.map_or(Needs::Met, |counts| needs(facts.when, counts)) {
         Needs::Wait => return Verdict::Closed(Gate::Needs),
         Needs::Never => return Verdict::Skip(Reason::Upstream),
         Needs::Met => {}
@@ -175,7 +176,7 @@ mod tests {
     fn open() -> Facts {
         Facts {
             when: When::AllSucceeded,
-            counts: counts(0, 1, 0, 0),
+            counts: Some(counts(0, 1, 0, 0)),
             closing: None,
             condition: None,
             run_at: None,
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(judge(&early), Verdict::Closed(Gate::RunAt));
         let refused = Facts { condition: Some(false), ..early };
         assert_eq!(judge(&refused), Verdict::Skip(Reason::Condition));
-        let waiting = Facts { counts: counts(1, 0, 0, 0), ..refused };
+        let waiting = Facts { counts: Some(counts(1, 0, 0, 0)), ..refused };
         assert_eq!(judge(&waiting), Verdict::Closed(Gate::Needs));
         let halted = Facts { closing: Some(Closing::Halted), ..waiting };
         assert_eq!(judge(&halted), Verdict::Skip(Reason::Halted));
@@ -207,12 +208,15 @@ mod tests {
 
     #[test]
     fn clean_up_starts_in_a_halted_run_and_never_in_a_canceled_one() {
-        let clean_up = Facts { when: When::AllDone, counts: counts(0, 0, 1, 0), ..open() };
+        let clean_up = Facts { when: When::AllDone, counts: Some(counts(0, 0, 1, 0)), ..open() };
         for closing in [Closing::Halted, Closing::Aborted] {
             assert_eq!(judge(&Facts { closing: Some(closing), ..clean_up }), Verdict::Open);
         }
         for closing in [Closing::Canceled, Closing::RunTimeout] {
-            assert_eq!(judge(&Facts { closing: Some(closing), ..clean_up }), Verdict::Cancel(closing.reason()));
+            assert_eq!(
+                judge(&Facts { closing: Some(closing), ..clean_up }),
+                Verdict::Cancel(closing.reason())
+            );
         }
     }
 }

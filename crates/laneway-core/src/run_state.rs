@@ -188,6 +188,7 @@ impl Fold {
                 let task = self.task(seq, &f.step)?;
                 task.status = moved(seq, task, TaskMove::Promote)?;
                 task.run_at = None;
+                forget_last_attempt(task);
             }
             Fact::TaskStarted(f) => {
                 let task = self.task(seq, &f.step)?;
@@ -286,12 +287,16 @@ fn claim(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), Broken> {
     }
     task.status = moved(seq, task, TaskMove::Claim)?;
     task.attempt = attempt;
+    Ok(())
+}
+
+/// An available task looks forward: what its last attempt said stands in that attempt's record.
+fn forget_last_attempt(task: &mut TaskState) {
     task.node = None;
     task.reason = None;
     task.detail = None;
     task.exit_code = None;
     task.started_at = None;
-    Ok(())
 }
 
 /// The end of an attempt: of the one that is running, or of one that never said that it started.

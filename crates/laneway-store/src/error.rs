@@ -30,7 +30,9 @@ pub enum Error {
     Unreadable { what: String, why: String },
     #[error("the store was closed: {why}")]
     Closed { why: String },
-    #[error("this program was built with SQLite {found}, which can corrupt a store; {wanted} or newer is needed")]
+    #[error(
+        "this program was built with SQLite {found}, which can corrupt a store; {wanted} or newer is needed"
+    )]
     OldSqlite { found: String, wanted: &'static str },
     #[error("{why}")]
     Address { why: String },
@@ -79,7 +81,9 @@ impl Error {
             Self::Busy { .. } => Some("look for a stopped or stuck process that uses this store".to_owned()),
             Self::AmbiguousRun { .. } => Some("type more of the id".to_owned()),
             Self::NoSuchRun { .. } => Some("`laneway runs` lists them".to_owned()),
-            Self::NoSuchStep { nearest, .. } => nearest.as_ref().map(|name| format!("did you mean `{name}`?")),
+            Self::NoSuchStep { nearest, .. } => {
+                nearest.as_ref().map(|name| format!("did you mean `{name}`?"))
+            }
             Self::NotEnded { run, .. } => {
                 Some(format!("wait for it, or end it with `laneway cancel {}`", run.short()))
             }

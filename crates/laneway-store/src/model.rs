@@ -71,10 +71,18 @@ pub struct Finished {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    Succeeded { output: Map<String, Value> },
-    Failed { reason: Reason, detail: String, exit_code: Option<i32> },
+    Succeeded {
+        output: Map<String, Value>,
+    },
+    Failed {
+        reason: Reason,
+        detail: String,
+        exit_code: Option<i32>,
+    },
     /// Stopped because the store asked for it.
-    Canceled { reason: Reason },
+    Canceled {
+        reason: Reason,
+    },
 }
 
 /// What `finish` found and did.

@@ -21,7 +21,8 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView, Submission,
+    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView,
+    Submission,
 };
 
 #[async_trait]
@@ -46,8 +47,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Makes `session` the owner of a local run whose former owner is gone. Refused while that lives.
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()>;
 
-    /// Opens gates that time has opened, ends runs whose timeout passed, and sweeps for anything that was
-    /// ready and not promoted. Returns the next moment at which there will be something to do.
+    /// Opens gates that time has opened, and ends runs whose timeout passed. Returns the next moment at which
+    /// there will be something to do.
     async fn promote(&self) -> Result<Option<Millis>>;
 
     /// Picks and takes up to `ask.limit` available tasks in one atomic statement, oldest first, and mints
@@ -92,6 +93,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Attempts of a step that have ended, and the one that is running, oldest first.
     async fn attempts(&self, run: RunId, step: &str) -> Result<Vec<Attempt>>;
     async fn plan(&self, version: &Version) -> Result<Arc<Plan>>;
+    /// The text a version was made from.
+    async fn document(&self, version: &Version) -> Result<String>;
     /// The newest version of a workflow that was submitted under this name, with its directory.
     async fn latest(&self, workflow: &str) -> Result<Known>;
     /// What the expressions of a task may see: `params`, `run`, and the named steps.

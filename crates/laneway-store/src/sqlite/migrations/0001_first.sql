@@ -46,6 +46,7 @@ CREATE TABLE runs (
 ) STRICT;
 CREATE INDEX runs_by_tail ON runs (tail);
 CREATE INDEX runs_unfinished ON runs (no) WHERE status IN ('queued', 'running');
+CREATE INDEX runs_owned ON runs (owner) WHERE owner IS NOT NULL;
 CREATE INDEX runs_with_deadline ON runs (deadline_at) WHERE deadline_at IS NOT NULL AND status = 'running';
 
 CREATE TABLE tasks (

@@ -1,0 +1,120 @@
+//! Opening a store file: one connection that writes, others that only read, and clear words for every file
+//! that cannot be one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use uuid::Uuid;
+
+use super::fault;
+use super::migrate::{self, Found};
+use crate::Open;
+use crate::error::{Error, Result};
+
+/// Older ones can corrupt a WAL that several processes use.
+const OLDEST_SQLITE: (i32, &str) = (3_051_003, "3.51.3");
+
+/// How long another process may hold the write lock before we say so. A group commit holds it for
+/// milliseconds; only a large submit of another process comes near a second.
+const BUSY: Duration = Duration::from_secs(20);
+
+/// More statements than the verbs have, so that none is ever prepared twice.
+const STATEMENTS: usize = 128;
+
+/// Makes sure that the file is a store of a schema we know, creating or migrating it if asked.
+pub(super) fn prepare(path: &Path, mode: Open) -> Result<()> {
+    if rusqlite::version_number() < OLDEST_SQLITE.0 {
+        return Err(Error::OldSqlite { found: rusqlite::version().to_owned(), wanted: OLDEST_SQLITE.1 });
+    }
+    let exists = path.try_exists().map_err(|error| unusable(path, &error))?;
+    match (exists, mode) {
+        (false, Open::Existing) => return Err(Error::Missing { path: path.to_owned() }),
+        (false, Open::Create) => make_dir(path)?,
+        (true, _) if path.is_dir() => {
+            return Err(Error::Io { path: path.to_owned(), why: "is a directory, not a file".to_owned() });
+        }
+        (true, _) => {}
+    }
+    let mut connection = writer(path)?;
+    let tell = |error: rusqlite::Error| fault::explain(&error, path);
+    match migrate::look(&connection).map_err(tell)? {
+        Found::Foreign => Err(Error::NotAStore { path: path.to_owned() }),
+        Found::Store { schema } if schema > migrate::KNOWN => {
+            Err(Error::Newer { path: path.to_owned(), found: schema, known: migrate::KNOWN })
+        }
+        Found::Store { schema } if schema == migrate::KNOWN => Ok(()),
+        Found::Empty if mode == Open::Existing => Err(Error::NotAStore { path: path.to_owned() }),
+        Found::Store { .. } | Found::Empty => {
+            migrate::migrate(&mut connection, &Uuid::now_v7().to_string()).map_err(tell)
+        }
+    }
+}
+
+/// The connection of the writer thread.
+pub(super) fn writer(path: &Path) -> Result<Connection> {
+    let tell = |error: rusqlite::Error| fault::explain(&error, path);
+    let connection = Connection::open(path).map_err(tell)?;
+    connection.busy_timeout(BUSY).map_err(tell)?;
+    // Asked before the journal mode, which would change a file that is not ours.
+    if migrate::look(&connection).map_err(tell)? == Found::Foreign {
+        return Err(Error::NotAStore { path: path.to_owned() });
+    }
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(tell)?;
+    if mode != "wal" {
+        return Err(Error::CannotLock {
+            path: path.to_owned(),
+            why: format!("it offers journal mode {mode} only, and no shared memory"),
+        });
+    }
+    // FULL: a commit is on disk before it is acknowledged. Checkpoints run between batches (writer.rs).
+    connection
+        .execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -65536;",
+        )
+        .map_err(tell)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+/// A connection that can only read, and never waits for a writer.
+pub(super) fn reader(path: &Path) -> Result<Connection> {
+    let tell = |error: rusqlite::Error| fault::explain(&error, path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(tell)?;
+    connection.busy_timeout(BUSY).map_err(tell)?;
+    connection.execute_batch("PRAGMA query_only = 1; PRAGMA cache_size = -8192;").map_err(tell)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
+}
+
+/// The directory of a new store is ours alone when it is named like that: it keeps itself out of git.
+fn make_dir(path: &Path) -> Result<()> {
+    let dir = dir_of(path);
+    let is_new = !dir.exists();
+    fs::create_dir_all(&dir).map_err(|error| unusable(&dir, &error))?;
+    if is_new {
+        fs::write(dir.join(".gitignore"), "*\n").map_err(|error| unusable(&dir, &error))?;
+    }
+    Ok(())
+}
+
+/// Where a store's other files live: beside it.
+pub(super) fn dir_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        Some(_) | None => PathBuf::from("."),
+    }
+}
+
+fn unusable(path: &Path, error: &std::io::Error) -> Error {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            Error::ReadOnly { path: path.to_owned(), why: error.to_string() }
+        }
+        std::io::ErrorKind::StorageFull => Error::Full { path: path.to_owned() },
+        _ => Error::Io { path: path.to_owned(), why: error.to_string() },
+    }
+}

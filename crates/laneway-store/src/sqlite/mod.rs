@@ -1,0 +1,353 @@
+//! The embedded store: one SQLite file, one writer thread, readers of their own. Several processes may use one
+//! file at the same time. See `docs/design/store.md`.
+
+mod clock;
+mod connect;
+mod fault;
+mod migrate;
+mod read;
+mod run_work;
+mod session;
+mod txn;
+mod verbs;
+mod view;
+mod watch;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use laneway_core::event::Event;
+use laneway_core::expression::Scope;
+use laneway_core::hash::Version;
+use laneway_core::id::{InstanceId, RunId, SessionId};
+use laneway_core::plan::{Plan, Position};
+use laneway_core::run_state::RunState;
+use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
+use rusqlite::Connection;
+use tokio::sync::watch as signal;
+use uuid::Uuid;
+
+pub use clock::Clock;
+use session::{Life, SessionLocks};
+use txn::{Done, Failure, Head, Plans, Shelf, read_head, unreadable};
+use verbs::{cancel, claim, finish, give_back, lives, promote, reopen, start, submit};
+use writer::{Urgency, Writer};
+
+use crate::Open;
+use crate::error::{Error, Result};
+use crate::fence::{ClaimRef, Fate};
+use crate::model::{
+    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView,
+    Submission,
+};
+use crate::store::Store;
+
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: PathBuf,
+    dir: PathBuf,
+    instance: InstanceId,
+    writer: Writer,
+    shared: Arc<Shared>,
+    changes: signal::Sender<u64>,
+    watcher: Mutex<Option<watch::Watcher>>,
+}
+
+/// What readers need, on whatever thread they run.
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    plans: Arc<Plans>,
+    locks: SessionLocks,
+    /// Idle connections; one is made when none is idle.
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl SqliteStore {
+    pub fn open(path: &Path, mode: Open) -> Result<Self> {
+        Self::open_with(path, mode, Arc::new(Clock::system()))
+    }
+
+    /// With a clock of the caller's.
+    pub fn open_with(path: &Path, mode: Open, clock: Arc<Clock>) -> Result<Self> {
+        connect::prepare(path, mode)?;
+        let dir = connect::dir_of(path);
+        let plans = Arc::new(Plans::default());
+        let (changes, _) = signal::channel(0);
+        let shared = Shared {
+            path: path.to_owned(),
+            plans: Arc::clone(&plans),
+            locks: SessionLocks::new(&dir),
+            idle: Mutex::default(),
+        };
+        let instance = shared.now(|connection| {
+            let text: String =
+                connection
+                    .query_row("SELECT value FROM meta WHERE key = 'instance'", [], |row| row.get(0))?;
+            let uuid = Uuid::try_parse(&text).map_err(|_| unreadable("instance id", &text))?;
+            Ok(InstanceId::new(uuid))
+        })?;
+        let writer = Writer::start(path.to_owned(), Shelf::new(plans), clock, changes.clone())?;
+        Ok(Self {
+            path: path.to_owned(),
+            dir,
+            instance,
+            writer,
+            shared: Arc::new(shared),
+            changes,
+            watcher: Mutex::default(),
+        })
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        verb: impl FnMut(&mut txn::Txn<'_>) -> Done<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer.apply(Urgency::Now, verb).await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Connection, &Shared) -> Done<T> + Send + 'static,
+    ) -> Result<T> {
+        let shared = Arc::clone(&self.shared);
+        let asked =
+            tokio::task::spawn_blocking(move || shared.now(|connection| question(connection, &shared)));
+        asked.await.map_err(|error| Error::Closed { why: error.to_string() })?
+    }
+
+    /// Reaps sessions of which we hold proof, one transaction each, so that a large one blocks nobody long.
+    async fn reap_one(&self, session: SessionId, node: String, reaped: &mut Reaped) -> Result<()> {
+        let tasks = self.write(move |txn| lives::reap(txn, session)).await?;
+        if let Some(tasks) = tasks {
+            reaped.nodes.push(node);
+            reaped.tasks += tasks;
+        }
+        self.shared.locks.forget(session);
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn now<T>(&self, question: impl FnOnce(&Connection) -> Done<T>) -> Result<T> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => connect::reader(&self.path)?,
+        };
+        // One snapshot for all statements of a question.
+        let answer = connection
+            .execute_batch("BEGIN")
+            .map_err(Failure::from)
+            .and_then(|()| question(&connection))
+            .and_then(|answer| Ok(connection.execute_batch("COMMIT").map(|()| answer)?));
+        match answer {
+            Ok(answer) => {
+                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+                Ok(answer)
+            }
+            // The connection goes with its open transaction.
+            Err(Failure::Refused(error)) => Err(error),
+            Err(Failure::Sqlite(error)) => Err(fault::explain(&error, &self.path)),
+        }
+    }
+
+    fn head(&self, connection: &Connection, run: RunId) -> Done<Head> {
+        read_head(connection, &self.plans, run)
+    }
+
+    fn position(&self, head: &Head, step: &str) -> Done<Position> {
+        let plan = &head.head.plan;
+        plan.position(step).ok_or_else(|| read::no_such_step(plan, head.head.run, step).into())
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn register(&self, node: NewSession) -> Result<SessionId> {
+        let session = SessionId::new(Uuid::now_v7());
+        self.shared.locks.hold(session)?;
+        let written = self.write(move |txn| lives::register(txn, session, &node)).await;
+        if written.is_err() {
+            self.shared.locks.release(session);
+        }
+        written.map(|()| session)
+    }
+
+    async fn retire(&self, session: SessionId) -> Result<()> {
+        self.write(move |txn| lives::reap(txn, session)).await?;
+        self.shared.locks.release(session);
+        Ok(())
+    }
+
+    async fn reap(&self) -> Result<Reaped> {
+        let sessions: Vec<(SessionId, String)> = self
+            .read(|connection, _| {
+                let rows: Vec<(String, String)> = connection
+                    .prepare_cached("SELECT id, node FROM sessions ORDER BY id")?
+                    .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                    .collect::<rusqlite::Result<_>>()?;
+                Ok(rows.into_iter().filter_map(|(id, node)| Some((SessionId::parse(&id)?, node))).collect())
+            })
+            .await?;
+        let mut reaped = Reaped::default();
+        for (session, node) in sessions {
+            match self.shared.locks.look(session)? {
+                Life::Alive => {}
+                // The proof is held until the transaction has committed.
+                proof @ Life::Dead(_) => {
+                    self.reap_one(session, node, &mut reaped).await?;
+                    drop(proof);
+                }
+            }
+        }
+        Ok(reaped)
+    }
+
+    async fn submit(&self, submission: Submission) -> Result<RunId> {
+        let run = RunId::new(Uuid::now_v7());
+        let submission = Arc::new(submission);
+        let steps = submission.plan.workflow.steps.len();
+        let (first, last) = (Arc::clone(&submission), Arc::clone(&submission));
+        if steps <= submit::CHUNK {
+            self.write(move |txn| {
+                submit::begin(txn, run, &first)?;
+                submit::add(txn, run, 0..steps as Position)?;
+                submit::end(txn, run, &first)
+            })
+            .await?;
+            return Ok(run);
+        }
+        self.write(move |txn| submit::begin(txn, run, &first)).await?;
+        for chunk in 0..steps.div_ceil(submit::CHUNK) {
+            let positions = chunk * submit::CHUNK..steps.min((chunk + 1) * submit::CHUNK);
+            self.write(move |txn| {
+                submit::add(txn, run, positions.start as Position..positions.end as Position)
+            })
+            .await?;
+        }
+        self.write(move |txn| submit::end(txn, run, &last)).await?;
+        Ok(run)
+    }
+
+    async fn adopt(&self, run: RunId, session: SessionId) -> Result<()> {
+        self.write(move |txn| lives::adopt(txn, run, session)).await
+    }
+
+    async fn promote(&self) -> Result<Option<Millis>> {
+        self.write(|txn| promote::promote(txn)).await
+    }
+
+    async fn claim(&self, ask: Ask) -> Result<Vec<Claim>> {
+        self.write(move |txn| claim::claim(txn, &ask)).await
+    }
+
+    async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
+        self.writer.apply(Urgency::Lazy, move |txn| start::start(txn, &claims)).await
+    }
+
+    async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer> {
+        self.write(move |txn| finish::finish(txn, &finished, ask.as_ref())).await
+    }
+
+    async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
+        self.write(move |txn| give_back::give_back(txn, &claims)).await
+    }
+
+    async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
+        let by = by.to_owned();
+        self.write(move |txn| cancel::cancel(txn, run, &by)).await
+    }
+
+    async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {
+        let (from, by) = (from.map(str::to_owned), by.to_owned());
+        self.write(move |txn| reopen::retry(txn, run, from.as_deref(), &by)).await
+    }
+
+    async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>> {
+        let (step, by) = (step.to_owned(), by.to_owned());
+        self.write(move |txn| reopen::skip(txn, run, &step, &by)).await
+    }
+
+    async fn find_run(&self, name: &str) -> Result<RunId> {
+        let name = name.to_owned();
+        self.read(move |connection, _| read::find_run(connection, &name)).await
+    }
+
+    async fn runs(&self, filter: RunFilter) -> Result<Vec<RunSummary>> {
+        self.read(move |connection, shared| view::runs(connection, &shared.locks, &filter)).await
+    }
+
+    async fn run(&self, run: RunId) -> Result<RunView> {
+        self.read(move |connection, shared| {
+            let head = shared.head(connection, run)?;
+            view::run(connection, &shared.locks, &head)
+        })
+        .await
+    }
+
+    async fn run_state(&self, run: RunId) -> Result<RunState> {
+        self.read(move |connection, shared| read::run_state(connection, &shared.head(connection, run)?)).await
+    }
+
+    async fn events_since(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>> {
+        self.read(move |connection, _| read::events_since(connection, run, after, limit)).await
+    }
+
+    async fn attempts(&self, run: RunId, step: &str) -> Result<Vec<Attempt>> {
+        let step = step.to_owned();
+        self.read(move |connection, shared| {
+            let head = shared.head(connection, run)?;
+            read::attempts(connection, &head, shared.position(&head, &step)?)
+        })
+        .await
+    }
+
+    async fn plan(&self, version: &Version) -> Result<Arc<Plan>> {
+        let version = version.clone();
+        self.read(move |connection, shared| shared.plans.get(connection, &version)).await
+    }
+
+    async fn document(&self, version: &Version) -> Result<String> {
+        let version = version.clone();
+        self.read(move |connection, _| read::document(connection, &version)).await
+    }
+
+    async fn latest(&self, workflow: &str) -> Result<Known> {
+        let workflow = workflow.to_owned();
+        self.read(move |connection, _| read::latest(connection, &workflow)).await
+    }
+
+    async fn scope(&self, run: RunId, steps: &[&str]) -> Result<Scope> {
+        let steps: Vec<String> = steps.iter().map(|step| (*step).to_owned()).collect();
+        self.read(move |connection, shared| {
+            let names: Vec<&str> = steps.iter().map(String::as_str).collect();
+            read::scope(connection, &shared.head(connection, run)?, &names)
+        })
+        .await
+    }
+
+    async fn stops(&self, session: SessionId) -> Result<Vec<ClaimRef>> {
+        self.read(move |connection, _| read::stops(connection, session, |no| read::run_id(connection, no)))
+            .await
+    }
+
+    fn changes(&self) -> signal::Receiver<u64> {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if watcher.is_none() {
+            *watcher = watch::Watcher::start(self.path.clone(), self.changes.clone());
+        }
+        self.changes.subscribe()
+    }
+
+    fn instance(&self) -> InstanceId {
+        self.instance
+    }
+
+    fn dir(&self) -> &Path {
+        &self.dir
+    }
+}

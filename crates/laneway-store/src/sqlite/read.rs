@@ -1,0 +1,279 @@
+//! Reads: short, on connections of their own, never blocked by the writer. `view.rs` builds what is shown.
+
+use laneway_core::event::{Closing, Event, Fact};
+use laneway_core::expression::Scope;
+use laneway_core::hash::Version;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::{Plan, Position};
+use laneway_core::reason::Reason;
+use laneway_core::run_state::{RunState, TaskState};
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::{Map, Value, json};
+
+use super::txn::{Done, Head, sql, unreadable};
+use crate::error::Error;
+use crate::fence::ClaimRef;
+use crate::model::{Attempt, Known};
+
+/// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
+pub(super) fn scope(connection: &Connection, head: &Head, steps: &[&str]) -> Done<Scope> {
+    let mut seen = Map::new();
+    let mut read =
+        connection.prepare_cached("SELECT status, output FROM tasks WHERE run_no = ?1 AND position = ?2")?;
+    for step in steps {
+        let Some(position) = head.head.plan.position(step) else { continue };
+        let (status, output): (String, Option<String>) =
+            read.query_row(params![head.no, position], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let output = parse_output(output)?;
+        seen.insert((*step).to_owned(), json!({ "status": status, "output": output }));
+    }
+    let mut scope = Scope::new();
+    scope.insert("params".into(), Value::Object(head.head.params.clone()));
+    scope.insert("steps".into(), Value::Object(seen));
+    scope.insert(
+        "run".into(),
+        json!({ "id": head.head.run.to_string(), "workflow": head.head.plan.workflow.name }),
+    );
+    Ok(scope)
+}
+
+/// Claims of a session that its holder is asked to stop.
+pub(super) fn stops(
+    connection: &Connection,
+    session: SessionId,
+    run_id: impl Fn(i64) -> Done<RunId>,
+) -> Done<Vec<ClaimRef>> {
+    let rows: Vec<(i64, Position, u32)> = connection
+        .prepare_cached(sql!("stops"))?
+        .query_map([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    rows.into_iter()
+        .map(|(no, position, attempt)| Ok(ClaimRef { run: run_id(no)?, position, attempt, session }))
+        .collect()
+}
+
+pub(super) fn run_id(connection: &Connection, no: i64) -> Done<RunId> {
+    let text: String =
+        connection.prepare_cached("SELECT id FROM runs WHERE no = ?1")?.query_row([no], |row| row.get(0))?;
+    Ok(RunId::parse(&text).ok_or_else(|| unreadable("run id", &text))?)
+}
+
+/// By id, by a unique beginning of it or of its end, or `last`.
+pub(super) fn find_run(connection: &Connection, name: &str) -> Done<RunId> {
+    if name == "last" {
+        let id: Option<String> = connection
+            .query_row("SELECT id FROM runs WHERE is_visible = 1 ORDER BY no DESC LIMIT 1", [], |row| {
+                row.get(0)
+            })
+            .optional()?;
+        return one_of(name, id.into_iter().collect());
+    }
+    let typed = name.to_ascii_lowercase();
+    // Hexadecimal only: nothing of what was typed can be a pattern. Four digits are the least that means one.
+    if typed.len() < 4 || !typed.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+        return Err(Error::NoSuchRun { name: name.to_owned() }.into());
+    }
+    let ids: Vec<String> = connection
+        .prepare_cached(
+            "SELECT id FROM runs WHERE is_visible = 1 AND tail >= ?1 AND tail < ?1 || 'g'
+             UNION
+             SELECT id FROM runs WHERE is_visible = 1 AND id >= ?1 AND id < ?1 || 'g'
+             LIMIT 6",
+        )?
+        .query_map([&typed], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    one_of(name, ids)
+}
+
+fn one_of(name: &str, ids: Vec<String>) -> Done<RunId> {
+    match ids.as_slice() {
+        [] => Err(Error::NoSuchRun { name: name.to_owned() }.into()),
+        [id] => Ok(RunId::parse(id).ok_or_else(|| unreadable("run id", id))?),
+        [..] => Err(Error::AmbiguousRun { name: name.to_owned(), candidates: ids }.into()),
+    }
+}
+
+pub(super) fn events_since(
+    connection: &Connection,
+    run: RunId,
+    after: u64,
+    limit: usize,
+) -> Done<Vec<Event>> {
+    let no = run_no(connection, run)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows: Vec<(u64, i64, String, u32, String)> = connection
+        .prepare_cached(
+            "SELECT seq, at, name, version, body FROM events WHERE run_no = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+        )?
+        .query_map(params![no, after, limit], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    rows.into_iter()
+        .map(|(seq, at, name, version, body)| {
+            let fact = Fact::read(&name, version, &body).map_err(|error| Error::Unreadable {
+                what: format!("event {seq} of run {}", run.short()),
+                why: error.to_string(),
+            })?;
+            Ok(Event { run, seq, at: Millis(at), fact })
+        })
+        .collect()
+}
+
+pub(super) fn run_no(connection: &Connection, run: RunId) -> Done<i64> {
+    connection
+        .prepare_cached("SELECT no FROM runs WHERE id = ?1 AND is_visible = 1")?
+        .query_row([run.to_string()], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| Error::NoSuchRun { name: run.to_string() }.into())
+}
+
+/// The stored side of a replay: exactly what the events say, and nothing else.
+pub(super) fn run_state(connection: &Connection, head: &Head) -> Done<RunState> {
+    let mut state = connection
+        .prepare_cached(
+            "SELECT workflow, version, status, reason, closing, submitted_at, started_at, finished_at, last_event
+             FROM runs WHERE no = ?1",
+        )?
+        .query_row([head.no], |row| Ok(run_row(row, head)))??;
+    let mut tasks = connection.prepare_cached(
+        "SELECT position, status, attempt, node, reason, detail, exit_code, output, run_at, started_at, finished_at,
+                retries, lost
+         FROM tasks WHERE run_no = ?1 ORDER BY position",
+    )?;
+    let mut rows = tasks.query([head.no])?;
+    while let Some(row) = rows.next()? {
+        state.tasks.push(task_row(row, &head.head.plan)?);
+    }
+    Ok(state)
+}
+
+fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
+    let (status, closing): (String, Option<String>) = (row.get(2)?, row.get(4)?);
+    let millis = |column: usize| -> rusqlite::Result<Option<Millis>> {
+        Ok(row.get::<_, Option<i64>>(column)?.map(Millis))
+    };
+    Ok(RunState {
+        run: head.head.run,
+        workflow: row.get(0)?,
+        version: Version::from_stored(row.get(1)?),
+        params: head.head.params.clone(),
+        max_parallel: head.head.max_parallel,
+        status: RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?,
+        reason: row.get(3)?,
+        closing: match closing {
+            None => None,
+            Some(word) => Some(Closing::parse(&word).ok_or_else(|| unreadable("closing of a run", &word))?),
+        },
+        submitted_at: Millis(row.get(5)?),
+        started_at: millis(6)?,
+        finished_at: millis(7)?,
+        last_event: row.get(8)?,
+        tasks: Vec::new(),
+    })
+}
+
+fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
+    let position: Position = row.get(0)?;
+    let status: String = row.get(1)?;
+    let reason: Option<String> = row.get(4)?;
+    let millis = |column: usize| -> rusqlite::Result<Option<Millis>> {
+        Ok(row.get::<_, Option<i64>>(column)?.map(Millis))
+    };
+    let mut task = TaskState {
+        step: plan.step(position).name.clone(),
+        status: TaskStatus::parse(&status).ok_or_else(|| unreadable("status of a task", &status))?,
+        attempt: row.get(2)?,
+        node: row.get(3)?,
+        reason: match reason {
+            None => None,
+            Some(word) => Some(Reason::parse(&word).ok_or_else(|| unreadable("reason of a task", &word))?),
+        },
+        detail: row.get(5)?,
+        exit_code: row.get(6)?,
+        output: parse_output(row.get(7)?)?,
+        run_at: millis(8)?,
+        started_at: millis(9)?,
+        finished_at: millis(10)?,
+        retries: row.get(11)?,
+        lost: row.get(12)?,
+    };
+    // A claim has no event until its holder says `start`: to the history it is still available, and the number
+    // that the claim minted has not been heard of.
+    if task.status == TaskStatus::Running && task.started_at.is_none() {
+        task.status = TaskStatus::Available;
+        task.attempt -= 1;
+    }
+    Ok(task)
+}
+
+fn parse_output(stored: Option<String>) -> Done<Map<String, Value>> {
+    let Some(text) = stored else { return Ok(Map::new()) };
+    Ok(serde_json::from_str(&text)
+        .map_err(|error| Error::Unreadable { what: "output of a task".to_owned(), why: error.to_string() })?)
+}
+
+/// Attempts that have ended, and the one that is running.
+pub(super) fn attempts(connection: &Connection, head: &Head, position: Position) -> Done<Vec<Attempt>> {
+    let read = |row: &Row<'_>| -> rusqlite::Result<Attempt> {
+        let reason: Option<String> = row.get(3)?;
+        Ok(Attempt {
+            attempt: row.get(0)?,
+            node: row.get(1)?,
+            outcome: row.get(2)?,
+            reason: reason.as_deref().and_then(Reason::parse),
+            detail: row.get(4)?,
+            exit_code: row.get(5)?,
+            started_at: row.get::<_, Option<i64>>(6)?.map(Millis),
+            finished_at: row.get::<_, Option<i64>>(7)?.map(Millis),
+        })
+    };
+    Ok(connection
+        .prepare_cached(
+            "SELECT attempt, node, outcome, reason, detail, exit_code, started_at, finished_at
+             FROM attempts WHERE run_no = ?1 AND position = ?2
+             UNION ALL
+             SELECT attempt, node, 'running', NULL, NULL, NULL, started_at, NULL
+             FROM tasks WHERE run_no = ?1 AND position = ?2 AND status = 'running' AND started_at IS NOT NULL
+             ORDER BY 1",
+        )?
+        .query_map(params![head.no, position], read)?
+        .collect::<rusqlite::Result<_>>()?)
+}
+
+/// The newest version that was submitted under a name.
+pub(super) fn latest(connection: &Connection, workflow: &str) -> Done<Known> {
+    connection
+        .query_row(
+            "SELECT version, dir FROM runs WHERE workflow = ?1 AND is_visible = 1 ORDER BY no DESC LIMIT 1",
+            [workflow],
+            |row| Ok(Known { version: Version::from_stored(row.get(0)?), dir: row.get(1)? }),
+        )
+        .optional()?
+        .ok_or_else(|| Error::NoSuchWorkflow { name: workflow.to_owned() }.into())
+}
+
+pub(super) fn document(connection: &Connection, version: &Version) -> Done<String> {
+    connection
+        .query_row("SELECT document FROM workflows WHERE version = ?1", [version.as_str()], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| unreadable("workflow", version.as_str()).into())
+}
+
+pub(super) fn no_such_step(plan: &Plan, run: RunId, step: &str) -> Error {
+    let nearest = plan
+        .workflow
+        .steps
+        .iter()
+        .map(|known| (edits(&known.name, step), known))
+        .min_by_key(|(edits, _)| *edits)
+        .filter(|(edits, _)| *edits <= 1 + step.len() / 3)
+        .map(|(_, known)| known.name.clone());
+    Error::NoSuchStep { run, step: step.to_owned(), nearest }
+}
+
+fn edits(a: &str, b: &str) -> usize {
+    laneway_core::nearest::distance(a, b)
+}

@@ -1,0 +1,100 @@
+//! Who is alive, on one host: a session lives while its process holds the lock on `sessions/<id>.lock`.
+//! Whoever obtains that lock has proof of death. There is no clock in it, so neither a laptop's sleep nor a
+//! frozen process looks like death (PROTOCOL: Identity and liveness).
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use laneway_core::id::SessionId;
+
+use crate::error::{Error, Result};
+
+/// The lock files of one store.
+#[derive(Debug)]
+pub(super) struct SessionLocks {
+    dir: PathBuf,
+    /// Held until the process dies or the session retires.
+    held: Mutex<HashMap<SessionId, File>>,
+}
+
+/// What a look at a lock showed.
+#[derive(Debug)]
+pub(super) enum Life {
+    Alive,
+    /// Proven: the lock is ours as long as the guard lives. `None` when there was no lock file at all, as in
+    /// a copy of a store, whose sessions live elsewhere.
+    Dead(#[expect(dead_code, reason = "held for its lock, never read")] Option<File>),
+}
+
+impl SessionLocks {
+    pub(super) fn new(store_dir: &Path) -> Self {
+        Self { dir: store_dir.join("sessions"), held: Mutex::default() }
+    }
+
+    /// Takes the lock of a new session. Its row is written only afterwards, so that no row is ever without a
+    /// lock while its process lives.
+    pub(super) fn hold(&self, session: SessionId) -> Result<()> {
+        fs::create_dir_all(&self.dir).map_err(|error| self.failed(error))?;
+        let path = self.path(session);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(|error| self.failed(error))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                Error::CannotLock { path: path.clone(), why: "a new file is locked already".to_owned() }
+            }
+            TryLockError::Error(error) => Error::CannotLock { path: path.clone(), why: error.to_string() },
+        })?;
+        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session, file);
+        Ok(())
+    }
+
+    /// Lets go of a session of this process, after its row is gone.
+    pub(super) fn release(&self, session: SessionId) {
+        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&session);
+        self.forget(session);
+    }
+
+    /// Removes the file of a session that is over. Nobody will ever use its id again.
+    pub(super) fn forget(&self, session: SessionId) {
+        if let Err(error) = fs::remove_file(self.path(session))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%session, %error, "a lock file of a session that is over could not be removed");
+        }
+    }
+
+    pub(super) fn look(&self, session: SessionId) -> Result<Life> {
+        let file = match OpenOptions::new().write(true).open(self.path(session)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead(None)),
+            Err(error) => return Err(self.failed(error)),
+        };
+        match file.try_lock() {
+            Ok(()) => Ok(Life::Dead(Some(file))),
+            Err(TryLockError::WouldBlock) => Ok(Life::Alive),
+            Err(TryLockError::Error(error)) => {
+                Err(Error::CannotLock { path: self.path(session), why: error.to_string() })
+            }
+        }
+    }
+
+    fn path(&self, session: SessionId) -> PathBuf {
+        self.dir.join(format!("{session}.lock"))
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::StorageFull => Error::Full { path: self.dir.clone() },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Error::ReadOnly { path: self.dir.clone(), why: error.to_string() }
+            }
+            _ => Error::Io { path: self.dir.clone(), why: error.to_string() },
+        }
+    }
+}

@@ -1,0 +1,1 @@
+INSERT INTO tasks (run_no, position, class, status, gate, rank) VALUES (?1, ?2, ?3, 'pending', ?4, ?5);

@@ -1,0 +1,1 @@
+INSERT INTO workflows (version, name, document, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING;

@@ -1,0 +1,205 @@
+//! What a verb sees: the open transaction, its moment, and a shelf of things that never change.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use laneway_core::definition::{Source, compile};
+use laneway_core::hash::Version;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::Plan;
+use laneway_core::state::Illegal;
+use laneway_core::time::Millis;
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::error::Error;
+use crate::model::RunHead;
+
+/// Loads a statement from its file, by name.
+macro_rules! sql {
+    ($name:literal) => {
+        include_str!(concat!("sql/", $name, ".sql"))
+    };
+}
+pub(super) use sql;
+
+/// How a verb can fail: by its own judgement, or by the database's.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Refused(Error),
+    Sqlite(rusqlite::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<Illegal> for Failure {
+    fn from(illegal: Illegal) -> Self {
+        Self::Refused(illegal.into())
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+pub(super) type Done<T> = Result<T, Failure>;
+
+/// One transaction, as a verb sees it.
+pub(super) struct Txn<'c> {
+    pub(super) connection: &'c Connection,
+    /// The store's time, the same for all of the batch.
+    pub(super) now: Millis,
+    pub(super) shelf: &'c Shelf,
+}
+
+/// The unchanging parts of a run, with its number in this file.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) no: i64,
+    pub(super) head: Arc<RunHead>,
+}
+
+/// Caches of what never changes once it is committed. Losing one costs a read, nothing else.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    plans: Arc<Plans>,
+    heads: RefCell<HashMap<RunId, Arc<Head>>>,
+    runs: RefCell<HashMap<i64, RunId>>,
+    nodes: RefCell<HashMap<SessionId, Arc<str>>>,
+}
+
+/// Few runs are active at a time; beyond this the shelf is emptied rather than grown.
+const SHELF: usize = 256;
+
+impl Shelf {
+    pub(super) fn new(plans: Arc<Plans>) -> Self {
+        Self { plans, heads: RefCell::default(), runs: RefCell::default(), nodes: RefCell::default() }
+    }
+
+    /// After a transaction of unknown outcome nothing that was seen in it counts.
+    pub(super) fn forget(&self) {
+        self.heads.borrow_mut().clear();
+        self.runs.borrow_mut().clear();
+        self.nodes.borrow_mut().clear();
+    }
+
+    pub(super) fn plans(&self) -> &Plans {
+        &self.plans
+    }
+}
+
+impl Txn<'_> {
+    pub(super) fn head(&self, run: RunId) -> Done<Arc<Head>> {
+        if let Some(head) = self.shelf.heads.borrow().get(&run) {
+            return Ok(Arc::clone(head));
+        }
+        let head = Arc::new(read_head(self.connection, &self.shelf.plans, run)?);
+        let mut heads = self.shelf.heads.borrow_mut();
+        if heads.len() >= SHELF {
+            heads.clear();
+        }
+        heads.insert(run, Arc::clone(&head));
+        Ok(head)
+    }
+
+    /// The id of a run by its number.
+    pub(super) fn run_id(&self, no: i64) -> Done<RunId> {
+        if let Some(run) = self.shelf.runs.borrow().get(&no) {
+            return Ok(*run);
+        }
+        let text: String = self
+            .connection
+            .prepare_cached("SELECT id FROM runs WHERE no = ?1")?
+            .query_row([no], |row| row.get(0))?;
+        let run = RunId::parse(&text).ok_or_else(|| unreadable("run id", &text))?;
+        let mut runs = self.shelf.runs.borrow_mut();
+        if runs.len() >= SHELF {
+            runs.clear();
+        }
+        runs.insert(no, run);
+        Ok(run)
+    }
+
+    /// The address of a session's node; `None` when that session is over.
+    pub(super) fn node(&self, session: SessionId) -> Done<Option<Arc<str>>> {
+        if let Some(node) = self.shelf.nodes.borrow().get(&session) {
+            return Ok(Some(Arc::clone(node)));
+        }
+        let node: Option<String> = self
+            .connection
+            .prepare_cached("SELECT node FROM sessions WHERE id = ?1")?
+            .query_row([session.to_string()], |row| row.get(0))
+            .optional()?;
+        let node: Option<Arc<str>> = node.map(Into::into);
+        if let Some(node) = &node {
+            self.shelf.nodes.borrow_mut().insert(session, Arc::clone(node));
+        }
+        Ok(node)
+    }
+}
+
+/// Plans by version, shared by the writer and the readers.
+#[derive(Debug, Default)]
+pub(super) struct Plans(Mutex<HashMap<Version, Arc<Plan>>>);
+
+/// A plan of 100,000 steps takes tens of megabytes, so few are kept.
+const PLANS: usize = 16;
+
+impl Plans {
+    pub(super) fn keep(&self, plan: &Arc<Plan>) {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if plans.len() >= PLANS {
+            plans.clear();
+        }
+        plans.insert(plan.version.clone(), Arc::clone(plan));
+    }
+
+    /// From the shelf, or made from the stored document again.
+    pub(super) fn get(&self, connection: &Connection, version: &Version) -> Done<Arc<Plan>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(version).cloned();
+        if let Some(plan) = kept {
+            return Ok(plan);
+        }
+        let (name, document): (String, String) = connection
+            .prepare_cached("SELECT name, document FROM workflows WHERE version = ?1")?
+            .query_row([version.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?
+            .ok_or_else(|| unreadable("workflow", version.as_str()))?;
+        let source = Source { file: format!("workflow {name}"), default_name: name, text: document };
+        let plan = compile(&source).map_err(|diagnostics| Error::Unreadable {
+            what: source.file.clone(),
+            why: diagnostics.render(false),
+        })?;
+        let plan = Arc::new(plan);
+        self.keep(&plan);
+        Ok(plan)
+    }
+}
+
+pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
+    let row: Option<(i64, String, String, String, u32)> = connection
+        .prepare_cached("SELECT no, version, dir, params, max_parallel FROM runs WHERE id = ?1")?
+        .query_row([run.to_string()], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        })
+        .optional()?;
+    let Some((no, version, dir, params, max_parallel)) = row else {
+        return Err(Error::NoSuchRun { name: run.to_string() }.into());
+    };
+    let plan = plans.get(connection, &Version::from_stored(version))?;
+    let params = serde_json::from_str(&params).map_err(|error| Error::Unreadable {
+        what: format!("params of run {}", run.short()),
+        why: error.to_string(),
+    })?;
+    Ok(Head { no, head: Arc::new(RunHead { run, plan, dir, params, max_parallel }) })
+}
+
+pub(super) fn unreadable(what: &str, found: &str) -> Error {
+    Error::Unreadable { what: what.to_owned(), why: format!("`{found}` is not known") }
+}

@@ -1,0 +1,319 @@
+//! The one writer: a thread that owns the write connection and commits verbs in groups.
+//!
+//! ```text
+//!   async callers ──verb──▶ channel ──▶ BEGIN IMMEDIATE
+//!        ▲                              ├─ savepoint, verb, release   (one failure fails alone)
+//!        │                              ├─ … as long as verbs wait, for at most BATCH
+//!        └──────────answer───────────── COMMIT, one fsync for all of them
+//! ```
+//! Nothing is answered before its commit is on disk. PROTOCOL: "Group commit".
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use laneway_core::time::Millis;
+use rusqlite::Connection;
+use rusqlite::hooks::Wal;
+use tokio::sync::{oneshot, watch};
+
+use super::clock::Clock;
+use super::connect;
+use super::fault::{self, Reach};
+use super::txn::{Failure, Shelf, Txn};
+use crate::error::{Error, Result};
+
+/// How long a batch may grow: bounded in time, so that the first caller's wait is bounded too.
+const BATCH: Duration = Duration::from_millis(5);
+
+/// How long a verb that nobody waits for may wait for company, to share its commit.
+const LINGER: Duration = Duration::from_millis(10);
+
+/// Pages of WAL after which a checkpoint is due: 20 MB.
+const CHECKPOINT_PAGES: i32 = 5_000;
+
+/// Whether somebody waits for the commit of a verb.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    Now,
+    /// It may share the commit of a later verb, up to [`LINGER`].
+    Lazy,
+}
+
+/// A handle on the thread. Dropping the last one ends it after what was sent.
+#[derive(Debug)]
+pub(super) struct Writer {
+    // Unbounded: every sender but the lazy ones waits for its answer, so callers bound the queue themselves.
+    sender: Option<mpsc::Sender<Box<dyn Verb>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub(super) fn start(
+        path: PathBuf,
+        shelf: Shelf,
+        clock: Arc<Clock>,
+        changes: watch::Sender<u64>,
+    ) -> Result<Self> {
+        let (sender, receiver) = mpsc::channel();
+        let failed = path.clone();
+        let wal_pages = Arc::default();
+        let mut work = Work { path, connection: None, wal_pages, shelf, clock, changes, broken: None };
+        work.connection = Some(work.connect()?);
+        let thread = std::thread::Builder::new()
+            .name("laneway-writer".to_owned())
+            .spawn(move || work.run(&receiver))
+            .map_err(|error| Error::Io { path: failed, why: error.to_string() })?;
+        Ok(Self { sender: Some(sender), thread: Some(thread) })
+    }
+
+    /// Runs a verb in a transaction and returns what it says once that is on disk. `verb` may run more than
+    /// once, if its batch had to be taken back.
+    pub(super) async fn apply<T, F>(&self, urgency: Urgency, verb: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut Txn<'_>) -> Result<T, Failure> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let pending = Pending { verb, result: None, reply: Some(reply), urgency };
+        let gone = || Error::Closed { why: "its writer has ended".to_owned() };
+        let sender = self.sender.as_ref().ok_or_else(gone)?;
+        sender.send(Box::new(pending)).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic there was reported by the panic hook; there is nobody left to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A verb with its caller, the types forgotten.
+trait Verb: Send {
+    fn urgency(&self) -> Urgency;
+    fn apply(&mut self, txn: &mut Txn<'_>) -> Result<(), Failure>;
+    fn answer(&mut self, committed: Result<()>);
+}
+
+struct Pending<T, F> {
+    verb: F,
+    result: Option<Result<T>>,
+    reply: Option<oneshot::Sender<Result<T>>>,
+    urgency: Urgency,
+}
+
+impl<T: Send, F: FnMut(&mut Txn<'_>) -> Result<T, Failure> + Send> Verb for Pending<T, F> {
+    fn urgency(&self) -> Urgency {
+        self.urgency
+    }
+
+    fn apply(&mut self, txn: &mut Txn<'_>) -> Result<(), Failure> {
+        match (self.verb)(txn) {
+            Ok(value) => {
+                self.result = Some(Ok(value));
+                Ok(())
+            }
+            Err(Failure::Refused(error)) => {
+                self.result = Some(Err(error.clone()));
+                Err(Failure::Refused(error))
+            }
+            Err(Failure::Sqlite(error)) => Err(Failure::Sqlite(error)),
+        }
+    }
+
+    fn answer(&mut self, committed: Result<()>) {
+        let result = match committed {
+            Ok(()) => {
+                self.result.take().unwrap_or_else(|| Err(Error::Closed { why: "no answer".to_owned() }))
+            }
+            Err(error) => Err(error),
+        };
+        if let Some(reply) = self.reply.take() {
+            // A caller that went away does not undo what was committed.
+            let _ = reply.send(result);
+        }
+    }
+}
+
+struct Work {
+    path: PathBuf,
+    /// `None` after an error at COMMIT, until it could be opened again.
+    connection: Option<Connection>,
+    /// How long the WAL was after the last commit.
+    wal_pages: Arc<AtomicI32>,
+    shelf: Shelf,
+    clock: Arc<Clock>,
+    changes: watch::Sender<u64>,
+    /// Set by an fsync error: the disk did not keep what it was given, so nothing is written any more.
+    broken: Option<Error>,
+}
+
+impl Work {
+    fn run(mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>) {
+        let mut waiting: VecDeque<Box<dyn Verb>> = VecDeque::new();
+        while self.wait_for_work(receiver, &mut waiting) {
+            self.batch(receiver, &mut waiting);
+            self.checkpoint_if_due();
+        }
+    }
+
+    /// Blocks until there is something urgent, or something lazy has waited long enough. False at the end.
+    fn wait_for_work(
+        &self,
+        receiver: &mpsc::Receiver<Box<dyn Verb>>,
+        waiting: &mut VecDeque<Box<dyn Verb>>,
+    ) -> bool {
+        let Ok(first) = receiver.recv() else { return false };
+        let mut is_urgent = first.urgency() == Urgency::Now;
+        waiting.push_back(first);
+        let deadline = Instant::now() + LINGER;
+        while !is_urgent {
+            match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(verb) => {
+                    is_urgent = verb.urgency() == Urgency::Now;
+                    waiting.push_back(verb);
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        true
+    }
+
+    fn batch(&mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>, waiting: &mut VecDeque<Box<dyn Verb>>) {
+        let mut done: Vec<Box<dyn Verb>> = Vec::new();
+        let committed = self.try_batch(receiver, waiting, &mut done);
+        for mut verb in done {
+            verb.answer(committed.clone());
+        }
+        if committed.is_ok() {
+            self.changes.send_modify(|count| *count += 1);
+        } else {
+            // What has not been tried fails with the rest: its caller decides whether to ask again.
+            for mut verb in waiting.drain(..) {
+                verb.answer(committed.clone());
+            }
+        }
+    }
+
+    fn try_batch(
+        &mut self,
+        receiver: &mpsc::Receiver<Box<dyn Verb>>,
+        waiting: &mut VecDeque<Box<dyn Verb>>,
+        done: &mut Vec<Box<dyn Verb>>,
+    ) -> Result<()> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let result = self.transact(&connection, receiver, waiting, done);
+        match result {
+            Ok(()) => {
+                self.connection = Some(connection);
+                Ok(())
+            }
+            Err(error) => {
+                let told = fault::explain(&error, &self.path);
+                if fault::reach(&error) == Reach::Store {
+                    let why =
+                        format!("the disk did not keep what was written ({error}); nothing more is written");
+                    self.broken = Some(Error::Closed { why });
+                    return Err(self.broken.clone().unwrap_or(told));
+                }
+                // At COMMIT it is unknown what happened: the connection is dropped, which takes back what was
+                // not committed, and the next batch looks at the file as it is. Every verb may be repeated.
+                self.shelf.forget();
+                Err(told)
+            }
+        }
+    }
+
+    fn transact(
+        &self,
+        connection: &Connection,
+        receiver: &mpsc::Receiver<Box<dyn Verb>>,
+        waiting: &mut VecDeque<Box<dyn Verb>>,
+        done: &mut Vec<Box<dyn Verb>>,
+    ) -> rusqlite::Result<()> {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let floor: i64 = connection
+            .prepare_cached("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'clock'")?
+            .query_row([], |row| row.get(0))?;
+        let now = self.clock.now(Millis(floor));
+        let begun = Instant::now();
+        while let Some(mut verb) = waiting.pop_front() {
+            let outcome = self.one(connection, now, verb.as_mut());
+            done.push(verb);
+            outcome?;
+            if begun.elapsed() > BATCH {
+                break;
+            }
+            match receiver.try_recv() {
+                Ok(verb) => waiting.push_back(verb),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+            }
+        }
+        connection
+            .prepare_cached("UPDATE meta SET value = ?1 WHERE key = 'clock'")?
+            .execute([now.0.to_string()])?;
+        connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    /// One verb behind its savepoint. An error that reaches further than the verb ends the batch.
+    fn one(&self, connection: &Connection, now: Millis, verb: &mut dyn Verb) -> rusqlite::Result<()> {
+        connection.prepare_cached("SAVEPOINT verb")?.execute([])?;
+        let mut txn = Txn { connection, now, shelf: &self.shelf };
+        let outcome = verb.apply(&mut txn);
+        match outcome {
+            Ok(()) => {}
+            Err(Failure::Refused(_)) => {
+                connection.prepare_cached("ROLLBACK TO verb")?.execute([])?;
+            }
+            Err(Failure::Sqlite(error)) => {
+                if fault::reach(&error) != Reach::Verb || connection.is_autocommit() {
+                    return Err(error);
+                }
+                let told = fault::explain(&error, &self.path);
+                connection.prepare_cached("ROLLBACK TO verb")?.execute([])?;
+                verb.answer(Err(told));
+            }
+        }
+        connection.prepare_cached("RELEASE verb")?.execute([])?;
+        Ok(())
+    }
+
+    fn connect(&self) -> Result<Connection> {
+        let mut connection = connect::writer(&self.path)?;
+        let pages = Arc::clone(&self.wal_pages);
+        let count = move |_: &mut Wal, now: i32| {
+            pages.store(now, Ordering::Relaxed);
+            Ok(())
+        };
+        connection.wal_hook(Some(count)).map_err(|error| fault::explain(&error, &self.path))?;
+        Ok(connection)
+    }
+
+    /// Between batches, never inside one: a checkpoint writes and syncs what the WAL holds. PASSIVE waits for
+    /// nobody; once it has moved everything, the next commit begins at the head of the WAL again.
+    fn checkpoint_if_due(&self) {
+        let Some(connection) = &self.connection else { return };
+        if self.wal_pages.load(Ordering::Relaxed) < CHECKPOINT_PAGES {
+            return;
+        }
+        if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+            tracing::warn!(%error, "a checkpoint of the store failed; it is tried again after the next commit");
+        }
+    }
+}
