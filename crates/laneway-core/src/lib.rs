@@ -6,5 +6,7 @@
 pub mod definition;
 pub mod expression;
 pub mod hash;
+mod nearest;
+pub mod params;
 pub mod plan;
 pub mod reason;
