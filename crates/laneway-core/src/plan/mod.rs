@@ -16,6 +16,10 @@ mod order;
 mod query;
 #[cfg(test)]
 pub(crate) mod sample;
+#[cfg(test)]
+mod scale;
+pub mod text;
+pub mod wire;
 
 pub use fault::{Fault, Place};
 
