@@ -128,7 +128,7 @@ fn ten_thousand_steps_with_long_edges_are_laid_out() {
     // Every third step also needs one that is ninety levels back, which makes 300,000 bends: coarse.
     let needs = |n: usize| {
         let near = n.checked_sub(100).into_iter();
-        near.chain(n.checked_sub(9_000).filter(|_| n % 3 == 0))
+        near.chain(n.checked_sub(9_000).filter(|_| n.is_multiple_of(3)))
             .collect()
     };
     let needs: Vec<Vec<usize>> = (0..10_000).map(needs).collect();
