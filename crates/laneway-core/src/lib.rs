@@ -5,6 +5,7 @@
 
 pub mod definition;
 pub mod expression;
+pub mod graph;
 pub mod hash;
 mod nearest;
 pub mod params;
