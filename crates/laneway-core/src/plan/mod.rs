@@ -5,7 +5,22 @@
 use crate::definition::Workflow;
 use crate::hash::Version;
 
+mod build;
+mod cycle;
 mod fault;
+mod groups;
+mod lanes;
+mod nearest;
+mod needs;
+mod order;
+mod query;
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod scale;
+pub mod text;
+pub mod wire;
+
 pub use fault::{Fault, Place};
 
 /// Index of a step in its workflow, in document order.
@@ -23,7 +38,7 @@ pub struct Plan {
     /// Positions of each level, in definition order.
     pub levels: Vec<Vec<Position>>,
     pub lanes: Vec<Lane>,
-    /// By position: what it needs, and what needs it.
+    /// By position: what it needs, and what needs it. Sorted, without repeats.
     pub needs: Vec<Vec<Position>>,
     pub successors: Vec<Vec<Position>>,
     /// Distinct `needs` lists. Steps with equal `needs` share one, so that a stage of n steps behind a
@@ -36,6 +51,8 @@ pub struct Plan {
     /// One longest path, from its root on.
     pub critical_path: Vec<Position>,
     pub prewarm: Prewarm,
+    /// Positions sorted by the steps' names, so that a name is found without a second copy of it.
+    by_name: Vec<Position>,
 }
 
 /// Steps that wait for exactly the same predecessors.

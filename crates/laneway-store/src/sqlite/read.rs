@@ -4,6 +4,7 @@ use laneway_core::event::{Closing, Event, Fact};
 use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::nearest::nearest;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
@@ -263,17 +264,7 @@ pub(super) fn document(connection: &Connection, version: &Version) -> Done<Strin
 }
 
 pub(super) fn no_such_step(plan: &Plan, run: RunId, step: &str) -> Error {
-    let nearest = plan
-        .workflow
-        .steps
-        .iter()
-        .map(|known| (edits(&known.name, step), known))
-        .min_by_key(|(edits, _)| *edits)
-        .filter(|(edits, _)| *edits <= 1 + step.len() / 3)
-        .map(|(_, known)| known.name.clone());
+    let names = plan.workflow.steps.iter().map(|known| known.name.as_str());
+    let nearest = nearest(step, names).map(str::to_owned);
     Error::NoSuchStep { run, step: step.to_owned(), nearest }
-}
-
-fn edits(a: &str, b: &str) -> usize {
-    laneway_core::nearest::distance(a, b)
 }

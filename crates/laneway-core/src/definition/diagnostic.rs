@@ -1,0 +1,209 @@
+//! What a person is told about a document that is refused: file, line, column, the offending line
+//! underlined, and what to do. Owns rendering and the form for `--json`; never decides what is wrong.
+
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use serde_json::{Value, json};
+
+use super::finding::{Finding, Findings, Span};
+use super::text::Text;
+
+/// More than a person reads; the rest is counted.
+const MAX_SHOWN: usize = 50;
+
+/// Bytes of a line that are shown on each side of the place.
+const BEFORE: usize = 80;
+const AFTER: usize = 160;
+
+/// All errors of a document, in its order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostics {
+    pub file: String,
+    pub all: Vec<Diagnostic>,
+    /// Errors beyond those in `all`.
+    pub more: usize,
+}
+
+/// One error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    pub message: String,
+    /// Byte range in the document.
+    pub span: Range<usize>,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What to do.
+    pub hint: Option<String>,
+    /// A second place that belongs to it.
+    pub note: Option<Note>,
+    excerpt: Option<Excerpt>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    pub message: String,
+    pub line: usize,
+    pub column: usize,
+    excerpt: Excerpt,
+}
+
+/// The line of a place, or the part of a long line around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Excerpt {
+    text: String,
+    marked: Range<usize>,
+}
+
+impl Diagnostics {
+    /// Sorts by position, drops repeats (one node may be read through several aliases), and keeps
+    /// of the document only the lines that will be shown.
+    pub(super) fn new(file: &str, text: Option<&Text<'_>>, findings: Findings) -> Self {
+        let Findings { mut kept, dropped } = findings;
+        kept.sort_by(|a, b| (a.span, &a.message).cmp(&(b.span, &b.message)));
+        kept.dedup_by(|a, b| a.span == b.span && a.message == b.message);
+        let more = dropped + kept.len().saturating_sub(MAX_SHOWN);
+        kept.truncate(MAX_SHOWN);
+        Self {
+            file: file.to_owned(),
+            all: kept.into_iter().map(|finding| place(text, finding)).collect(),
+            more,
+        }
+    }
+
+    /// As shown to a person.
+    pub fn render(&self, color: bool) -> String {
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        let renderer = renderer.decor_style(DecorStyle::Ascii);
+        let mut out = String::new();
+        for diagnostic in &self.all {
+            if !out.is_empty() {
+                out.push_str("\n\n");
+            }
+            out.push_str(&renderer.render(&[self.group(diagnostic)]));
+        }
+        if self.more > 0 {
+            out.push_str(&format!("\n\nand {} more", self.more));
+        }
+        out.push('\n');
+        out
+    }
+
+    /// For `validate --json`.
+    pub fn to_json(&self) -> Value {
+        let errors: Vec<Value> = self
+            .all
+            .iter()
+            .map(|diagnostic| {
+                json!({
+                    "message": diagnostic.message,
+                    "line": diagnostic.line,
+                    "column": diagnostic.column,
+                    "start": diagnostic.span.start,
+                    "end": diagnostic.span.end,
+                    "hint": diagnostic.hint,
+                    "note": diagnostic.note.as_ref().map(|note| json!({
+                        "message": note.message, "line": note.line, "column": note.column,
+                    })),
+                })
+            })
+            .collect();
+        json!({"file": self.file, "errors": errors, "more": self.more})
+    }
+
+    fn group<'a>(&'a self, diagnostic: &'a Diagnostic) -> Group<'a> {
+        let title = Level::ERROR.primary_title(diagnostic.message.as_str());
+        let mut group = match &diagnostic.excerpt {
+            None => title.element(Origin::path(self.file.as_str())),
+            Some(excerpt) => title
+                .element(
+                    Origin::path(self.file.as_str()).line(diagnostic.line).char_column(diagnostic.column),
+                )
+                .element(snippet(excerpt, diagnostic.line, AnnotationKind::Primary, None)),
+        };
+        if let Some(note) = &diagnostic.note {
+            group = group
+                .element(Origin::path(self.file.as_str()).line(note.line).char_column(note.column))
+                .element(snippet(
+                    &note.excerpt,
+                    note.line,
+                    AnnotationKind::Context,
+                    Some(note.message.as_str()),
+                ));
+        }
+        if let Some(hint) = &diagnostic.hint {
+            group = group.element(Level::HELP.message(hint.as_str()));
+        }
+        group
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}
+
+/// The origin stands apart from the snippet because the column of a cut line cannot be counted in
+/// what is left of it.
+fn snippet<'a>(
+    excerpt: &'a Excerpt,
+    line: usize,
+    kind: AnnotationKind,
+    label: Option<&'a str>,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    Snippet::source(excerpt.text.as_str())
+        .line_start(line)
+        .annotation(kind.span(excerpt.marked.clone()).label(label))
+}
+
+fn place(text: Option<&Text<'_>>, finding: Finding) -> Diagnostic {
+    let located = text.zip(finding.span);
+    let (line, column) = located.map_or((1, 1), |(text, span)| text.place(span.start as usize));
+    Diagnostic {
+        span: finding.span.map_or(0..0, Span::range),
+        line,
+        column,
+        excerpt: located.map(|(text, span)| excerpt(text, line, span)),
+        note: text.zip(finding.note).map(|(text, (message, span))| {
+            let (line, column) = text.place(span.start as usize);
+            Note { message, line, column, excerpt: excerpt(text, line, span) }
+        }),
+        message: finding.message,
+        hint: finding.hint,
+    }
+}
+
+fn excerpt(text: &Text<'_>, number: usize, span: Span) -> Excerpt {
+    let line = text.line(number);
+    let marked = span.start as usize..(span.end as usize).min(line.end).max(span.start as usize);
+    let start = floor(text.all, line.start.max(marked.start.saturating_sub(BEFORE)));
+    let end = floor(text.all, line.end.min(marked.start.saturating_add(AFTER)));
+    // A place at the very end of a line that ends in CR LF lies behind the cut line.
+    let end = end.max(marked.start);
+    let mut out = String::new();
+    if start > line.start {
+        out.push('…');
+    }
+    let shift = out.len();
+    out.push_str(&text.all[start..end]);
+    let from = marked.start - start + shift;
+    let to = marked.end.min(end) - start + shift;
+    if end < line.end {
+        out.push('…');
+    }
+    Excerpt { text: out, marked: from..to }
+}
+
+fn floor(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

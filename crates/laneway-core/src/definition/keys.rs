@@ -1,0 +1,69 @@
+//! Every key of the document, in one place: what is built, and what is known and refused for now.
+//! An issue that builds one moves it from `later` to `known`; `schema.rs` describes the known ones.
+
+use super::reader::Keys;
+
+pub(super) const WORKFLOW: Keys = Keys {
+    owner: "a workflow",
+    known: &[
+        "name",
+        "description",
+        "params",
+        "max_parallel",
+        "on_failure",
+        "timeout",
+        "env",
+        "steps",
+        "groups",
+        "execution",
+        "placement",
+    ],
+    later: &["max_runs", "schedule", "limits", "pools", "hooks", "secrets"],
+};
+
+pub(super) const STEP: Keys = Keys {
+    owner: "a step",
+    known: &[
+        "run",
+        "command",
+        "args",
+        "needs",
+        "when",
+        "if",
+        "env",
+        "workdir",
+        "timeout",
+        "retry",
+        "on_lost",
+        "description",
+    ],
+    later: &[
+        "for_each",
+        "matrix",
+        "image",
+        "pool",
+        "call",
+        "wait",
+        "workflow",
+        "with",
+        "cache",
+        "artifacts",
+        "lock",
+        "order",
+        "limits",
+        "runs_on",
+        "prefers",
+        "priority",
+        "isolate",
+        "key",
+    ],
+};
+
+pub(super) const GROUP: Keys = Keys {
+    owner: "a group",
+    known: &["steps"],
+    later: &["failure", "merge", "mode", "dormancy", "max_parallel", "isolate", "on_conflict"],
+};
+
+pub(super) const PARAM: Keys =
+    Keys { owner: "a parameter", known: &["type", "required", "default", "enum", "description"], later: &[] };

@@ -1,0 +1,289 @@
+//! Whether what expressions read exists, and exists by then: a step may read only what comes before
+//! it. Owns the check over the whole graph; what an expression reads is found by `expression/`.
+
+use std::collections::HashMap;
+
+use super::finding::{Finding, shown};
+use super::model::Workflow;
+use super::read::Spans;
+use super::reader::{Site, locate};
+use super::yaml::Tree;
+use crate::expression::{Read, reads_of};
+use crate::nearest::nearest;
+
+/// A read of a step by another that does not need it directly.
+#[derive(Debug)]
+struct Pending {
+    reader: usize,
+    target: usize,
+    finding: Finding,
+}
+
+/// All that is wrong with the names in the expressions.
+pub(super) fn check(
+    text: &str,
+    tree: &Tree<'_>,
+    workflow: &Workflow,
+    spans: &Spans,
+    sites: &[Site],
+) -> Vec<Finding> {
+    if sites.is_empty() {
+        return Vec::new();
+    }
+    let by_name: HashMap<&str, usize> =
+        workflow.steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
+    let mut check = Check { workflow, spans, by_name, found: Vec::new(), pending: Vec::new() };
+    for site in sites {
+        check.site(text, tree, site);
+    }
+    let Check { by_name, mut found, pending, .. } = check;
+    found.extend(not_ancestors(workflow, spans, &by_name, pending));
+    found
+}
+
+#[derive(Debug)]
+struct Check<'w> {
+    workflow: &'w Workflow,
+    spans: &'w Spans,
+    by_name: HashMap<&'w str, usize>,
+    found: Vec<Finding>,
+    pending: Vec<Pending>,
+}
+
+impl Check<'_> {
+    fn site(&mut self, text: &str, tree: &Tree<'_>, site: &Site) {
+        let Ok(reads) = reads_of(&site.source) else {
+            return;
+        };
+        // What lies before this is part of a mistake that has been reported.
+        let mut reported = 0;
+        for read in reads {
+            if read.range.start < reported {
+                continue;
+            }
+            let part = site.offset + read.range.start..site.offset + read.range.end;
+            let span = locate(text, tree, site.node, part).unwrap_or(tree.node(site.node).span);
+            let wrong = |message: String| Finding::new(message, span);
+            match read.segments[0].as_str() {
+                "params" => {
+                    if let Some((finding, end)) = self.param(&read, wrong) {
+                        self.found.push(finding);
+                        reported = end;
+                    }
+                }
+                "steps" => {
+                    if let Some((finding, end)) = self.step(site, &read, wrong) {
+                        self.found.push(finding);
+                        reported = end;
+                    }
+                }
+                "run" => match read.segments.get(1).map(String::as_str) {
+                    Some("id" | "workflow") => {}
+                    Some(other) => self.found.push(
+                        wrong(format!("`run` has no {}", shown(other)))
+                            .hint("there are `run.id` and `run.workflow`"),
+                    ),
+                    None => {}
+                },
+                root @ ("item" | "secrets" | "groups") => {
+                    self.found.push(wrong(format!("`{root}` is not supported yet")));
+                }
+                root => {
+                    let hint = match nearest(root, ["params", "steps", "run"]) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!(
+                            "an expression can read `params`, `steps` and `run`; a string needs quotes: \"{root}\""
+                        ),
+                    };
+                    self.found.push(wrong(format!("there is no {}", shown(root))).hint(hint));
+                }
+            }
+        }
+    }
+
+    fn param(&self, read: &Read, wrong: impl Fn(String) -> Finding) -> Option<(Finding, usize)> {
+        let name = read.segments.get(1)?;
+        let exists = |name: &str| self.workflow.params.iter().any(|param| param.name == name);
+        if exists(name) || self.spans.has_broken_params {
+            return None;
+        }
+        if let Some((joined, end)) = &read.hyphened
+            && exists(joined)
+        {
+            return Some((hyphen("params", joined, wrong), *end));
+        }
+        let names = self.workflow.params.iter().map(|param| param.name.as_str());
+        let hint = match nearest(name, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("declare it: `params: {{{name}: {{type: string, required: true}}}}`"),
+        };
+        Some((wrong(format!("there is no parameter {}", shown(name))).hint(hint), read.range.end))
+    }
+
+    fn step(
+        &mut self,
+        site: &Site,
+        read: &Read,
+        wrong: impl Fn(String) -> Finding,
+    ) -> Option<(Finding, usize)> {
+        let end = read.range.end;
+        let Some(reader) = site.step else {
+            let finding = wrong("the workflow's `env` cannot read `steps`".to_owned());
+            return Some((finding.hint("put it into the `env` of the step that uses it"), end));
+        };
+        let Some(name) = read.segments.get(1) else {
+            let finding = wrong("`steps` can only be read by a step's name".to_owned());
+            return Some((finding.hint("write `steps.NAME.output.KEY`"), end));
+        };
+        let Some(target) = self.by_name.get(name.as_str()).copied() else {
+            if let Some((joined, end)) = &read.hyphened
+                && self.by_name.contains_key(joined.as_str())
+            {
+                return Some((hyphen("steps", joined, wrong), *end));
+            }
+            let near = nearest(name, self.workflow.steps.iter().map(|step| step.name.as_str()));
+            return Some((
+                wrong(format!("there is no step {}", shown(name)))
+                    .maybe_hint(near.map(|near| format!("did you mean `{near}`?"))),
+                end,
+            ));
+        };
+        if let Some(part) = read.segments.get(2)
+            && !matches!(part.as_str(), "status" | "output")
+        {
+            let finding = wrong(format!("a step has no {}", shown(part)));
+            let hint = format!("there are `steps.{name}.status` and `steps.{name}.output.KEY`");
+            return Some((finding.hint(hint), end));
+        }
+        let step = &self.workflow.steps[reader];
+        if target == reader {
+            let finding = wrong(format!("step `{name}` reads itself"));
+            return Some((finding.hint("a step can read only steps that it needs"), end));
+        }
+        if !step.needs.contains(name) {
+            let finding = wrong(format!(
+                "step `{}` reads step `{name}` without needing it, so it may not be done by then",
+                step.name
+            ))
+            .hint(format!("add `{name}` to the `needs` of `{}`", step.name));
+            self.pending.push(Pending { reader, target, finding });
+        }
+        None
+    }
+}
+
+fn hyphen(root: &str, name: &str, wrong: impl Fn(String) -> Finding) -> Finding {
+    wrong(format!("`{root}.{name}` reads as a subtraction")).hint(format!("write `{root}[\"{name}\"]`"))
+}
+
+/// The findings of those reads whose target is no ancestor. Targets are looked up 64 at a time, as
+/// bits carried along the order from the first target on; sorted by order, so that reads of what
+/// comes shortly before stay cheap in a graph of any size. The last bit stands for "not sure": what
+/// is behind a `needs` that is itself wrong is not reported.
+fn not_ancestors(
+    workflow: &Workflow,
+    spans: &Spans,
+    by_name: &HashMap<&str, usize>,
+    mut pending: Vec<Pending>,
+) -> Vec<Finding> {
+    const UNSURE: u64 = 1 << 63;
+    if pending.is_empty() {
+        return Vec::new();
+    }
+    let graph = Graph::new(workflow, spans, by_name);
+    pending.sort_by_key(|read| (graph.rank[read.target], read.target));
+    let mut found = Vec::new();
+    let mut bits: Vec<u64> = vec![0; workflow.steps.len()];
+    let mut rest = pending.into_iter().peekable();
+    while rest.peek().is_some() {
+        let mut targets: Vec<usize> = Vec::new();
+        let mut batch = Vec::new();
+        while let Some(read) = rest.next_if(|read| targets.len() < 63 || targets.contains(&read.target)) {
+            if targets.last() != Some(&read.target) {
+                targets.push(read.target);
+            }
+            batch.push((targets.len() - 1, read));
+        }
+        let from = graph.rank[targets[0]];
+        let to = batch.iter().map(|(_, read)| graph.rank[read.reader]).max().unwrap_or(0);
+        for rank in from..=to.min(graph.order.len().saturating_sub(1)) {
+            let step = graph.order[rank];
+            let mut seen = if graph.is_unsure[step] { UNSURE } else { 0 };
+            for need in &graph.needs[step] {
+                if graph.rank[*need] >= from {
+                    seen |= bits[*need];
+                    if let Ok(index) = targets.binary_search_by_key(&(graph.rank[*need], *need), |target| {
+                        (graph.rank[*target], *target)
+                    }) {
+                        seen |= 1 << index;
+                    }
+                }
+            }
+            bits[step] = seen;
+        }
+        for (index, read) in batch {
+            let seen = if graph.is_unsure[read.reader] { UNSURE } else { bits[read.reader] };
+            if seen & (UNSURE | 1 << index) == 0
+                || graph.rank[read.reader] < from && !graph.is_unsure[read.reader]
+            {
+                found.push(read.finding);
+            }
+        }
+    }
+    found
+}
+
+/// The graph by indices, without what is wrong in it, in an order in which needs come first.
+#[derive(Debug)]
+struct Graph {
+    needs: Vec<Vec<usize>>,
+    order: Vec<usize>,
+    /// Inverse of `order`.
+    rank: Vec<usize>,
+    /// Steps that need something unknown or themselves, and what comes behind them.
+    is_unsure: Vec<bool>,
+}
+
+impl Graph {
+    fn new(workflow: &Workflow, spans: &Spans, by_name: &HashMap<&str, usize>) -> Self {
+        let count = workflow.steps.len();
+        let mut needs = Vec::with_capacity(count);
+        let mut successors: Vec<Vec<usize>> = vec![Vec::new(); count];
+        let mut is_unsure = vec![false; count];
+        for (index, step) in workflow.steps.iter().enumerate() {
+            let known: Vec<usize> =
+                step.needs.iter().filter_map(|name| by_name.get(name.as_str()).copied()).collect();
+            is_unsure[index] = known.len() < step.needs.len() || spans.step[index].has_broken_needs;
+            for need in &known {
+                successors[*need].push(index);
+            }
+            needs.push(known);
+        }
+        let mut left: Vec<usize> = needs.iter().map(Vec::len).collect();
+        let mut order: Vec<usize> = (0..count).filter(|index| left[*index] == 0).collect();
+        let mut next = 0;
+        while next < order.len() {
+            let step = order[next];
+            next += 1;
+            for successor in &successors[step] {
+                is_unsure[*successor] |= is_unsure[step];
+                left[*successor] -= 1;
+                if left[*successor] == 0 {
+                    order.push(*successor);
+                }
+            }
+        }
+        // What is left lies on or behind a cycle, which the plan reports.
+        for index in 0..count {
+            if left[index] > 0 {
+                is_unsure[index] = true;
+                order.push(index);
+            }
+        }
+        let mut rank = vec![0; count];
+        for (position, step) in order.iter().enumerate() {
+            rank[*step] = position;
+        }
+        Self { needs, order, rank, is_unsure }
+    }
+}

@@ -1,0 +1,366 @@
+//! From the tree to a workflow. A step that is broken in some key is kept with what could be read,
+//! under its name, so that what is said about other steps is still right.
+
+use super::finding::{Finding, Findings, Span};
+use super::keys;
+use super::model::{Action, Group, OnFailure, OnLost, Step, When, Workflow};
+use super::reader::{Field, Reader, Site};
+use super::yaml::{Data, Tree};
+
+/// A document after reading.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    /// What could be read; `None` if there are no steps to speak of.
+    pub(super) workflow: Option<Workflow>,
+    pub(super) spans: Spans,
+    pub(super) findings: Findings,
+    pub(super) sites: Vec<Site>,
+}
+
+/// Where the parts of a workflow stand, by their indices in it.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    pub(super) steps: Span,
+    pub(super) step: Vec<StepSpans>,
+    pub(super) group: Vec<GroupSpans>,
+    /// Whether all of `params` could be read.
+    pub(super) has_broken_params: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct StepSpans {
+    pub(super) name: Span,
+    pub(super) needs: Vec<Span>,
+    /// An entry of `needs` could not be read, so what is behind it is not known.
+    pub(super) has_broken_needs: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct GroupSpans {
+    pub(super) name: Span,
+    pub(super) members: Vec<Span>,
+    pub(super) is_broken: bool,
+}
+
+const RUN_ADVICE: &str =
+    "a value must not become code: pass it through `env: {X: \"${{ … }}\"}` and use \"$X\" in the script";
+
+pub(super) fn workflow<'t>(
+    text: &'t str,
+    tree: &'t Tree<'t>,
+    findings: Findings,
+    default_name: &str,
+) -> Outcome {
+    let mut reader = Reader { text, tree, findings, sites: Vec::new(), step: None };
+    let mut spans = Spans::default();
+    let workflow = document(&mut reader, &mut spans, default_name);
+    Outcome { workflow, spans, findings: reader.findings, sites: reader.sites }
+}
+
+fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> Option<Workflow> {
+    let tree = reader.tree;
+    let root = tree.node(tree.root);
+    let Data::Map(flat) = &root.data else {
+        let found = match &root.data {
+            Data::List(_) => "a list",
+            Data::Scalar { .. } | Data::Map(_) => "a single value",
+        };
+        reader.findings.push(
+            Finding::new(format!("a workflow is a mapping of keys to values, not {found}"), root.span)
+                .hint("start with `steps:` and one step below it"),
+        );
+        return None;
+    };
+    // Keys for anchors are the author's own and are not looked at.
+    let all = reader.pairs(flat);
+    let fields: Vec<_> = all.into_iter().filter(|field| !field.name.starts_with("x-")).collect();
+    let fields = reader.known(fields, &keys::WORKFLOW);
+    let mut workflow = Workflow {
+        name: default_name.to_owned(),
+        params: Vec::new(),
+        max_parallel: None,
+        on_failure: OnFailure::default(),
+        timeout: None,
+        env: Vec::new(),
+        steps: Vec::new(),
+        groups: Vec::new(),
+    };
+    let mut steps = None;
+    for field in fields {
+        match field.name {
+            "name" => {
+                if let Some(name) = workflow_name(reader, field) {
+                    workflow.name = name;
+                }
+            }
+            "description" => {
+                reader.string(field, "a string");
+            }
+            "params" => {
+                (workflow.params, spans.has_broken_params) = reader.params(field);
+            }
+            "max_parallel" => workflow.max_parallel = reader.at_least_one(field),
+            "on_failure" => {
+                let choices = OnFailure::ALL.map(|value| (value.as_str(), value));
+                workflow.on_failure = reader.choice(field, &choices).unwrap_or_default();
+            }
+            "timeout" => workflow.timeout = reader.timeout(field),
+            "env" => workflow.env = reader.env(field),
+            "execution" => later(reader, field, &["dataflow"], &["levels"]),
+            "placement" => later(reader, field, &["spread", "local"], &["pinned"]),
+            "groups" => (workflow.groups, spans.group) = groups(reader, field),
+            "steps" => steps = Some(field),
+            _ => {}
+        }
+    }
+    let Some(field) = steps else {
+        let span = Span::new(root.span.start as usize, root.span.start as usize);
+        let hint = "add at least one: `steps: {hello: {run: echo hello}}`";
+        reader.missing("the workflow".to_owned(), "steps", span, hint);
+        return None;
+    };
+    spans.steps = tree.node(field.key).span;
+    for entry in reader.entries(field, "a mapping of names to steps")? {
+        reader.step = Some(workflow.steps.len());
+        let (step, places) = step(reader, entry);
+        workflow.steps.push(step);
+        spans.step.push(places);
+    }
+    reader.step = None;
+    Some(workflow)
+}
+
+fn workflow_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
+    let must_be = "a name of 1 to 100 characters without line breaks";
+    let name = reader.string(field, must_be)?;
+    let is_fine = !name.trim().is_empty()
+        && name.trim() == name
+        && name.chars().count() <= 100
+        && !name.chars().any(|c| c.is_control() || super::finding::is_invisible(c));
+    if !is_fine {
+        let finding = reader.wrong(field, must_be);
+        reader.findings.push(finding);
+        return None;
+    }
+    reader.literal(field, name, "a name is fixed; leave the expression out").then(|| name.to_owned())
+}
+
+/// A key of which only some values are built yet; the ones that are need no setting.
+fn later(reader: &mut Reader<'_>, field: Field<'_>, built: &[&str], later: &[&str]) {
+    let choices: Vec<(&str, bool)> =
+        built.iter().map(|word| (*word, true)).chain(later.iter().map(|word| (*word, false))).collect();
+    if reader.choice(field, &choices) == Some(false) {
+        let span = reader.place(field);
+        reader.findings.push(
+            Finding::new(format!("this value of `{}` is not supported yet", field.name), span)
+                .hint(format!("for now it can be: {}", built.join(", "))),
+        );
+    }
+}
+
+fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
+    reader.check_name("step", entry.name, entry.key);
+    let mut spans = StepSpans { name: reader.tree.node(entry.key).span, ..StepSpans::default() };
+    let mut step = Step {
+        name: entry.name.to_owned(),
+        action: Action::Command { argv: Vec::new(), args: Vec::new() },
+        needs: Vec::new(),
+        when: When::default(),
+        condition: None,
+        env: Vec::new(),
+        workdir: None,
+        timeout: None,
+        retry: Default::default(),
+        on_lost: OnLost::default(),
+    };
+    let must_be = "a mapping such as {run: ./build.sh}";
+    let Some(fields) = reader.fields(entry, &keys::STEP, must_be) else {
+        spans.has_broken_needs = true;
+        return (step, spans);
+    };
+    let mut run = None;
+    let mut command = None;
+    let mut args = Vec::new();
+    for field in fields {
+        match field.name {
+            "run" => run = Some(field),
+            "command" => command = Some(field),
+            "args" => args = arguments(reader, field),
+            "needs" => needs(reader, field, &mut step, &mut spans),
+            "when" => {
+                let choices = When::ALL.map(|value| (value.as_str(), value));
+                step.when = reader.choice(field, &choices).unwrap_or_default();
+            }
+            "if" => step.condition = reader.condition(field),
+            "env" => step.env = reader.env(field),
+            "workdir" => step.workdir = workdir(reader, field),
+            "timeout" => step.timeout = reader.timeout(field),
+            "retry" => step.retry = reader.retry(field).unwrap_or_default(),
+            "on_lost" => {
+                let choices = OnLost::ALL.map(|value| (value.as_str(), value));
+                step.on_lost = reader.choice(field, &choices).unwrap_or_default();
+            }
+            "description" => {
+                reader.string(field, "a string");
+            }
+            _ => {}
+        }
+    }
+    match (run, command) {
+        (Some(run), Some(command)) => {
+            let (first, second) = (reader.tree.node(run.key).span, reader.tree.node(command.key).span);
+            reader.findings.push(
+                Finding::new(
+                    format!("step `{}` has both `run` and `command`", entry.name),
+                    first.max(second),
+                )
+                .note("the other one", first.min(second))
+                .hint("keep `run` for a script, or `command` for a program and its arguments"),
+            );
+        }
+        (Some(run), None) => {
+            if let Some(script) = script(reader, run) {
+                step.action = Action::Run { script, args };
+            }
+        }
+        (None, Some(command)) => {
+            if let Some(argv) = argv(reader, command) {
+                step.action = Action::Command { argv, args };
+            }
+        }
+        (None, None) if has_later_action(reader, entry) => {}
+        (None, None) => {
+            let owner = format!("step `{}`", super::reader::clipped(entry.name));
+            let hint = "give it a script, `run: ./build.sh`, or `command: [./build.sh, --fast]`";
+            reader.missing(owner, "run` or `command", spans.name, hint);
+        }
+    }
+    (step, spans)
+}
+
+/// Whether it says what to execute in a way that has been refused already.
+fn has_later_action(reader: &Reader<'_>, entry: Field<'_>) -> bool {
+    match &reader.tree.node(entry.value).data {
+        Data::Map(flat) => Tree::pairs(flat).any(|(key, _)| {
+            let key = reader.tree.key(key);
+            matches!(key, "call" | "wait" | "workflow")
+                || crate::nearest::nearest(key, ["run", "command"]).is_some()
+        }),
+        Data::Scalar { .. } | Data::List(_) => false,
+    }
+}
+
+fn script(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
+    let script = reader.string(field, "a script")?;
+    if script.trim().is_empty() {
+        let finding = reader.wrong(field, "a script");
+        reader.findings.push(finding);
+        return None;
+    }
+    reader.literal(field, script, RUN_ADVICE).then(|| script.to_owned())
+}
+
+fn argv(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
+    let must_be = "a list such as [./build.sh, --fast]";
+    let items = reader.list(field, must_be)?;
+    if items.is_empty() {
+        let finding = reader.wrong(field, must_be).hint("name the program first");
+        reader.findings.push(finding);
+        return None;
+    }
+    let mut argv = Vec::with_capacity(items.len());
+    for item in items {
+        let advice = "put values into `args: [\"${{ … }}\"]`, which follow the command";
+        if let Some(word) = reader.word(item, "a list of strings")
+            && reader.literal(item, word, advice)
+        {
+            if argv.is_empty() && word.is_empty() {
+                let finding = reader.wrong(item, "a list that starts with a program");
+                reader.findings.push(finding);
+            }
+            argv.push(word.to_owned());
+        }
+    }
+    Some(argv)
+}
+
+fn arguments(reader: &mut Reader<'_>, field: Field<'_>) -> Vec<crate::expression::Template> {
+    let items = reader.list(field, "a list of strings").unwrap_or_default();
+    items.into_iter().filter_map(|item| reader.template(item)).collect()
+}
+
+fn workdir(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
+    let workdir = reader.string(field, "a directory")?;
+    if workdir.is_empty() {
+        let finding = reader.wrong(field, "a directory");
+        reader.findings.push(finding);
+        return None;
+    }
+    let advice = "a directory is fixed; let the script change it: `cd \"$DIR\"` with DIR in `env`";
+    reader.literal(field, workdir, advice).then(|| workdir.to_owned())
+}
+
+/// One name, or a list of names. A repeated name says nothing new and is dropped.
+fn needs(reader: &mut Reader<'_>, field: Field<'_>, step: &mut Step, spans: &mut StepSpans) {
+    let must_be = "the name of a step, or a list of names";
+    let items = match &reader.tree.node(field.value).data {
+        Data::Scalar { .. } => vec![field],
+        Data::List(_) | Data::Map(_) => match reader.list(field, must_be) {
+            Some(items) => items,
+            None => {
+                spans.has_broken_needs = true;
+                return;
+            }
+        },
+    };
+    let mut seen = std::collections::HashSet::with_capacity(items.len());
+    for item in items {
+        let advice = "what a step needs is fixed; use `if` to leave a step out";
+        match reader.string(item, must_be) {
+            Some(name) if reader.literal(item, name, advice) => {
+                if seen.insert(name) {
+                    step.needs.push(name.to_owned());
+                    spans.needs.push(reader.tree.node(item.value).span);
+                }
+            }
+            Some(_) | None => spans.has_broken_needs = true,
+        }
+    }
+}
+
+fn groups(reader: &mut Reader<'_>, field: Field<'_>) -> (Vec<Group>, Vec<GroupSpans>) {
+    let mut groups = Vec::new();
+    let mut spans = Vec::new();
+    for entry in reader.entries(field, "a mapping of names to groups").unwrap_or_default() {
+        reader.check_name("group", entry.name, entry.key);
+        let mut group = Group { name: entry.name.to_owned(), steps: Vec::new() };
+        let mut places = GroupSpans { name: reader.tree.node(entry.key).span, ..GroupSpans::default() };
+        let must_be = "a mapping such as {steps: [lint, test]}";
+        let fields = reader.fields(entry, &keys::GROUP, must_be);
+        match fields.as_deref() {
+            Some([members, ..]) => match reader.list(*members, "a list of names of steps") {
+                Some(items) => {
+                    for item in items {
+                        match reader.string(item, "a list of names of steps") {
+                            Some(name) => {
+                                group.steps.push(name.to_owned());
+                                places.members.push(reader.tree.node(item.value).span);
+                            }
+                            None => places.is_broken = true,
+                        }
+                    }
+                }
+                None => places.is_broken = true,
+            },
+            Some([]) => {
+                places.is_broken = true;
+                let owner = format!("group `{}`", super::reader::clipped(entry.name));
+                reader.missing(owner, "steps", places.name, "list its steps: `steps: [lint, test]`");
+            }
+            None => places.is_broken = true,
+        }
+        groups.push(group);
+        spans.push(places);
+    }
+    (groups, spans)
+}

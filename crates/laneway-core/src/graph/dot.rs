@@ -1,0 +1,51 @@
+//! A plan in the DOT language of Graphviz. Groups become clusters.
+
+use std::fmt::Write;
+
+use crate::plan::{Lane, Plan};
+
+/// Writes the graph; layout is left to Graphviz.
+pub fn dot(plan: &Plan) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail, so the results carry nothing.
+    let _ = writeln!(out, "digraph {} {{", quote(&plan.workflow.name));
+    out.push_str("  rankdir=LR;\n  node [shape=box, style=rounded];\n");
+    for (number, lane) in plan.lanes.iter().enumerate() {
+        let _ = match lane {
+            Lane::Step(position) => writeln!(out, "  {};", quote(&plan.step(*position).name)),
+            Lane::Group { name, steps } => {
+                // Graphviz takes a subgraph for a cluster by this prefix.
+                let _ = writeln!(out, "  subgraph cluster_{number} {{");
+                let _ = writeln!(out, "    label={};", quote(name));
+                for step in steps {
+                    let _ = writeln!(out, "    {};", quote(&plan.step(*step).name));
+                }
+                writeln!(out, "  }}")
+            }
+        };
+    }
+    for (step, needs) in plan.workflow.steps.iter().zip(&plan.needs) {
+        for need in needs {
+            let need = quote(&plan.step(*need).name);
+            let _ = writeln!(out, "  {need} -> {};", quote(&step.name));
+        }
+    }
+    out.push_str("}\n");
+    out
+}
+
+/// Always quoted: a step may be called `node` or `graph`, which are words of the language.
+fn quote(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 2);
+    out.push('"');
+    for letter in name.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            control if control.is_control() => out.push(' '),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}

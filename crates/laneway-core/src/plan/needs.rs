@@ -1,0 +1,118 @@
+//! `needs`: from names to positions, and back into shared sets.
+//! Owns what can be wrong with a single entry; cycles are found in `cycle.rs`.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+
+use super::nearest::Nearest;
+use super::{Fault, NeedsSet, Place, Position};
+use crate::definition::Workflow;
+
+/// Where each step stands.
+pub(super) type Names<'a> = HashMap<&'a str, Position>;
+
+pub(super) struct Resolved<'a> {
+    pub(super) names: Names<'a>,
+    /// By position; sorted, without repeats. Faulty entries are left out.
+    pub(super) needs: Vec<Vec<Position>>,
+}
+
+/// Distinct needs lists, and who stands in which.
+pub(super) struct Shared {
+    pub(super) sets: Vec<NeedsSet>,
+    pub(super) of: Vec<Option<u32>>,
+    pub(super) counted_in: Vec<Vec<u32>>,
+}
+
+/// Turns names into positions and reports names that are defined twice, unknown, a group's, or one's own.
+pub(super) fn resolve<'a>(workflow: &'a Workflow, faults: &mut Vec<Fault>) -> Resolved<'a> {
+    let mut names = Names::with_capacity(workflow.steps.len());
+    for (position, step) in (0..).zip(&workflow.steps) {
+        match names.entry(step.name.as_str()) {
+            Entry::Vacant(free) => {
+                free.insert(position);
+            }
+            Entry::Occupied(_) => faults.push(Fault {
+                message: format!("step `{}` is defined twice", step.name),
+                at: Place::Step(position),
+                hint: Some("give one of them another name".to_owned()),
+            }),
+        }
+    }
+
+    let groups: HashSet<&str> = workflow.groups.iter().map(|g| g.name.as_str()).collect();
+    let mut nearest = Nearest::among(&workflow.steps);
+    let mut needs = Vec::with_capacity(workflow.steps.len());
+    for (position, step) in (0..).zip(&workflow.steps) {
+        let mut found = Vec::with_capacity(step.needs.len());
+        for (index, need) in step.needs.iter().enumerate() {
+            let (message, hint) = match names.get(need.as_str()) {
+                Some(other) if *other != position => {
+                    found.push(*other);
+                    continue;
+                }
+                Some(_) => (
+                    format!("step `{need}` needs itself"),
+                    Some(format!("remove `{need}` from its own `needs`")),
+                ),
+                None if groups.contains(need.as_str()) => (
+                    format!(
+                        "step `{}` needs the group `{need}`: needing a group is not supported yet",
+                        step.name
+                    ),
+                    Some(format!("name the steps of `{need}` instead")),
+                ),
+                None => {
+                    (format!("step `{}` needs `{need}`, which is not a step", step.name), nearest.hint(need))
+                }
+            };
+            let at = Place::Need { step: position, index };
+            faults.push(Fault { message, at, hint });
+        }
+        found.sort_unstable();
+        found.dedup();
+        needs.push(found);
+    }
+    Resolved { names, needs }
+}
+
+/// Who needs whom, from who is needed by whom. The result is sorted because positions are visited in order.
+pub(super) fn invert(needs: &[Vec<Position>]) -> Vec<Vec<Position>> {
+    let mut counts = vec![0_usize; needs.len()];
+    for need in needs.iter().flatten() {
+        counts[*need as usize] += 1;
+    }
+    let mut successors: Vec<Vec<Position>> = counts.into_iter().map(Vec::with_capacity).collect();
+    for (position, list) in (0..).zip(needs) {
+        for need in list {
+            successors[*need as usize].push(position);
+        }
+    }
+    successors
+}
+
+/// Gives steps with equal needs one set, numbered in the order in which they first appear.
+pub(super) fn share(needs: &[Vec<Position>]) -> Shared {
+    let mut known: HashMap<&[Position], u32> = HashMap::new();
+    let mut sets: Vec<NeedsSet> = Vec::new();
+    let mut of = Vec::with_capacity(needs.len());
+    let mut counted_in = vec![Vec::new(); needs.len()];
+    for (position, list) in (0..).zip(needs) {
+        if list.is_empty() {
+            of.push(None);
+            continue;
+        }
+        let next = u32::try_from(sets.len()).expect("there are no more sets than positions");
+        let set = *known.entry(list.as_slice()).or_insert(next);
+        if set == next {
+            sets.push(NeedsSet { needs: list.clone(), waiters: Vec::new() });
+            for need in list {
+                counted_in[*need as usize].push(set);
+            }
+        }
+        sets[set as usize].waiters.push(position);
+        of.push(Some(set));
+    }
+    Shared { sets, of, counted_in }
+}

@@ -1,0 +1,39 @@
+//! Questions to a plan.
+
+use super::{Plan, Position};
+use crate::definition::Step;
+
+impl Plan {
+    /// Finds a step by its name, in O(log steps).
+    pub fn position(&self, name: &str) -> Option<Position> {
+        self.by_name
+            .binary_search_by(|position| self.step(*position).name.as_str().cmp(name))
+            .ok()
+            .map(|index| self.by_name[index])
+    }
+
+    /// The step at a position of this plan.
+    pub fn step(&self, position: Position) -> &Step {
+        &self.workflow.steps[position as usize]
+    }
+
+    /// The size of the widest level: how many steps can run at once when all take equally long.
+    pub fn width(&self) -> usize {
+        self.levels.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// Everything behind these steps, directly or through others, sorted. One of `origins` is among it
+    /// only where it stands behind another one.
+    pub fn dependents_of(&self, origins: impl IntoIterator<Item = Position>) -> Vec<Position> {
+        let mut reached = vec![false; self.workflow.steps.len()];
+        let mut open: Vec<Position> = origins.into_iter().collect();
+        while let Some(position) = open.pop() {
+            for successor in &self.successors[position as usize] {
+                if !std::mem::replace(&mut reached[*successor as usize], true) {
+                    open.push(*successor);
+                }
+            }
+        }
+        (0..).zip(reached).filter_map(|(position, reached)| reached.then_some(position)).collect()
+    }
+}

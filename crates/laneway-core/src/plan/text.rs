@@ -1,0 +1,151 @@
+//! What `laneway plan FILE` prints for people. Long lists are cut, so that 10,000 steps fit a screen or
+//! two; `--json` (see `wire.rs`) has everything.
+
+use std::fmt::Write;
+
+use super::{Lane, Plan, Position};
+
+/// Names on one line.
+const MOST_NAMES: usize = 8;
+/// Levels, and lanes.
+const MOST_LINES: usize = 24;
+
+/// Levels, lanes, width, critical path and pre-warm point, as lines that end in a newline.
+pub fn describe(plan: &Plan) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail, so the results carry nothing.
+    let _ = writeln!(
+        out,
+        "{}: {} in {}, width {}",
+        plan.workflow.name,
+        count(plan.workflow.steps.len(), "step"),
+        count(plan.levels.len(), "level"),
+        plan.width()
+    );
+
+    out.push_str("\nlevels\n");
+    let levels = plan.levels.iter().map(|level| names(plan, level, ", "));
+    numbered(&mut out, levels);
+
+    out.push_str("\nlanes\n");
+    if plan.lanes.iter().any(|lane| matches!(lane, Lane::Group { .. })) {
+        let lanes = plan.lanes.iter().map(|lane| match lane {
+            Lane::Step(position) => plan.step(*position).name.clone(),
+            Lane::Group { name, steps } => format!("{name}: {}", names(plan, steps, " | ")),
+        });
+        numbered(&mut out, lanes);
+    } else {
+        // One line says as much as one for each step would.
+        let _ = writeln!(
+            out,
+            "  {}, each a step of its own: {}",
+            plan.lanes.len(),
+            names(plan, &plan.order, ", ")
+        );
+    }
+
+    let _ = writeln!(
+        out,
+        "\ncritical path: {}: {}",
+        count(plan.critical_path.len(), "step"),
+        names(plan, &plan.critical_path, " -> ")
+    );
+    let _ = match (plan.prewarm.lane, plan.prewarm.width) {
+        (None, 0) => writeln!(out, "pre-warm: nothing, no lane is parallel"),
+        (None, width) => writeln!(out, "pre-warm: at once, width {width}"),
+        (Some(lane), width) => writeln!(out, "pre-warm: at lane {lane}, width {width}"),
+    };
+    out
+}
+
+fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+fn names(plan: &Plan, positions: &[Position], separator: &str) -> String {
+    // Cutting a single name would only make the line longer.
+    let shown = if positions.len() <= MOST_NAMES + 1 { positions.len() } else { MOST_NAMES };
+    let mut text = String::new();
+    for (index, position) in positions[..shown].iter().enumerate() {
+        if index > 0 {
+            text.push_str(separator);
+        }
+        text.push_str(&plan.step(*position).name);
+    }
+    if shown < positions.len() {
+        let _ = write!(text, " … and {} more", positions.len() - shown);
+    }
+    text
+}
+
+fn numbered(out: &mut String, lines: impl ExactSizeIterator<Item = String>) {
+    let total = lines.len();
+    let shown = if total <= MOST_LINES + 1 { total } else { MOST_LINES };
+    let digits = shown.saturating_sub(1).to_string().len();
+    for (index, line) in lines.take(shown).enumerate() {
+        let _ = writeln!(out, "  {index:>digits$}  {line}");
+    }
+    if shown < total {
+        let _ = writeln!(out, "  … and {} more", total - shown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::describe;
+    use crate::plan::sample::{build, grouped, numbered};
+
+    #[test]
+    fn a_small_plan_is_shown_whole() {
+        let plan = build(grouped(
+            &[("fetch", &[]), ("lint", &["fetch"]), ("test", &["fetch"]), ("ship", &["lint", "test"])],
+            &[("quality", &["lint", "test"])],
+        ))
+        .expect("a plan");
+        insta::assert_snapshot!(describe(&plan), @"
+        sample: 4 steps in 3 levels, width 2
+
+        levels
+          0  fetch
+          1  lint, test
+          2  ship
+
+        lanes
+          0  fetch
+          1  quality: lint | test
+          2  ship
+
+        critical path: 3 steps: fetch -> lint -> ship
+        pre-warm: at lane 0, width 2
+        ");
+    }
+
+    #[test]
+    fn wide_levels_are_cut() {
+        let wide: Vec<Vec<usize>> = vec![Vec::new(); 10_000];
+        let plan = build(numbered(&wide)).expect("a plan");
+        insta::assert_snapshot!(describe(&plan), @"
+        sample: 10000 steps in 1 level, width 10000
+
+        levels
+          0  s0, s1, s2, s3, s4, s5, s6, s7 … and 9992 more
+
+        lanes
+          10000, each a step of its own: s0, s1, s2, s3, s4, s5, s6, s7 … and 9992 more
+
+        critical path: 1 step: s0
+        pre-warm: nothing, no lane is parallel
+        ");
+    }
+
+    #[test]
+    fn long_chains_are_cut() {
+        let chain = (0..10_000_usize).map(|n| n.checked_sub(1).into_iter().collect());
+        let plan = build(numbered(&chain.collect::<Vec<_>>())).expect("a plan");
+        let text = describe(&plan);
+        assert!(text.lines().count() < 40, "{text}");
+        assert!(text.contains("  … and 9976 more\n"), "{text}");
+        assert!(text.contains("critical path: 10000 steps: s0 -> s1"), "{text}");
+    }
+}

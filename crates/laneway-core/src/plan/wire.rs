@@ -1,0 +1,74 @@
+//! The shape of `laneway plan --json`: the plan by names. Other programs read it, so it only grows.
+
+use serde::Serialize;
+
+use super::Position;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Plan<'a> {
+    pub order: Vec<&'a str>,
+    pub levels: Vec<Vec<&'a str>>,
+    pub lanes: Vec<Lane<'a>>,
+    /// The size of the widest level.
+    pub width: usize,
+    pub critical_path: Vec<&'a str>,
+    pub prewarm: Prewarm,
+}
+
+/// `{"step": …}` or `{"group": …, "steps": […]}`. Untagged is safe here: this is never read, only written.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum Lane<'a> {
+    Step { step: &'a str },
+    Group { group: &'a str, steps: Vec<&'a str> },
+}
+
+/// `lane` is an index into `lanes`; null with a width above zero is "at once", with zero "never".
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Prewarm {
+    pub lane: Option<usize>,
+    pub width: usize,
+}
+
+impl<'a> From<&'a super::Plan> for Plan<'a> {
+    fn from(plan: &'a super::Plan) -> Self {
+        let name = |position: &Position| plan.step(*position).name.as_str();
+        let names = |positions: &[Position]| positions.iter().map(name).collect::<Vec<_>>();
+        let lane = |lane: &'a super::Lane| match lane {
+            super::Lane::Step(position) => Lane::Step { step: name(position) },
+            super::Lane::Group { name, steps } => Lane::Group { group: name, steps: names(steps) },
+        };
+        Self {
+            order: names(&plan.order),
+            levels: plan.levels.iter().map(|level| names(level)).collect(),
+            lanes: plan.lanes.iter().map(lane).collect(),
+            width: plan.width(),
+            critical_path: names(&plan.critical_path),
+            prewarm: Prewarm { lane: plan.prewarm.lane, width: plan.prewarm.width },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::sample::{build, grouped};
+
+    #[test]
+    fn a_plan_is_written_by_names() {
+        let plan =
+            build(grouped(&[("a", &[]), ("b", &["a"]), ("c", &["a"]), ("d", &[])], &[("g", &["b", "c"])]))
+                .expect("a plan");
+        let json = serde_json::to_string(&super::Plan::from(&plan)).expect("plain data");
+        assert_eq!(
+            json,
+            r#"{"order":["a","b","c","d"],"levels":[["a","d"],["b","c"]],"lanes":[{"step":"a"},{"group":"g","steps":["b","c"]},{"step":"d"}],"width":2,"critical_path":["a","b"],"prewarm":{"lane":0,"width":2}}"#
+        );
+    }
+
+    #[test]
+    fn at_once_is_null_with_a_width() {
+        let plan = build(grouped(&[("a", &[]), ("b", &[])], &[("g", &["a", "b"])])).expect("ok");
+        let json = serde_json::to_value(super::Plan::from(&plan)).expect("plain data");
+        assert_eq!(json["prewarm"], serde_json::json!({"lane": null, "width": 2}));
+    }
+}
