@@ -161,7 +161,7 @@ impl<'t, 'c> RunWork<'t, 'c> {
         self.txn
             .connection
             .prepare_cached(sql!("task_facts"))?
-            .query_row(params![self.head.no, position], |row| Ok(task_facts(row)))??
+            .query_row(params![self.head.no, position], |row| Ok(task_facts(row)))?
     }
 
     /// Looks at a pending task's gates when the pump runs.

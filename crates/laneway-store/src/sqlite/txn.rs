@@ -18,7 +18,7 @@ use crate::model::RunHead;
 /// Loads a statement from its file, by name.
 macro_rules! sql {
     ($name:literal) => {
-        include_str!(concat!("sql/", $name, ".sql"))
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite/sql/", $name, ".sql"))
     };
 }
 pub(super) use sql;
