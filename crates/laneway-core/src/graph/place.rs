@@ -19,6 +19,11 @@ const PASSES_BOTH_WAYS: usize = 4;
 /// How much more a bend pulls than a step: long edges should be straight first.
 const BEND_WEIGHT: f64 = 4.0;
 
+/// The drawing may be higher than its tallest column by a quarter of that and by this. Without a bound a
+/// graph in which each column hangs on the top of the one before would climb without end.
+const SLACK: i32 = 64;
+const SLACK_SHARE: i32 = 8;
+
 /// The middle of every item, in pixels from an arbitrary origin.
 pub(super) fn centres(layers: &Layers) -> Vec<i32> {
     let offsets: Vec<Vec<i32>> = layers.order.iter().map(|items| stack(layers, items)).collect();
@@ -29,6 +34,8 @@ pub(super) fn centres(layers: &Layers) -> Vec<i32> {
             centres[*item as usize] = offset - half;
         }
     }
+    let tallest = offsets.iter().filter_map(|stack| stack.last()).max();
+    let half = tallest.map_or(0, |tallest| tallest / 2 + tallest / SLACK_SHARE + SLACK);
     let passes = if layers.is_coarse { 1 } else { PASSES };
     for pass in 0..passes {
         let mut columns: Vec<usize> = (0..layers.order.len()).collect();
@@ -48,7 +55,7 @@ pub(super) fn centres(layers: &Layers) -> Vec<i32> {
                 }
             };
             let items = &layers.order[column];
-            let solved = settle(layers, items, &offsets[column], |item| {
+            let solved = settle(layers, items, &offsets[column], half, |item| {
                 pull(item).unwrap_or(f64::from(centres[item as usize]))
             });
             for (item, centre) in items.iter().zip(solved) {
@@ -102,8 +109,15 @@ fn distance(layers: &Layers, upper: u32, lower: u32) -> i32 {
 ///
 /// Without its offset an item may stand at any height not above its predecessor's, so this is an isotonic
 /// regression: neighbours that want to pass each other are pooled at their mean. Heights are rounded
-/// before the whole offsets are added back, which keeps the distances exact.
-fn settle(layers: &Layers, items: &[u32], offsets: &[i32], wanted: impl Fn(u32) -> f64) -> Vec<i32> {
+/// before the whole offsets are added back, which keeps the distances exact. Cutting the solution off at
+/// `half` above and below the middle keeps it the best one within these bounds.
+fn settle(
+    layers: &Layers,
+    items: &[u32],
+    offsets: &[i32],
+    half: i32,
+    wanted: impl Fn(u32) -> f64,
+) -> Vec<i32> {
     struct Pool {
         sum: f64,
         weight: f64,
@@ -120,8 +134,40 @@ fn settle(layers: &Layers, items: &[u32], offsets: &[i32], wanted: impl Fn(u32) 
         }
         pools.push(pool);
     }
-    let heights = pools
-        .into_iter()
-        .flat_map(|pool| std::iter::repeat_n((pool.sum / pool.weight).round() as i32, pool.len));
-    heights.zip(offsets).map(|(height, offset)| height + offset).collect()
+    let stacked = offsets.last().copied().unwrap_or(0);
+    let heights = pools.into_iter().flat_map(|pool| {
+        let height = (pool.sum / pool.weight).round() as i32;
+        std::iter::repeat_n(height.clamp(-half, half - stacked), pool.len)
+    });
+    heights
+        .zip(offsets)
+        .map(|(height, offset)| height + offset)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample::{build, numbered};
+
+    #[test]
+    fn a_drawing_does_not_climb_with_every_column() {
+        // Forty columns of twenty; all steps need the first of the column before.
+        let needs = |n: usize| (n / 20).checked_sub(1).map(|column| column * 20);
+        let needs: Vec<Vec<usize>> = (0..800).map(|n| needs(n).into_iter().collect()).collect();
+        let layers = Layers::new(&build(numbered(&needs)).expect("no cycle"), usize::MAX);
+        let centres = centres(&layers);
+        let (top, bottom) = (centres.iter().min(), centres.iter().max());
+        let height = bottom.expect("some") - top.expect("some");
+        let column = 19 * (NODE_HEIGHT + NODE_GAP);
+        assert!(height <= column + column / 4 + 2 * SLACK, "{height}");
+    }
+
+    #[test]
+    fn a_chain_is_straight() {
+        let chain = (0..20_usize).map(|n| n.checked_sub(1).into_iter().collect());
+        let plan = build(numbered(&chain.collect::<Vec<_>>())).expect("no cycle");
+        let centres = centres(&Layers::new(&plan, usize::MAX));
+        assert!(centres.iter().all(|centre| *centre == centres[0]));
+    }
 }

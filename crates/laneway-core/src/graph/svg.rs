@@ -39,11 +39,11 @@ pub fn svg(plan: &Plan, layout: &Layout) -> String {
     let _ = write!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-         viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"title desc\">\n\
-         <title id=\"title\">Workflow {}</title>\n\
-         <desc id=\"desc\">{} steps in {} levels; arrows lead from a step to those that need it</desc>\n\
+         viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"laneway-title laneway-desc\">\n\
+         <title id=\"laneway-title\">Workflow {}</title>\n\
+         <desc id=\"laneway-desc\">{} steps in {} levels; arrows lead from a step to those that need it</desc>\n\
          <style>{STYLE}</style>\n\
-         <defs><marker id=\"tip\" markerWidth=\"{TIP}\" markerHeight=\"8\" refX=\"0\" refY=\"4\" \
+         <defs><marker id=\"laneway-tip\" markerWidth=\"{TIP}\" markerHeight=\"8\" refX=\"0\" refY=\"4\" \
          orient=\"auto\" markerUnits=\"userSpaceOnUse\"><path class=\"tip\" d=\"M0 0L{TIP} 4L0 8z\"/></marker></defs>\n\
          <rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>\n",
         escape(&plan.workflow.name),
@@ -65,7 +65,11 @@ pub fn svg(plan: &Plan, layout: &Layout) -> String {
         );
     }
     for edge in &layout.edges {
-        let _ = writeln!(out, "<path class=\"needs\" marker-end=\"url(#tip)\" d=\"{}\"/>", path(edge));
+        let _ = writeln!(
+            out,
+            "<path class=\"needs\" marker-end=\"url(#laneway-tip)\" d=\"{}\"/>",
+            path(edge)
+        );
     }
     for node in &layout.nodes {
         let _ = writeln!(

@@ -3,7 +3,7 @@
 
 use crate::definition::Step;
 
-/// Comparisons for one document. Beyond it faults come without a hint: a file with thousands of wrong
+/// Comparisons for all `needs` of a document, and again for all groups. Beyond it faults come without a hint: a file with thousands of wrong
 /// names has another problem than a slip of the finger.
 const COMPARISONS: usize = 20_000;
 

@@ -1,9 +1,8 @@
 //! `needs`: from names to positions, and back into shared sets.
 //! Owns what can be wrong with a single entry; cycles are found in `cycle.rs`.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use super::nearest::Nearest;
 use super::{Fault, NeedsSet, Place, Position};
@@ -94,7 +93,8 @@ pub(super) fn invert(needs: &[Vec<Position>]) -> Vec<Vec<Position>> {
 
 /// Gives steps with equal needs one set, numbered in the order in which they first appear.
 pub(super) fn share(needs: &[Vec<Position>]) -> Shared {
-    let mut known: HashMap<&[Position], u32> = HashMap::new();
+    // With room for all: growing would hash every list again.
+    let mut known: HashMap<&[Position], u32> = HashMap::with_capacity(needs.len());
     let mut sets: Vec<NeedsSet> = Vec::new();
     let mut of = Vec::with_capacity(needs.len());
     let mut counted_in = vec![Vec::new(); needs.len()];

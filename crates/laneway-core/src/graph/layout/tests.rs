@@ -43,8 +43,8 @@ fn a_small_layout_is_as_expected() {
     ];
     let lines = parts.map(|part| part.expect("plain data")).join("\n");
     insta::assert_snapshot!(lines, @r##"
-    {"position":3,"x":276,"y":111,"width":64,"height":32,"layer":2}
-    {"from":0,"to":3,"points":[[88,113],[150,154],[214,154],[276,127]]}
+    {"position":3,"x":276,"y":97,"width":64,"height":32,"layer":2}
+    {"from":0,"to":3,"points":[[88,113],[150,154],[214,154],[276,113]]}
     [{"name":"quality","x":140,"y":24,"width":84,"height":118}]
     "##);
 }
@@ -57,15 +57,15 @@ fn a_small_drawing_is_as_expected() {
     insta::assert_snapshot!(body, @r##"
     <rect class="paper" width="364" height="178"/>
     <rect class="group" x="140" y="24" width="84" height="118" rx="12"/><text class="title" x="152" y="42">quality</text>
-    <path class="needs" marker-end="url(#tip)" d="M88 113C115 113 115 68 143 68"/>
-    <path class="needs" marker-end="url(#tip)" d="M88 113C115 113 115 116 143 116"/>
-    <path class="needs" marker-end="url(#tip)" d="M88 113C119 113 119 154 150 154H214C241 154 241 127 269 127"/>
-    <path class="needs" marker-end="url(#tip)" d="M214 68C241 68 241 127 269 127"/>
-    <path class="needs" marker-end="url(#tip)" d="M214 116C241 116 241 127 269 127"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M88 113C115 113 115 68 143 68"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M88 113C115 113 115 116 143 116"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M88 113C119 113 119 154 150 154H214C241 154 241 113 269 113"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M214 68C241 68 241 113 269 113"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M214 116C241 116 241 113 269 113"/>
     <rect class="step" x="24" y="97" width="64" height="32" rx="7"/><text class="name" x="56" y="118">fetch</text>
     <rect class="step" x="150" y="52" width="64" height="32" rx="7"/><text class="name" x="182" y="73">lint</text>
     <rect class="step" x="150" y="100" width="64" height="32" rx="7"/><text class="name" x="182" y="121">test</text>
-    <rect class="step" x="276" y="111" width="64" height="32" rx="7"/><text class="name" x="308" y="132">ship</text>
+    <rect class="step" x="276" y="97" width="64" height="32" rx="7"/><text class="name" x="308" y="118">ship</text>
     </svg>
     "##);
 }
