@@ -139,10 +139,7 @@ fn settle(
         let height = (pool.sum / pool.weight).round() as i32;
         std::iter::repeat_n(height.clamp(-half, half - stacked), pool.len)
     });
-    heights
-        .zip(offsets)
-        .map(|(height, offset)| height + offset)
-        .collect()
+    heights.zip(offsets).map(|(height, offset)| height + offset).collect()
 }
 
 #[cfg(test)]
