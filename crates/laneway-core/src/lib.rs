@@ -6,5 +6,6 @@
 pub mod definition;
 pub mod expression;
 pub mod hash;
+pub mod output;
 pub mod plan;
 pub mod reason;
