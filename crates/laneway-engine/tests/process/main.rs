@@ -1,0 +1,6 @@
+//! The process engine with real children: endings, groups, starts, environment, output and logs.
+
+mod ending;
+mod start;
+mod streams;
+mod support;
