@@ -14,24 +14,13 @@ pub enum Error {
     #[error("the workflow has no parameter `{name}`; {advice}")]
     Unknown { name: String, advice: String },
     #[error("parameter `{name}` must be {expected}, not {found}")]
-    Type {
-        name: String,
-        expected: &'static str,
-        found: String,
-    },
+    Type { name: String, expected: &'static str, found: String },
     #[error("parameter `{name}` must be one of {allowed}, not {found}")]
-    NotAllowed {
-        name: String,
-        allowed: String,
-        found: String,
-    },
+    NotAllowed { name: String, allowed: String, found: String },
 }
 
 /// The values of all declared parameters, in their order: given, default, or null.
-pub fn bind(
-    workflow: &Workflow,
-    mut given: Map<String, Value>,
-) -> Result<Map<String, Value>, Vec<Error>> {
+pub fn bind(workflow: &Workflow, mut given: Map<String, Value>) -> Result<Map<String, Value>, Vec<Error>> {
     let mut bound = Map::new();
     let mut errors = Vec::new();
     for param in &workflow.params {
@@ -40,9 +29,7 @@ pub fn bind(
             None | Some(Value::Null) => match &param.default {
                 Some(default) => default.clone(),
                 None if param.required => {
-                    errors.push(Error::Missing {
-                        name: param.name.clone(),
-                    });
+                    errors.push(Error::Missing { name: param.name.clone() });
                     continue;
                 }
                 None => Value::Null,
@@ -58,22 +45,16 @@ pub fn bind(
         bound.insert(param.name.clone(), value);
     }
     errors.extend(given.keys().map(|name| unknown(workflow, name)));
-    if errors.is_empty() {
-        Ok(bound)
-    } else {
-        Err(errors)
-    }
+    if errors.is_empty() { Ok(bound) } else { Err(errors) }
 }
 
 /// The value of `-p name=value`: a string as it is, a list or an object as JSON.
 pub fn parse_value(param: &Param, text: &str) -> Result<Value, Error> {
     let read = match param.kind {
         ParamType::String => Some(Value::String(text.to_owned())),
-        ParamType::Integer
-        | ParamType::Number
-        | ParamType::Boolean
-        | ParamType::List
-        | ParamType::Object => serde_json::from_str(text.trim()).ok(),
+        ParamType::Integer | ParamType::Number | ParamType::Boolean | ParamType::List | ParamType::Object => {
+            serde_json::from_str(text.trim()).ok()
+        }
     };
     match read {
         Some(value) => check(param, &value).map(|()| value),
@@ -93,10 +74,7 @@ pub fn unknown(workflow: &Workflow, name: &str) -> Error {
         None if workflow.params.is_empty() => "it has none".to_owned(),
         None => format!("it has {}", names().collect::<Vec<_>>().join(", ")),
     };
-    Error::Unknown {
-        name: name.to_owned(),
-        advice,
-    }
+    Error::Unknown { name: name.to_owned(), advice }
 }
 
 fn check(param: &Param, value: &Value) -> Result<(), Error> {
@@ -144,11 +122,8 @@ fn plain(value: &Value) -> String {
 /// Short, and without characters that act on a terminal.
 fn clip(text: &str) -> String {
     const MAX: usize = 60;
-    let mut clipped: String = text
-        .chars()
-        .take(MAX)
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+    let mut clipped: String =
+        text.chars().take(MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if text.chars().count() > MAX {
         clipped.push('…');
     }

@@ -94,10 +94,7 @@ mod tests {
     fn every_reason_reads_back_from_its_own_word() {
         for reason in Reason::ALL {
             assert_eq!(Reason::parse(reason.as_str()), Some(reason));
-            assert_eq!(
-                serde_json::to_value(reason).expect("a reason is a string"),
-                reason.as_str()
-            );
+            assert_eq!(serde_json::to_value(reason).expect("a reason is a string"), reason.as_str());
         }
     }
 }

@@ -11,10 +11,7 @@ pub(super) struct Span {
 impl Span {
     pub(super) fn new(start: usize, end: usize) -> Self {
         // Documents are far below 4 GiB: `text::MAX_BYTES` is checked before anything has a span.
-        Self {
-            start: start as u32,
-            end: end.max(start) as u32,
-        }
+        Self { start: start as u32, end: end.max(start) as u32 }
     }
 
     pub(super) fn range(self) -> std::ops::Range<usize> {
@@ -38,21 +35,11 @@ pub(super) struct Finding {
 
 impl Finding {
     pub(super) fn new(message: impl Into<String>, span: Span) -> Self {
-        Self {
-            span: Some(span),
-            message: message.into(),
-            hint: None,
-            note: None,
-        }
+        Self { span: Some(span), message: message.into(), hint: None, note: None }
     }
 
     pub(super) fn whole(message: impl Into<String>) -> Self {
-        Self {
-            span: None,
-            message: message.into(),
-            hint: None,
-            note: None,
-        }
+        Self { span: None, message: message.into(), hint: None, note: None }
     }
 
     pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -18,9 +18,7 @@ pub(super) const WORKFLOW: Keys = Keys {
         "execution",
         "placement",
     ],
-    later: &[
-        "max_runs", "schedule", "limits", "pools", "hooks", "secrets",
-    ],
+    later: &["max_runs", "schedule", "limits", "pools", "hooks", "secrets"],
 };
 
 pub(super) const STEP: Keys = Keys {
@@ -64,19 +62,8 @@ pub(super) const STEP: Keys = Keys {
 pub(super) const GROUP: Keys = Keys {
     owner: "a group",
     known: &["steps"],
-    later: &[
-        "failure",
-        "merge",
-        "mode",
-        "dormancy",
-        "max_parallel",
-        "isolate",
-        "on_conflict",
-    ],
+    later: &["failure", "merge", "mode", "dormancy", "max_parallel", "isolate", "on_conflict"],
 };
 
-pub(super) const PARAM: Keys = Keys {
-    owner: "a parameter",
-    known: &["type", "required", "default", "enum", "description"],
-    later: &[],
-};
+pub(super) const PARAM: Keys =
+    Keys { owner: "a parameter", known: &["type", "required", "default", "enum", "description"], later: &[] };

@@ -60,11 +60,7 @@ impl Source {
             return Err(refused(text::too_large(bytes.len())));
         }
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Self {
-                file,
-                default_name: default_name.into(),
-                text,
-            }),
+            Ok(text) => Ok(Self { file, default_name: default_name.into(), text }),
             Err(error) => Err(refused(text::not_utf8(&error))),
         }
     }
@@ -76,11 +72,7 @@ pub fn read(source: &Source) -> Result<Workflow, Diagnostics> {
     let (outcome, _) = outcome(source, &checked);
     match outcome.workflow {
         Some(workflow) if outcome.findings.is_empty() => Ok(workflow),
-        Some(_) | None => Err(Diagnostics::new(
-            &source.file,
-            Some(&checked),
-            outcome.findings,
-        )),
+        Some(_) | None => Err(Diagnostics::new(&source.file, Some(&checked), outcome.findings)),
     }
 }
 
@@ -88,12 +80,7 @@ pub fn read(source: &Source) -> Result<Workflow, Diagnostics> {
 pub fn compile(source: &Source) -> Result<Plan, Diagnostics> {
     let checked = checked(source)?;
     let (outcome, tree) = outcome(source, &checked);
-    let Outcome {
-        workflow,
-        spans,
-        mut findings,
-        sites,
-    } = outcome;
+    let Outcome { workflow, spans, mut findings, sites } = outcome;
     let mut plan = None;
     if let (Some(workflow), Some(tree)) = (workflow, tree) {
         for finding in names::check(&source.text, &tree, &workflow, &spans, &sites) {
@@ -132,19 +119,8 @@ fn checked(source: &Source) -> Result<Text<'_>, Diagnostics> {
 fn outcome<'t>(source: &'t Source, text: &Text<'t>) -> (Outcome, Option<yaml::Tree<'t>>) {
     let mut findings = Findings::default();
     match yaml::parse(text.all, &mut findings) {
-        Some(tree) => (
-            read::workflow(&source.text, &tree, findings, &source.default_name),
-            Some(tree),
-        ),
-        None => (
-            Outcome {
-                workflow: None,
-                spans: Spans::default(),
-                findings,
-                sites: Vec::new(),
-            },
-            None,
-        ),
+        Some(tree) => (read::workflow(&source.text, &tree, findings, &source.default_name), Some(tree)),
+        None => (Outcome { workflow: None, spans: Spans::default(), findings, sites: Vec::new() }, None),
     }
 }
 
@@ -154,19 +130,17 @@ fn located(fault: Fault, spans: &Spans) -> Option<Finding> {
     let span = match fault.at {
         Place::Steps => Some(spans.steps),
         Place::Step(position) => step(position).map(|step| step.name),
-        Place::Need {
-            step: position,
-            index,
-        } => step(position).map(|step| step.needs.get(index).copied().unwrap_or(step.name)),
+        Place::Need { step: position, index } => {
+            step(position).map(|step| step.needs.get(index).copied().unwrap_or(step.name))
+        }
         Place::Group(group) => match spans.group.get(group) {
             Some(group) if group.is_broken => return None,
             Some(group) => Some(group.name),
             None => None,
         },
-        Place::Member { group, index } => spans
-            .group
-            .get(group)
-            .map(|group| group.members.get(index).copied().unwrap_or(group.name)),
+        Place::Member { group, index } => {
+            spans.group.get(group).map(|group| group.members.get(index).copied().unwrap_or(group.name))
+        }
     };
     let span = span.unwrap_or(Span::default());
     Some(Finding::new(fault.message, span).maybe_hint(fault.hint))

@@ -51,10 +51,7 @@ pub enum Action {
     /// A script, handed to `sh -e`, or to the interpreter its first line names with `#!`.
     Run { script: String, args: Vec<Template> },
     /// A program and its arguments, without a shell.
-    Command {
-        argv: Vec<String>,
-        args: Vec<Template>,
-    },
+    Command { argv: Vec<String>, args: Vec<Template> },
 }
 
 /// The rule on predecessors.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::finding::Finding;
 use super::keys;
 use super::model::{Param, ParamType};
-use super::reader::{Field, Reader};
+use super::reader::{Field, Reader, truth};
 
 impl<'t> Reader<'t> {
     /// The parameters, and whether something about them could not be read.
@@ -78,28 +78,17 @@ impl<'t> Reader<'t> {
             Some(items) => items,
             None => return Vec::new(),
         };
-        items
-            .into_iter()
-            .filter_map(|item| self.typed(item, kind))
-            .collect()
+        items.into_iter().filter_map(|item| self.typed(item, kind)).collect()
     }
 
-    fn default(
-        &mut self,
-        field: Field<'t>,
-        kind: Option<ParamType>,
-        allowed: &[Value],
-    ) -> Option<Value> {
+    fn default(&mut self, field: Field<'t>, kind: Option<ParamType>, allowed: &[Value]) -> Option<Value> {
         let value = self.typed(field, kind)?;
         if !allowed.is_empty() && !allowed.contains(&value) {
             let span = self.place(field);
             let words: Vec<String> = allowed.iter().map(Value::to_string).collect();
             self.findings.push(
-                Finding::new(
-                    format!("the default {value} is not one of the `enum`"),
-                    span,
-                )
-                .hint(format!("use one of {}", words.join(", "))),
+                Finding::new(format!("the default {value} is not one of the `enum`"), span)
+                    .hint(format!("use one of {}", words.join(", "))),
             );
             return None;
         }
@@ -121,6 +110,7 @@ impl<'t> Reader<'t> {
             (Value::Bool(_) | Value::Number(_), ParamType::String) => {
                 finding.hint(format!("put it in quotes: \"{value}\""))
             }
+            (Value::String(text), ParamType::Boolean) => finding.maybe_hint(truth(text)),
             _ => finding,
         };
         self.findings.push(finding);

@@ -6,6 +6,7 @@ use super::keys;
 use super::model::{Action, Group, OnFailure, OnLost, Step, When, Workflow};
 use super::reader::{Field, Reader, Site};
 use super::yaml::{Data, Tree};
+use crate::nearest::nearest;
 
 /// A document after reading.
 #[derive(Debug)]
@@ -42,7 +43,8 @@ pub(super) struct GroupSpans {
     pub(super) is_broken: bool,
 }
 
-const RUN_ADVICE: &str = "a value must not become code: pass it through `env: {X: \"${{ … }}\"}` and use \"$X\" in the script";
+const RUN_ADVICE: &str =
+    "a value must not become code: pass it through `env: {X: \"${{ … }}\"}` and use \"$X\" in the script";
 
 pub(super) fn workflow<'t>(
     text: &'t str,
@@ -50,21 +52,10 @@ pub(super) fn workflow<'t>(
     findings: Findings,
     default_name: &str,
 ) -> Outcome {
-    let mut reader = Reader {
-        text,
-        tree,
-        findings,
-        sites: Vec::new(),
-        step: None,
-    };
+    let mut reader = Reader { text, tree, findings, sites: Vec::new(), step: None };
     let mut spans = Spans::default();
     let workflow = document(&mut reader, &mut spans, default_name);
-    Outcome {
-        workflow,
-        spans,
-        findings: reader.findings,
-        sites: reader.sites,
-    }
+    Outcome { workflow, spans, findings: reader.findings, sites: reader.sites }
 }
 
 fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> Option<Workflow> {
@@ -76,20 +67,14 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
             Data::Scalar { .. } | Data::Map(_) => "a single value",
         };
         reader.findings.push(
-            Finding::new(
-                format!("a workflow is a mapping of keys to values, not {found}"),
-                root.span,
-            )
-            .hint("start with `steps:` and one step below it"),
+            Finding::new(format!("a workflow is a mapping of keys to values, not {found}"), root.span)
+                .hint("start with `steps:` and one step below it"),
         );
         return None;
     };
     // Keys for anchors are the author's own and are not looked at.
     let all = reader.pairs(flat);
-    let fields: Vec<_> = all
-        .into_iter()
-        .filter(|field| !field.name.starts_with("x-"))
-        .collect();
+    let fields: Vec<_> = all.into_iter().filter(|field| !field.name.starts_with("x-")).collect();
     let fields = reader.known(fields, &keys::WORKFLOW);
     let mut workflow = Workflow {
         name: default_name.to_owned(),
@@ -152,50 +137,34 @@ fn workflow_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
     let is_fine = !name.trim().is_empty()
         && name.trim() == name
         && name.chars().count() <= 100
-        && !name
-            .chars()
-            .any(|c| c.is_control() || super::finding::is_invisible(c));
+        && !name.chars().any(|c| c.is_control() || super::finding::is_invisible(c));
     if !is_fine {
         let finding = reader.wrong(field, must_be);
         reader.findings.push(finding);
         return None;
     }
-    reader
-        .literal(field, name, "a name is fixed; leave the expression out")
-        .then(|| name.to_owned())
+    reader.literal(field, name, "a name is fixed; leave the expression out").then(|| name.to_owned())
 }
 
 /// A key of which only some values are built yet; the ones that are need no setting.
 fn later(reader: &mut Reader<'_>, field: Field<'_>, built: &[&str], later: &[&str]) {
-    let choices: Vec<(&str, bool)> = built
-        .iter()
-        .map(|word| (*word, true))
-        .chain(later.iter().map(|word| (*word, false)))
-        .collect();
+    let choices: Vec<(&str, bool)> =
+        built.iter().map(|word| (*word, true)).chain(later.iter().map(|word| (*word, false))).collect();
     if reader.choice(field, &choices) == Some(false) {
         let span = reader.place(field);
         reader.findings.push(
-            Finding::new(
-                format!("this value of `{}` is not supported yet", field.name),
-                span,
-            )
-            .hint(format!("for now it can be: {}", built.join(", "))),
+            Finding::new(format!("this value of `{}` is not supported yet", field.name), span)
+                .hint(format!("for now it can be: {}", built.join(", "))),
         );
     }
 }
 
 fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
     reader.check_name("step", entry.name, entry.key);
-    let mut spans = StepSpans {
-        name: reader.tree.node(entry.key).span,
-        ..StepSpans::default()
-    };
+    let mut spans = StepSpans { name: reader.tree.node(entry.key).span, ..StepSpans::default() };
     let mut step = Step {
         name: entry.name.to_owned(),
-        action: Action::Command {
-            argv: Vec::new(),
-            args: Vec::new(),
-        },
+        action: Action::Command { argv: Vec::new(), args: Vec::new() },
         needs: Vec::new(),
         when: When::default(),
         condition: None,
@@ -240,10 +209,7 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
     }
     match (run, command) {
         (Some(run), Some(command)) => {
-            let (first, second) = (
-                reader.tree.node(run.key).span,
-                reader.tree.node(command.key).span,
-            );
+            let (first, second) = (reader.tree.node(run.key).span, reader.tree.node(command.key).span);
             reader.findings.push(
                 Finding::new(
                     format!("step `{}` has both `run` and `command`", entry.name),
@@ -278,8 +244,8 @@ fn has_later_action(reader: &Reader<'_>, entry: Field<'_>) -> bool {
     match &reader.tree.node(entry.value).data {
         Data::Map(flat) => Tree::pairs(flat).any(|(key, _)| {
             let key = reader.tree.key(key);
-            matches!(key, "call" | "wait" | "workflow")
-                || crate::nearest::nearest(key, ["run", "command"]).is_some()
+            matches!(key, "call" | "wait" | "workflow" | "image" | "pool")
+                || !keys::STEP.known.contains(&key) && nearest(key, ["run", "command"]).is_some()
         }),
         Data::Scalar { .. } | Data::List(_) => false,
     }
@@ -292,9 +258,7 @@ fn script(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
         reader.findings.push(finding);
         return None;
     }
-    reader
-        .literal(field, script, RUN_ADVICE)
-        .then(|| script.to_owned())
+    reader.literal(field, script, RUN_ADVICE).then(|| script.to_owned())
 }
 
 fn argv(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
@@ -323,10 +287,7 @@ fn argv(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
 
 fn arguments(reader: &mut Reader<'_>, field: Field<'_>) -> Vec<crate::expression::Template> {
     let items = reader.list(field, "a list of strings").unwrap_or_default();
-    items
-        .into_iter()
-        .filter_map(|item| reader.template(item))
-        .collect()
+    items.into_iter().filter_map(|item| reader.template(item)).collect()
 }
 
 fn workdir(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
@@ -337,9 +298,7 @@ fn workdir(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
         return None;
     }
     let advice = "a directory is fixed; let the script change it: `cd \"$DIR\"` with DIR in `env`";
-    reader
-        .literal(field, workdir, advice)
-        .then(|| workdir.to_owned())
+    reader.literal(field, workdir, advice).then(|| workdir.to_owned())
 }
 
 /// One name, or a list of names. A repeated name says nothing new and is dropped.
@@ -373,19 +332,10 @@ fn needs(reader: &mut Reader<'_>, field: Field<'_>, step: &mut Step, spans: &mut
 fn groups(reader: &mut Reader<'_>, field: Field<'_>) -> (Vec<Group>, Vec<GroupSpans>) {
     let mut groups = Vec::new();
     let mut spans = Vec::new();
-    for entry in reader
-        .entries(field, "a mapping of names to groups")
-        .unwrap_or_default()
-    {
+    for entry in reader.entries(field, "a mapping of names to groups").unwrap_or_default() {
         reader.check_name("group", entry.name, entry.key);
-        let mut group = Group {
-            name: entry.name.to_owned(),
-            steps: Vec::new(),
-        };
-        let mut places = GroupSpans {
-            name: reader.tree.node(entry.key).span,
-            ..GroupSpans::default()
-        };
+        let mut group = Group { name: entry.name.to_owned(), steps: Vec::new() };
+        let mut places = GroupSpans { name: reader.tree.node(entry.key).span, ..GroupSpans::default() };
         let must_be = "a mapping such as {steps: [lint, test]}";
         let fields = reader.fields(entry, &keys::GROUP, must_be);
         match fields.as_deref() {
@@ -406,12 +356,7 @@ fn groups(reader: &mut Reader<'_>, field: Field<'_>) -> (Vec<Group>, Vec<GroupSp
             Some([]) => {
                 places.is_broken = true;
                 let owner = format!("group `{}`", super::reader::clipped(entry.name));
-                reader.missing(
-                    owner,
-                    "steps",
-                    places.name,
-                    "list its steps: `steps: [lint, test]`",
-                );
+                reader.missing(owner, "steps", places.name, "list its steps: `steps: [lint, test]`");
             }
             None => places.is_broken = true,
         }

@@ -62,20 +62,13 @@ pub(super) enum Scalar {
 impl<'t> Reader<'t> {
     pub(super) fn wrong(&mut self, field: Field<'_>, must_be: &str) -> Finding {
         let found = self.described(field.value);
-        Finding::new(
-            format!("`{}` must be {must_be}, not {found}", clipped(field.name)),
-            self.place(field),
-        )
+        Finding::new(format!("`{}` must be {must_be}, not {found}", clipped(field.name)), self.place(field))
     }
 
     /// The value's place, or its key's where the value is empty.
     pub(super) fn place(&self, field: Field<'_>) -> Span {
         let span = self.tree.node(field.value).span;
-        if span.is_empty() {
-            self.tree.node(field.key).span
-        } else {
-            span
-        }
+        if span.is_empty() { self.tree.node(field.key).span } else { span }
     }
 
     /// All pairs of a mapping whose keys are names given by the author.
@@ -91,12 +84,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The known keys of a mapping; unknown and unsupported ones are reported.
-    pub(super) fn fields(
-        &mut self,
-        field: Field<'_>,
-        keys: &Keys,
-        must_be: &str,
-    ) -> Option<Vec<Field<'t>>> {
+    pub(super) fn fields(&mut self, field: Field<'_>, keys: &Keys, must_be: &str) -> Option<Vec<Field<'t>>> {
         let fields = self.entries(field, must_be)?;
         Some(self.known(fields, keys))
     }
@@ -107,13 +95,7 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn pairs(&self, flat: &[NodeId]) -> Vec<Field<'t>> {
-        Tree::pairs(flat)
-            .map(|(key, value)| Field {
-                name: self.tree.key(key),
-                key,
-                value,
-            })
-            .collect()
+        Tree::pairs(flat).map(|(key, value)| Field { name: self.tree.key(key), key, value }).collect()
     }
 
     fn is_known(&mut self, field: Field<'_>, keys: &Keys) -> bool {
@@ -137,8 +119,7 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn missing(&mut self, owner: String, key: &str, span: Span, hint: &str) {
-        self.findings
-            .push(Finding::new(format!("{owner} has no `{key}`"), span).hint(hint));
+        self.findings.push(Finding::new(format!("{owner} has no `{key}`"), span).hint(hint));
     }
 
     /// A string that is no number, boolean or null.
@@ -161,13 +142,9 @@ impl<'t> Reader<'t> {
     /// A scalar as it is written: numbers and booleans are taken as their text.
     pub(super) fn word(&mut self, field: Field<'_>, must_be: &str) -> Option<&'t str> {
         match scalar(&self.tree.node(field.value).data) {
-            Some(Scalar::Text | Scalar::Bool(_) | Scalar::Number(_) | Scalar::NotFinite) => {
-                self.clean(field)
-            }
+            Some(Scalar::Text | Scalar::Bool(_) | Scalar::Number(_) | Scalar::NotFinite) => self.clean(field),
             Some(Scalar::Null) => {
-                let finding = self
-                    .wrong(field, must_be)
-                    .hint("for an empty value write \"\"");
+                let finding = self.wrong(field, must_be).hint("for an empty value write \"\"");
                 self.findings.push(finding);
                 None
             }
@@ -187,10 +164,8 @@ impl<'t> Reader<'t> {
         };
         if text.contains('\0') {
             let span = self.place(field);
-            self.findings.push(Finding::new(
-                format!("`{}` contains a NUL character", clipped(field.name)),
-                span,
-            ));
+            self.findings
+                .push(Finding::new(format!("`{}` contains a NUL character", clipped(field.name)), span));
             return None;
         }
         Some(text)
@@ -237,11 +212,7 @@ impl<'t> Reader<'t> {
             Data::List(items) => Some(
                 items
                     .iter()
-                    .map(|item| Field {
-                        name: self.tree.key(field.key),
-                        key: field.key,
-                        value: *item,
-                    })
+                    .map(|item| Field { name: self.tree.key(field.key), key: field.key, value: *item })
                     .collect(),
             ),
             Data::Scalar { .. } | Data::Map(_) => {
@@ -293,11 +264,8 @@ impl<'t> Reader<'t> {
     pub(super) fn condition(&mut self, field: Field<'_>) -> Option<Expression> {
         let text = self.word(field, "an expression such as `params.depth > 1`")?;
         let trimmed = text.trim();
-        let inside = trimmed
-            .strip_prefix("${{")
-            .and_then(|rest| rest.strip_suffix("}}"))
-            .unwrap_or(trimmed)
-            .trim();
+        let inside =
+            trimmed.strip_prefix("${{").and_then(|rest| rest.strip_suffix("}}")).unwrap_or(trimmed).trim();
         let offset = text.find(inside).unwrap_or(0);
         if inside.contains("${{") {
             let span = self.place(field);
@@ -324,16 +292,11 @@ impl<'t> Reader<'t> {
         let Some(open) = text.find("${{") else {
             return true;
         };
-        let end = text[open..]
-            .find("}}")
-            .map_or(text.len(), |close| open + close + 2);
+        let end = text[open..].find("}}").map_or(text.len(), |close| open + close + 2);
         let span = self.locate(field, open..end);
         self.findings.push(
-            Finding::new(
-                format!("an expression cannot stand in `{}`", clipped(field.name)),
-                span,
-            )
-            .hint(advice),
+            Finding::new(format!("an expression cannot stand in `{}`", clipped(field.name)), span)
+                .hint(advice),
         );
         false
     }
@@ -373,7 +336,9 @@ impl<'t> Reader<'t> {
             }
             (_, Data::Scalar { text, .. }) if text.is_empty() => "an empty string".to_owned(),
             (_, Data::Scalar { text, .. }) => format!("the string {}", shown(text)),
+            (_, Data::List(items)) if items.is_empty() => "an empty list".to_owned(),
             (_, Data::List(_)) => "a list".to_owned(),
+            (_, Data::Map(flat)) if flat.is_empty() => "an empty mapping".to_owned(),
             (_, Data::Map(_)) => "a mapping".to_owned(),
         }
     }
@@ -395,12 +360,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-pub(super) fn locate(
-    text: &str,
-    tree: &Tree<'_>,
-    id: NodeId,
-    part: std::ops::Range<usize>,
-) -> Option<Span> {
+pub(super) fn locate(text: &str, tree: &Tree<'_>, id: NodeId, part: std::ops::Range<usize>) -> Option<Span> {
     let node = tree.node(id);
     let Data::Scalar { text: value, .. } = &node.data else {
         return None;
@@ -419,7 +379,8 @@ pub(super) fn clipped(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-fn truth(text: &str) -> Option<String> {
+/// What to write instead of a word that other formats take for a boolean.
+pub(super) fn truth(text: &str) -> Option<String> {
     match text.to_ascii_lowercase().as_str() {
         "yes" | "on" | "y" | "true" => Some("write true".to_owned()),
         "no" | "off" | "n" | "false" => Some("write false".to_owned()),
@@ -430,13 +391,8 @@ fn truth(text: &str) -> Option<String> {
 /// `None` for a list or a mapping.
 pub(super) fn scalar(data: &Data<'_>) -> Option<Scalar> {
     match data {
-        Data::Scalar {
-            text,
-            is_plain: true,
-        } => Some(resolve(text)),
-        Data::Scalar {
-            is_plain: false, ..
-        } => Some(Scalar::Text),
+        Data::Scalar { text, is_plain: true } => Some(resolve(text)),
+        Data::Scalar { is_plain: false, .. } => Some(Scalar::Text),
         Data::List(_) | Data::Map(_) => None,
     }
 }
@@ -478,9 +434,7 @@ fn resolve(text: &str) -> Scalar {
             .bytes()
             .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'-' | b'+'));
     match plain.parse::<f64>() {
-        Ok(number) if is_float => {
-            Number::from_f64(number).map_or(Scalar::NotFinite, Scalar::Number)
-        }
+        Ok(number) if is_float => Number::from_f64(number).map_or(Scalar::NotFinite, Scalar::Number),
         Ok(_) | Err(_) => Scalar::Text,
     }
 }

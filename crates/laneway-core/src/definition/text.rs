@@ -27,23 +27,23 @@ impl<'t> Text<'t> {
         if all.len() > MAX_BYTES {
             return Err(too_large(all.len()));
         }
-        if let Some((at, bad)) = all.char_indices().find(|(at, c)| is_refused(*at, *c)) {
+        if let Some((at, bad)) = first_refused(all) {
             let span = Span::new(at, at + bad.len_utf8());
             let what = match bad {
                 '\0' => "a NUL character".to_owned(),
                 bad if bad.is_control() => format!("the control character {}", code_point(bad)),
                 bad => format!("the invisible character {}", code_point(bad)),
             };
-            return Err(Finding::new(format!("{what} cannot stand in a document"), span)
-                .hint("a workflow is plain UTF-8 text; remove the character, or write it as an escape in \"…\""));
+            return Err(Finding::new(format!("{what} cannot stand in a document"), span).hint(
+                "a workflow is plain UTF-8 text; remove the character, or write it as an escape in \"…\"",
+            ));
         }
         Ok(Self::index(all))
     }
 
     pub(super) fn index(all: &'t str) -> Self {
         let mut lines = vec![0];
-        let breaks = all.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        lines.extend(breaks.map(|(at, _)| at as u32 + 1));
+        lines.extend(all.match_indices('\n').map(|(at, _)| at as u32 + 1));
         let mut characters = Vec::new();
         if !all.is_ascii() {
             let mut count = 0;
@@ -52,11 +52,7 @@ impl<'t> Text<'t> {
                 count += chunk.iter().filter(|byte| starts_character(**byte)).count() as u32;
             }
         }
-        Self {
-            all,
-            lines,
-            characters,
-        }
+        Self { all, lines, characters }
     }
 
     /// Line and column from 1, the column in characters.
@@ -64,22 +60,14 @@ impl<'t> Text<'t> {
         let byte = byte.min(self.all.len());
         let line = self.lines.partition_point(|start| *start as usize <= byte) - 1;
         let start = self.lines[line] as usize;
-        (
-            line + 1,
-            self.characters_before(byte) - self.characters_before(start) + 1,
-        )
+        (line + 1, self.characters_before(byte) - self.characters_before(start) + 1)
     }
 
     /// Bytes of a line, from 1, without its end.
     pub(super) fn line(&self, number: usize) -> std::ops::Range<usize> {
         let start = self.lines[number - 1] as usize;
-        let end = self
-            .lines
-            .get(number)
-            .map_or(self.all.len(), |next| *next as usize - 1);
-        let cut = self.all[start..end]
-            .strip_suffix('\r')
-            .map_or(end, |_| end - 1);
+        let end = self.lines.get(number).map_or(self.all.len(), |next| *next as usize - 1);
+        let cut = self.all[start..end].strip_suffix('\r').map_or(end, |_| end - 1);
         start..cut
     }
 
@@ -89,8 +77,7 @@ impl<'t> Text<'t> {
         }
         let chunk = (byte / STRIDE).min(self.characters.len() - 1);
         let rest = &self.all.as_bytes()[chunk * STRIDE..byte];
-        self.characters[chunk] as usize
-            + rest.iter().filter(|byte| starts_character(**byte)).count()
+        self.characters[chunk] as usize + rest.iter().filter(|byte| starts_character(**byte)).count()
     }
 }
 
@@ -106,12 +93,7 @@ pub(super) struct Walk<'t> {
 
 impl<'t> Walk<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self {
-            text,
-            is_ascii: text.is_ascii(),
-            character: 0,
-            byte: 0,
-        }
+        Self { text, is_ascii: text.is_ascii(), character: 0, byte: 0 }
     }
 
     pub(super) fn byte(&mut self, character: usize) -> usize {
@@ -138,10 +120,8 @@ impl<'t> Walk<'t> {
 }
 
 pub(super) fn too_large(bytes: usize) -> Finding {
-    Finding::whole(format!(
-        "the document has {bytes} bytes, {MAX_BYTES} are allowed"
-    ))
-    .hint("keep data in files of its own, and let a step read them")
+    Finding::whole(format!("the document has {bytes} bytes, {MAX_BYTES} are allowed"))
+        .hint("keep data in files of its own, and let a step read them")
 }
 
 pub(super) fn not_utf8(error: &FromUtf8Error) -> Finding {
@@ -153,10 +133,7 @@ pub(super) fn not_utf8(error: &FromUtf8Error) -> Finding {
         _ => "save it as UTF-8",
     };
     let byte = bytes.get(at).copied().unwrap_or_default();
-    Finding::whole(format!(
-        "line {line} is not UTF-8: it contains the byte 0x{byte:02X}"
-    ))
-    .hint(hint)
+    Finding::whole(format!("line {line} is not UTF-8: it contains the byte 0x{byte:02X}")).hint(hint)
 }
 
 pub(super) fn code_point(c: char) -> String {
@@ -165,6 +142,15 @@ pub(super) fn code_point(c: char) -> String {
 
 fn starts_character(byte: u8) -> bool {
     byte & 0xC0 != 0x80
+}
+
+fn first_refused(all: &str) -> Option<(usize, char)> {
+    if all.is_ascii() {
+        let is_control = |byte: u8| (byte < b' ' || byte == 0x7f) && !matches!(byte, b'\t' | b'\n' | b'\r');
+        let at = all.bytes().position(is_control)?;
+        return Some((at, char::from(all.as_bytes()[at])));
+    }
+    all.char_indices().find(|(at, c)| is_refused(*at, *c))
 }
 
 /// Control characters, and those that turn the reading direction around: a reviewer would not see

@@ -19,7 +19,7 @@ const MAX_DURATION: Duration = Duration::from_secs(36_500 * 86_400);
 const DURATION: &str = "a duration such as 500ms, 30s, 5m, 2h or 1h30m";
 
 /// Reasons for which another attempt can make sense.
-const RETRYABLE: [Reason; 6] = [
+pub(super) const RETRYABLE: [Reason; 6] = [
     Reason::Exit,
     Reason::Signal,
     Reason::Timeout,
@@ -79,20 +79,14 @@ impl<'t> Reader<'t> {
         };
         let mut env = Vec::with_capacity(entries.len());
         for entry in entries {
-            let is_name = entry
-                .name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            let is_name = entry.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
                 && !entry.name.starts_with(|c: char| c.is_ascii_digit())
                 && !entry.name.is_empty();
             if !is_name {
                 let span = self.tree.node(entry.key).span;
                 self.findings.push(
-                    Finding::new(
-                        format!("{} cannot be the name of a variable", shown(entry.name)),
-                        span,
-                    )
-                    .hint("use letters, digits and `_`, not starting with a digit"),
+                    Finding::new(format!("{} cannot be the name of a variable", shown(entry.name)), span)
+                        .hint("use letters, digits and `_`, not starting with a digit"),
                 );
             }
             if let Some(value) = self.template(entry) {
@@ -104,9 +98,7 @@ impl<'t> Reader<'t> {
 
     pub(super) fn retry(&mut self, field: Field<'_>) -> Option<Retry> {
         if let Some(number) = self.plain_number(field) {
-            let finding = self
-                .wrong(field, "a mapping")
-                .hint(format!("write `retry: {{max: {number}}}`"));
+            let finding = self.wrong(field, "a mapping").hint(format!("write `retry: {{max: {number}}}`"));
             self.findings.push(finding);
             return None;
         }
@@ -177,10 +169,7 @@ impl<'t> Reader<'t> {
             let finding = finding.hint("leave it out to retry after every failure");
             self.findings.push(finding);
         }
-        items
-            .into_iter()
-            .filter_map(|item| self.retry_reason(item))
-            .collect()
+        items.into_iter().filter_map(|item| self.retry_reason(item)).collect()
     }
 
     fn retry_reason(&mut self, item: Field<'_>) -> Option<RetryOn> {
@@ -197,12 +186,7 @@ impl<'t> Reader<'t> {
         self.choice(item, &choices)
     }
 
-    fn real(
-        &mut self,
-        field: Field<'_>,
-        must_be: &str,
-        is_fine: impl Fn(f64) -> bool,
-    ) -> Option<f64> {
+    fn real(&mut self, field: Field<'_>, must_be: &str, is_fine: impl Fn(f64) -> bool) -> Option<f64> {
         let value = self.number(field, must_be)?.as_f64();
         let value = value.filter(|value| is_fine(*value));
         if value.is_none() {
@@ -216,11 +200,8 @@ impl<'t> Reader<'t> {
 /// A name is ASCII, so that two that look the same are the same.
 fn bad_name(kind: &str, name: &str, span: Span) -> Option<Finding> {
     let refused = |why: String| {
-        Finding::new(
-            format!("{} cannot be the name of a {kind}: {why}", shown(name)),
-            span,
-        )
-        .hint("use letters, digits, `_` and `-`, starting with a letter or `_`")
+        Finding::new(format!("{} cannot be the name of a {kind}: {why}", shown(name)), span)
+            .hint("use letters, digits, `_` and `-`, starting with a letter or `_`")
     };
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if let Some(bad) = name.chars().find(|c| !allowed(*c)) {
@@ -240,10 +221,9 @@ fn bad_name(kind: &str, name: &str, span: Span) -> Option<Finding> {
         Some(first) if first.is_ascii_digit() || first == '-' => {
             Some(refused(format!("it starts with `{first}`")))
         }
-        Some(_) if name.len() > MAX_NAME => Some(refused(format!(
-            "it has {} characters, {MAX_NAME} are allowed",
-            name.len()
-        ))),
+        Some(_) if name.len() > MAX_NAME => {
+            Some(refused(format!("it has {} characters, {MAX_NAME} are allowed", name.len())))
+        }
         Some(_) => None,
     }
 }
@@ -293,40 +273,25 @@ fn looks_like(c: char) -> Option<char> {
         ("‐‑‒–—−", '-'),
         ("＿", '_'),
     ];
-    PAIRS
-        .iter()
-        .find(|(others, _)| others.contains(c))
-        .map(|(_, letter)| *letter)
+    PAIRS.iter().find(|(others, _)| others.contains(c)).map(|(_, letter)| *letter)
 }
 
 /// The error is advice, where there is some.
 fn parse_duration(text: &str) -> Result<Duration, Option<String>> {
-    const UNITS: [(&str, u64); 5] = [
-        ("d", 86_400_000),
-        ("h", 3_600_000),
-        ("m", 60_000),
-        ("s", 1000),
-        ("ms", 1),
-    ];
+    const UNITS: [(&str, u64); 5] =
+        [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Some(format!(
-            "add a unit: `{text}s` is {text} seconds, `{text}m` minutes"
-        )));
+        return Err(Some(format!("add a unit: `{text}s` is {text} seconds, `{text}m` minutes")));
     }
     let mut rest = text;
     let mut total = 0u64;
     let mut units = UNITS.iter();
     while !rest.is_empty() || total == 0 && rest.len() == text.len() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let letters = rest[digits..]
-            .bytes()
-            .take_while(u8::is_ascii_lowercase)
-            .count();
+        let letters = rest[digits..].bytes().take_while(u8::is_ascii_lowercase).count();
         let (number, unit) = (&rest[..digits], &rest[digits..digits + letters]);
         if rest[digits..].starts_with('.') {
-            return Err(Some(
-                "use a smaller unit instead of a fraction: `1500ms`".to_owned(),
-            ));
+            return Err(Some("use a smaller unit instead of a fraction: `1500ms`".to_owned()));
         }
         if letters == 0 || digits == 0 {
             return Err(None);
@@ -373,11 +338,7 @@ mod tests {
             ("1d1ms", 86_400_001),
             ("0s", 0),
         ] {
-            assert_eq!(
-                parse_duration(text),
-                Ok(Duration::from_millis(ms)),
-                "{text}"
-            );
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(ms)), "{text}");
         }
         for text in [
             "",
@@ -403,21 +364,9 @@ mod tests {
         let why = |name: &str| bad_name("step", name, Span::default()).map(|found| found.message);
         assert_eq!(why("build-2_x"), None);
         assert_eq!(why(&"a".repeat(100)), None);
-        assert!(
-            why(&"a".repeat(101))
-                .expect("too long")
-                .contains("101 characters")
-        );
-        assert!(
-            why("p\u{430}y")
-                .expect("cyrillic")
-                .contains("(U+0430) only looks like `a`")
-        );
-        assert!(
-            why("a\u{200b}")
-                .expect("invisible")
-                .contains("invisible character U+200B")
-        );
+        assert!(why(&"a".repeat(101)).expect("too long").contains("101 characters"));
+        assert!(why("p\u{430}y").expect("cyrillic").contains("(U+0430) only looks like `a`"));
+        assert!(why("a\u{200b}").expect("invisible").contains("invisible character U+200B"));
         assert!(why("ａ").expect("fullwidth").contains("looks like `a`"));
         assert!(why("é").expect("accent").contains("U+00E9"));
         assert!(why("1a").expect("digit").contains("starts with `1`"));

@@ -60,14 +60,8 @@ impl OnLost {
 }
 
 impl ParamType {
-    pub const ALL: [Self; 6] = [
-        Self::String,
-        Self::Integer,
-        Self::Number,
-        Self::Boolean,
-        Self::List,
-        Self::Object,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::String, Self::Integer, Self::Number, Self::Boolean, Self::List, Self::Object];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -91,25 +85,9 @@ mod tests {
 
     #[test]
     fn every_choice_reads_back_from_its_own_word() {
-        assert!(
-            When::ALL
-                .iter()
-                .all(|value| When::parse(value.as_str()) == Some(*value))
-        );
-        assert!(
-            OnFailure::ALL
-                .iter()
-                .all(|value| OnFailure::parse(value.as_str()) == Some(*value))
-        );
-        assert!(
-            OnLost::ALL
-                .iter()
-                .all(|value| OnLost::parse(value.as_str()) == Some(*value))
-        );
-        assert!(
-            ParamType::ALL
-                .iter()
-                .all(|value| ParamType::parse(value.as_str()) == Some(*value))
-        );
+        assert!(When::ALL.iter().all(|value| When::parse(value.as_str()) == Some(*value)));
+        assert!(OnFailure::ALL.iter().all(|value| OnFailure::parse(value.as_str()) == Some(*value)));
+        assert!(OnLost::ALL.iter().all(|value| OnLost::parse(value.as_str()) == Some(*value)));
+        assert!(ParamType::ALL.iter().all(|value| ParamType::parse(value.as_str()) == Some(*value)));
     }
 }

@@ -15,7 +15,7 @@ use super::text::Walk;
 
 const MAX_DEPTH: usize = 64;
 /// Counts every use of an alias as all that it stands for.
-const MAX_NODES: usize = 3_000_000;
+const MAX_NODES: usize = 2_000_000;
 
 pub(super) type NodeId = u32;
 
@@ -92,10 +92,7 @@ pub(super) fn parse<'t>(text: &'t str, findings: &mut Findings) -> Option<Tree<'
         }
     }
     match builder.root {
-        Some(root) => Some(Tree {
-            nodes: builder.nodes,
-            root,
-        }),
+        Some(root) => Some(Tree { nodes: builder.nodes, root }),
         None => {
             findings.push(
                 Finding::whole("the document is empty")
@@ -129,12 +126,7 @@ struct Open {
 }
 
 impl<'t> Builder<'t> {
-    fn take(
-        &mut self,
-        event: Event<'t>,
-        span: Span,
-        findings: &mut Findings,
-    ) -> Result<(), Finding> {
+    fn take(&mut self, event: Event<'t>, span: Span, findings: &mut Findings) -> Result<(), Finding> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) if self.root.is_some() => {
@@ -148,8 +140,7 @@ impl<'t> Builder<'t> {
                 let is_plain = style == ScalarStyle::Plain;
                 let id = self.add(span, Data::Scalar { text, is_plain })?;
                 if anchor > 0 {
-                    self.anchors
-                        .insert(anchor, Some((id, self.weight - before)));
+                    self.anchors.insert(anchor, Some((id, self.weight - before)));
                 }
                 self.place(id);
                 Ok(())
@@ -161,10 +152,7 @@ impl<'t> Builder<'t> {
                     self.place(id);
                     Ok(())
                 }
-                Some(None) | None => Err(Finding::new(
-                    "an alias cannot stand inside of what it names",
-                    span,
-                )),
+                Some(None) | None => Err(Finding::new("an alias cannot stand inside of what it names", span)),
             },
             Event::SequenceStart(anchor, tag) => self.enter(false, anchor, tag.is_some(), span),
             Event::MappingStart(anchor, tag) => self.enter(true, anchor, tag.is_some(), span),
@@ -172,19 +160,10 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn enter(
-        &mut self,
-        is_map: bool,
-        anchor: usize,
-        has_tag: bool,
-        span: Span,
-    ) -> Result<(), Finding> {
+    fn enter(&mut self, is_map: bool, anchor: usize, has_tag: bool, span: Span) -> Result<(), Finding> {
         refuse_tag(has_tag, span)?;
         if self.open.len() >= MAX_DEPTH {
-            return Err(Finding::new(
-                format!("the document is nested deeper than {MAX_DEPTH} levels"),
-                span,
-            ));
+            return Err(too_deep(span));
         }
         if anchor > 0 {
             self.anchors.insert(anchor, None);
@@ -201,39 +180,24 @@ impl<'t> Builder<'t> {
 
     fn leave(&mut self, end: Span, findings: &mut Findings) -> Result<(), Finding> {
         let Some(open) = self.open.pop() else {
-            return Err(Finding::new(
-                "a list or mapping ends that never started",
-                end,
-            ));
+            return Err(Finding::new("a list or mapping ends that never started", end));
         };
         let children: Box<[NodeId]> = self.children.drain(open.first_child..).collect();
         let last = children.last().map_or(open.start.end, |id| {
             let last = self.nodes[*id as usize].span;
             // An alias's target may lie far before its use.
-            if last.start >= open.start.start {
-                last.end
-            } else {
-                open.start.end
-            }
+            if last.start >= open.start.start { last.end } else { open.start.end }
         });
         // Block collections end where the next thing starts; their own text ends with the last child.
         let span = Span::new(
             open.start.start as usize,
-            if end.is_empty() {
-                last as usize
-            } else {
-                end.end as usize
-            },
+            if end.is_empty() { last as usize } else { end.end as usize },
         );
-        let data = if open.is_map {
-            Data::Map(self.check_keys(children, findings))
-        } else {
-            Data::List(children)
-        };
+        let data =
+            if open.is_map { Data::Map(self.check_keys(children, findings)) } else { Data::List(children) };
         let id = self.add(span, data)?;
         if open.anchor > 0 {
-            self.anchors
-                .insert(open.anchor, Some((id, self.weight - open.weight_before)));
+            self.anchors.insert(open.anchor, Some((id, self.weight - open.weight_before)));
         }
         self.place(id);
         Ok(())
@@ -249,9 +213,7 @@ impl<'t> Builder<'t> {
         self.weight += weight;
         if self.weight > MAX_NODES {
             return Err(Finding::new(
-                format!(
-                    "the document has more than {MAX_NODES} values, with its aliases written out"
-                ),
+                format!("the document has more than {MAX_NODES} values, with its aliases written out"),
                 span,
             )
             .hint("split it into several workflows, or use fewer aliases of aliases"));
@@ -322,6 +284,10 @@ impl<'t> Builder<'t> {
     }
 }
 
+fn too_deep(span: Span) -> Finding {
+    Finding::new(format!("the document is nested deeper than {MAX_DEPTH} levels"), span)
+}
+
 fn refuse_tag(has_tag: bool, span: Span) -> Result<(), Finding> {
     if has_tag {
         return Err(Finding::new("tags (`!name`) are not supported", span)
@@ -337,10 +303,11 @@ fn syntax(text: &str, info: &str, at: usize) -> Finding {
     let line_end = text[at..].find('\n').map_or(text.len(), |found| at + found);
     let line = &text[line_start..line_end];
     let end = text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
-    let finding = Finding::new(
-        format!("this is not valid YAML: {info}"),
-        Span::new(at, end),
-    );
+    // The scanner reads ahead of what it hands out, and has a bound of its own.
+    if info.contains("recursion limit") {
+        return too_deep(Span::new(at, end));
+    }
+    let finding = Finding::new(format!("this is not valid YAML: {info}"), Span::new(at, end));
     if line.trim_start_matches(' ').starts_with('\t') {
         finding.hint("indent with spaces, not with tabs")
     } else if line.contains("${{") {

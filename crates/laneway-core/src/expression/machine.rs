@@ -22,9 +22,9 @@ const MAX_ITEMS: usize = 10_000;
 /// Filters that cannot grow a value, and those wrapped below that check how far they do.
 /// `range`, `format`, `indent`, `map` and the like are left out: they loop, or grow without bound.
 pub(super) const FILTERS: &[&str] = &[
-    "upper", "lower", "trim", "replace", "split", "join", "length", "count", "first", "last",
-    "min", "max", "sum", "sort", "unique", "reverse", "abs", "round", "int", "float", "string",
-    "bool", "list", "items", "default", "d", "tojson",
+    "upper", "lower", "trim", "replace", "split", "join", "length", "count", "first", "last", "min", "max",
+    "sum", "sort", "unique", "reverse", "abs", "round", "int", "float", "string", "bool", "list", "items",
+    "default", "d", "tojson",
 ];
 
 pub(super) const TESTS: &[&str] = &[
@@ -107,11 +107,7 @@ pub(super) fn compile(source: &str) -> Result<(), Error> {
         .compile_expression_owned(source.to_owned())
         .map_err(|error| unreadable(detail(&error)))?;
     // minijinja takes `in` where a value should stand for a variable of that name.
-    match compiled
-        .undeclared_variables(false)
-        .iter()
-        .find(|root| KEYWORDS.contains(&root.as_str()))
-    {
+    match compiled.undeclared_variables(false).iter().find(|root| KEYWORDS.contains(&root.as_str())) {
         Some(keyword) => Err(unreadable(format!("unexpected `{keyword}`"))),
         None => Ok(()),
     }
@@ -124,11 +120,7 @@ pub(super) fn evaluate(expression: &Expression, scope: &Scope) -> Result<Value, 
         .compile_expression_owned(source.clone())
         .map_err(|error| failed(format!("cannot be read: {}", detail(&error))))?;
     let missing = Arc::new(Mutex::new(Vec::new()));
-    let root = Record {
-        path: String::new(),
-        fields: Arc::new(scope.clone()),
-        missing: Arc::clone(&missing),
-    };
+    let root = Record { path: String::new(), fields: Arc::new(scope.clone()), missing: Arc::clone(&missing) };
     let result = compiled.eval(minijinja::Value::from_object(root));
     let missing = std::mem::take(&mut *missing.lock().unwrap_or_else(PoisonError::into_inner));
     let not_set = |path: &str| Error::new(format!("`{path}` is not set"));
@@ -168,10 +160,7 @@ fn is_read_unguarded(source: &str, path: &str) -> bool {
     };
     let concerns = |read: &Read| {
         let dotted = read.dotted();
-        dotted == path
-            || dotted
-                .strip_prefix(path)
-                .is_some_and(|rest| rest.starts_with('.'))
+        dotted == path || dotted.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
     };
     let mut about = reads.iter().filter(|read| concerns(read)).peekable();
     about.peek().is_some() && !about.any(|read| read.is_guarded)
@@ -192,11 +181,7 @@ impl Object for Record {
 
     fn get_value(self: &Arc<Self>, key: &minijinja::Value) -> Option<minijinja::Value> {
         let key = key.as_str()?;
-        let path = if self.path.is_empty() {
-            key.to_owned()
-        } else {
-            format!("{}.{key}", self.path)
-        };
+        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
         match self.fields.get(key) {
             Some(Value::Object(fields)) => Some(minijinja::Value::from_object(Self {
                 path,
@@ -205,10 +190,7 @@ impl Object for Record {
             })),
             Some(other) => Some(lift(other)),
             None => {
-                self.missing
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(path);
+                self.missing.lock().unwrap_or_else(PoisonError::into_inner).push(path);
                 None
             }
         }
@@ -232,11 +214,9 @@ fn lift(value: &Value) -> minijinja::Value {
         },
         Value::String(text) => minijinja::Value::from(text.as_str()),
         Value::Array(items) => items.iter().map(lift).collect(),
-        Value::Object(fields) => minijinja::Value::from_pairs(
-            fields
-                .iter()
-                .map(|(key, value)| (key.as_str(), lift(value))),
-        ),
+        Value::Object(fields) => {
+            minijinja::Value::from_pairs(fields.iter().map(|(key, value)| (key.as_str(), lift(value))))
+        }
     }
 }
 
@@ -248,10 +228,7 @@ fn detail(error: &minijinja::Error) -> String {
 }
 
 fn too_large() -> minijinja::Error {
-    minijinja::Error::new(
-        ErrorKind::InvalidOperation,
-        format!("the value grows beyond {MAX_RENDERED} bytes"),
-    )
+    minijinja::Error::new(ErrorKind::InvalidOperation, format!("the value grows beyond {MAX_RENDERED} bytes"))
 }
 
 fn replace(value: &str, from: &str, to: &str) -> Result<String, minijinja::Error> {
@@ -281,16 +258,8 @@ fn join(value: &minijinja::Value, separator: Option<&str>) -> Result<String, min
 
 fn split(value: &str, separator: Option<&str>) -> Result<Vec<String>, minijinja::Error> {
     let parts: Vec<String> = match separator {
-        Some(separator) => value
-            .split(separator)
-            .take(MAX_ITEMS + 1)
-            .map(str::to_owned)
-            .collect(),
-        None => value
-            .split_whitespace()
-            .take(MAX_ITEMS + 1)
-            .map(str::to_owned)
-            .collect(),
+        Some(separator) => value.split(separator).take(MAX_ITEMS + 1).map(str::to_owned).collect(),
+        None => value.split_whitespace().take(MAX_ITEMS + 1).map(str::to_owned).collect(),
     };
     if parts.len() > MAX_ITEMS {
         return Err(too_large());
@@ -312,9 +281,7 @@ fn list(value: &minijinja::Value) -> Result<Vec<minijinja::Value>, minijinja::Er
 fn string(value: &minijinja::Value) -> Result<String, minijinja::Error> {
     match value.as_str() {
         Some(text) => Ok(text.to_owned()),
-        None if matches!(value.kind(), ValueKind::Number | ValueKind::Bool) => {
-            Ok(value.to_string())
-        }
+        None if matches!(value.kind(), ValueKind::Number | ValueKind::Bool) => Ok(value.to_string()),
         None => tojson(value),
     }
 }

@@ -46,10 +46,7 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            at: None,
-        }
+        Self { message: message.into(), at: None }
     }
 
     pub(crate) fn at(mut self, range: std::ops::Range<usize>) -> Self {
@@ -71,10 +68,7 @@ impl Expression {
                 reads.push(path);
             }
         }
-        Ok(Self {
-            source: source.to_owned(),
-            reads,
-        })
+        Ok(Self { source: source.to_owned(), reads })
     }
 
     /// The value; one that is not set, or not a JSON value, is an error that names the path.

@@ -91,9 +91,8 @@ pub(crate) fn reads_of(source: &str) -> Result<Vec<Read>, Error> {
     Ok(reads)
 }
 
-pub(super) const KEYWORDS: &[&str] = &[
-    "and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False", "None",
-];
+pub(super) const KEYWORDS: &[&str] =
+    &["and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False", "None"];
 
 /// Follows a path from its root; returns the index of the first token behind it.
 fn path(source: &str, tokens: &[Token], start: usize) -> Result<(Read, usize), Error> {
@@ -131,10 +130,8 @@ fn path(source: &str, tokens: &[Token], start: usize) -> Result<(Read, usize), E
                 }
             },
             Some("(") => {
-                return Err(Error::new(
-                    "a value cannot be called; use a filter, as in `value | upper`",
-                )
-                .at(tokens[start].range.start..tokens[at].range.end));
+                return Err(Error::new("a value cannot be called; use a filter, as in `value | upper`")
+                    .at(tokens[start].range.start..tokens[at].range.end));
             }
             Some(_) | None => break,
         }
@@ -148,16 +145,7 @@ fn path(source: &str, tokens: &[Token], start: usize) -> Result<(Read, usize), E
         Some(_) | None => false,
     };
     let range = tokens[start].range.start..tokens[at - 1].range.end;
-    Ok((
-        Read {
-            segments,
-            range,
-            is_open,
-            is_guarded,
-            hyphened,
-        },
-        at,
-    ))
+    Ok((Read { segments, range, is_open, is_guarded, hyphened }, at))
 }
 
 /// `my-step` of `steps.my-step`: names and hyphens that touch each other.
@@ -224,9 +212,7 @@ fn tokens(source: &str) -> Result<Vec<Token>, Error> {
             at += 1;
             continue;
         } else if byte.is_ascii_alphabetic() || byte == b'_' {
-            at = run(bytes, at, |byte| {
-                byte.is_ascii_alphanumeric() || byte == b'_'
-            });
+            at = run(bytes, at, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
             Kind::Name
         } else if byte.is_ascii_digit() {
             // `x.0.y` is an index and then an attribute, `1.5` is one number.
@@ -246,25 +232,16 @@ fn tokens(source: &str) -> Result<Vec<Token>, Error> {
                 _ => {}
             }
             if depth > MAX_DEPTH {
-                return Err(Error::new(format!(
-                    "brackets are nested deeper than {MAX_DEPTH} levels"
-                ))
-                .at(start..start + 1));
+                return Err(Error::new(format!("brackets are nested deeper than {MAX_DEPTH} levels"))
+                    .at(start..start + 1));
             }
             let double = bytes
                 .get(at..at + 2)
                 .is_some_and(|pair| matches!(pair, b"==" | b"!=" | b"<=" | b">=" | b"//" | b"**"));
-            at += if double {
-                2
-            } else {
-                source[at..].chars().next().map_or(1, char::len_utf8)
-            };
+            at += if double { 2 } else { source[at..].chars().next().map_or(1, char::len_utf8) };
             Kind::Sign
         };
-        tokens.push(Token {
-            kind,
-            range: start..at,
-        });
+        tokens.push(Token { kind, range: start..at });
         if tokens.len() > MAX_TOKENS {
             return Err(Error::new(format!(
                 "the expression has more than {MAX_TOKENS} parts; let a step compute it"
@@ -275,10 +252,7 @@ fn tokens(source: &str) -> Result<Vec<Token>, Error> {
 }
 
 fn run(bytes: &[u8], start: usize, accepts: impl Fn(u8) -> bool) -> usize {
-    bytes[start..]
-        .iter()
-        .position(|byte| !accepts(*byte))
-        .map_or(bytes.len(), |length| start + length)
+    bytes[start..].iter().position(|byte| !accepts(*byte)).map_or(bytes.len(), |length| start + length)
 }
 
 /// Index behind the closing quote.

@@ -22,9 +22,7 @@ impl Template {
             }
             let inside = open + OPEN.len();
             let Some(length) = closing(&text[inside..]) else {
-                return Err(
-                    Error::new("`${{` is never closed; write `${{ … }}`").at(open..text.len())
-                );
+                return Err(Error::new("`${{` is never closed; write `${{ … }}`").at(open..text.len()));
             };
             let source = &text[inside..inside + length];
             let leading = source.len() - source.trim_start().len();
@@ -59,16 +57,13 @@ impl Template {
                             kind_of(&Value::Null)
                         )));
                     }
-                    other @ (Value::Bool(_)
-                    | Value::Number(_)
-                    | Value::Array(_)
-                    | Value::Object(_)) => out.push_str(&other.to_string()),
+                    other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                        out.push_str(&other.to_string())
+                    }
                 },
             }
             if out.len() > MAX_RENDERED {
-                return Err(Error::new(format!(
-                    "the value grows beyond {MAX_RENDERED} bytes"
-                )));
+                return Err(Error::new(format!("the value grows beyond {MAX_RENDERED} bytes")));
             }
         }
         // The system ends every argument and variable at a NUL, so one would silently cut the value.

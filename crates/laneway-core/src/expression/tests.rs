@@ -27,40 +27,23 @@ fn error(source: &str) -> String {
 }
 
 fn rendered(text: &str) -> Result<String, String> {
-    Template::parse(text)
-        .and_then(|template| template.render(&scope()))
-        .map_err(|error| error.message)
+    Template::parse(text).and_then(|template| template.render(&scope())).map_err(|error| error.message)
 }
 
 #[test]
 fn expressions_give_json_values() {
     assert_eq!(value("params.depth + 1"), Ok(json!(3)));
     assert_eq!(value("params.name | lower"), Ok(json!("ada")));
-    assert_eq!(
-        value("steps.fetch.output.files | join(', ')"),
-        Ok(json!("x, y"))
-    );
-    assert_eq!(
-        value("steps['my-step'].status == \"failed\""),
-        Ok(json!(true))
-    );
+    assert_eq!(value("steps.fetch.output.files | join(', ')"), Ok(json!("x, y")));
+    assert_eq!(value("steps['my-step'].status == \"failed\""), Ok(json!(true)));
     assert_eq!(value("steps.fetch.output.files[1]"), Ok(json!("y")));
     assert_eq!(value("steps.fetch.output.files.0"), Ok(json!("x")));
-    assert_eq!(
-        value("{'a': [1, 2.5, none]}"),
-        Ok(json!({"a": [1, 2.5, null]}))
-    );
+    assert_eq!(value("{'a': [1, 2.5, none]}"), Ok(json!({"a": [1, 2.5, null]})));
     assert_eq!(value("params.depth if params.big else 0"), Ok(json!(2)));
-    assert_eq!(
-        value("steps.fetch.output | tojson"),
-        Ok(json!("{\"files\":[\"x\",\"y\"],\"count\":2}"))
-    );
+    assert_eq!(value("steps.fetch.output | tojson"), Ok(json!("{\"files\":[\"x\",\"y\"],\"count\":2}")));
     assert_eq!(value("params | length"), Ok(json!(5)));
     assert_eq!(value("'x,y' | split(',')"), Ok(json!(["x", "y"])));
-    assert_eq!(
-        value("'depth' in params and not ('gone' in params)"),
-        Ok(json!(true))
-    );
+    assert_eq!(value("'depth' in params and not ('gone' in params)"), Ok(json!(true)));
 }
 
 #[test]
@@ -75,67 +58,34 @@ fn what_is_not_set_is_an_error_that_names_the_path() {
     ] {
         assert_eq!(error(source), "`params.gone` is not set", "{source}");
     }
-    assert_eq!(
-        error("steps.fetch.output.cuont > 1"),
-        "`steps.fetch.output.cuont` is not set"
-    );
+    assert_eq!(error("steps.fetch.output.cuont > 1"), "`steps.fetch.output.cuont` is not set");
     assert_eq!(value("params.gone is defined"), Ok(json!(false)));
     assert_eq!(value("params.gone | default('x')"), Ok(json!("x")));
-    assert_eq!(
-        value("params.gone is defined and params.gone > 1"),
-        Ok(json!(false))
-    );
-    assert_eq!(
-        value("params.depth == 3 and params.gone == 1"),
-        Ok(json!(false))
-    );
+    assert_eq!(value("params.gone is defined and params.gone > 1"), Ok(json!(false)));
+    assert_eq!(value("params.depth == 3 and params.gone == 1"), Ok(json!(false)));
 }
 
 #[test]
 fn a_template_puts_values_into_its_text() {
-    assert_eq!(
-        rendered("plain $HOME {{ x }}"),
-        Ok("plain $HOME {{ x }}".into())
-    );
-    assert_eq!(
-        rendered("a ${{ params.depth }}-${{params.name}}!"),
-        Ok("a 2-Ada!".into())
-    );
+    assert_eq!(rendered("plain $HOME {{ x }}"), Ok("plain $HOME {{ x }}".into()));
+    assert_eq!(rendered("a ${{ params.depth }}-${{params.name}}!"), Ok("a 2-Ada!".into()));
     assert_eq!(rendered("${{ params.big }}"), Ok("true".into()));
     assert_eq!(rendered("${{ params.flags }}"), Ok("[\"a\",\"b\"]".into()));
-    assert_eq!(
-        rendered("${{ '}}' }}${{ {'a': {'b': 1}} }}"),
-        Ok("}}{\"a\":{\"b\":1}}".into())
-    );
+    assert_eq!(rendered("${{ '}}' }}${{ {'a': {'b': 1}} }}"), Ok("}}{\"a\":{\"b\":1}}".into()));
     assert_eq!(
         rendered("${{ params.nothing }}"),
         Err("`params.nothing` is null; give it a value with `| default(\"…\", true)`".into())
     );
-    assert_eq!(
-        rendered("${{ params.nothing | default('x', true) }}"),
-        Ok("x".into())
-    );
-    assert_eq!(
-        rendered("${{ params.gone }}"),
-        Err("`params.gone` is not set".into())
-    );
-    assert_eq!(
-        rendered("x ${{ params.depth"),
-        Err("`${{` is never closed; write `${{ … }}`".into())
-    );
-    assert_eq!(
-        rendered("${{ '\\u0000' }}"),
-        Err("the value contains a NUL character".into())
-    );
+    assert_eq!(rendered("${{ params.nothing | default('x', true) }}"), Ok("x".into()));
+    assert_eq!(rendered("${{ params.gone }}"), Err("`params.gone` is not set".into()));
+    assert_eq!(rendered("x ${{ params.depth"), Err("`${{` is never closed; write `${{ … }}`".into()));
+    assert_eq!(rendered("${{ '\\u0000' }}"), Err("the value contains a NUL character".into()));
 }
 
 #[test]
 fn errors_of_a_template_point_into_its_text() {
     let error = Template::parse("ab ${{  params.x | uper }}").expect_err("no such filter");
-    assert_eq!(
-        error.message,
-        "there is no filter `uper`; did you mean `upper`?"
-    );
+    assert_eq!(error.message, "there is no filter `uper`; did you mean `upper`?");
     assert_eq!(error.at, Some(19..23));
 }
 
@@ -150,20 +100,15 @@ fn a_condition_must_be_a_boolean() {
     assert_eq!(holds("params.depth > 2"), Ok(false));
     assert_eq!(
         holds("params.depth"),
-        Err("`params.depth` must be true or false, but it is an integer; compare it, as in `… == \"value\"`".into())
+        Err("`params.depth` must be true or false, but it is an integer; compare it, as in `… == \"value\"`"
+            .into())
     );
 }
 
 #[test]
 fn only_pure_and_bounded_filters_exist() {
-    assert_eq!(
-        error("range(10)"),
-        "there is no function `range`; use a filter, as in `value | upper`"
-    );
-    assert_eq!(
-        error("params.name.upper()"),
-        "a value cannot be called; use a filter, as in `value | upper`"
-    );
+    assert_eq!(error("range(10)"), "there is no function `range`; use a filter, as in `value | upper`");
+    assert_eq!(error("params.name.upper()"), "a value cannot be called; use a filter, as in `value | upper`");
     assert!(error("params.name | format").starts_with("there is no filter `format`"));
     assert!(error("params.name is prime").starts_with("there is no test `prime`"));
     assert!(error("('x' * 1000000000)").contains("too large"));
@@ -172,11 +117,7 @@ fn only_pure_and_bounded_filters_exist() {
     assert!(error(&format!("'\"'{}", " | tojson".repeat(60))).contains("grows beyond"));
     assert_eq!(error("1 / 0"), "`1 / 0` fails: unable to calculate 1 / 0");
     assert_eq!(error("1e308 * 10"), "`1e308 * 10` is not a finite number");
-    assert!(
-        error("2 ** 100").contains("not a JSON value"),
-        "{}",
-        error("2 ** 100")
-    );
+    assert!(error("2 ** 100").contains("not a JSON value"), "{}", error("2 ** 100"));
 }
 
 #[test]
@@ -213,9 +154,7 @@ fn no_expression_can_exhaust_the_stack() {
         .expect("no expression panics");
     assert!(Expression::parse(&"(".repeat(4_000)).is_err());
     assert_eq!(
-        Expression::parse(&"(".repeat(10_000))
-            .expect_err("too long")
-            .message,
+        Expression::parse(&"(".repeat(10_000)).expect_err("too long").message,
         "the expression has 10000 bytes, 4096 are allowed; let a step compute it"
     );
 }
@@ -226,15 +165,7 @@ fn reads_are_listed_once_and_steps_by_name() {
         "steps.a.output.x ~ steps['my-b'].status ~ params.x ~ steps.a.output.y ~ params.x ~ 'steps.no'",
     )
     .expect("it is well formed");
-    assert_eq!(
-        expression.reads,
-        [
-            "steps.a.output.x",
-            "steps.my-b.status",
-            "params.x",
-            "steps.a.output.y"
-        ]
-    );
+    assert_eq!(expression.reads, ["steps.a.output.x", "steps.my-b.status", "params.x", "steps.a.output.y"]);
     assert_eq!(expression.steps_read().collect::<Vec<_>>(), ["a", "my-b"]);
 }
 

@@ -49,11 +49,9 @@ impl Layers {
             }
         }
 
-        let edges = (0_u32..)
-            .zip(&plan.needs)
-            .flat_map(|(to, needs)| needs.iter().map(move |from| (*from, to)));
-        let passed =
-            |(from, to): (u32, u32)| (layer_of[to as usize] - layer_of[from as usize] - 1) as usize;
+        let edges =
+            (0_u32..).zip(&plan.needs).flat_map(|(to, needs)| needs.iter().map(move |from| (*from, to)));
+        let passed = |(from, to): (u32, u32)| (layer_of[to as usize] - layer_of[from as usize] - 1) as usize;
         let size = steps + edges.clone().map(|edge| 1 + passed(edge)).sum::<usize>();
         let is_coarse = size > fine;
 
@@ -107,11 +105,7 @@ impl Layers {
         }
         self.down[last as usize].push(to);
         self.up[to as usize].push(last);
-        self.edges.push(Route {
-            from,
-            to,
-            bends: first..self.next_item(),
-        });
+        self.edges.push(Route { from, to, bends: first..self.next_item() });
     }
 
     fn next_item(&self) -> u32 {
@@ -120,11 +114,7 @@ impl Layers {
 
     /// The first order: as in the document, groups together at their first step, bends at the end.
     fn arrange(&mut self) {
-        let count = self
-            .layer_of
-            .iter()
-            .max()
-            .map_or(0, |last| *last as usize + 1);
+        let count = self.layer_of.iter().max().map_or(0, |last| *last as usize + 1);
         self.order = vec![Vec::new(); count];
         for (item, layer) in (0..).zip(&self.layer_of) {
             self.order[*layer as usize].push(item);

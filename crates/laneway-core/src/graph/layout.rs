@@ -99,14 +99,7 @@ fn within(plan: &Plan, fine: usize) -> Layout {
             let layer = layers.layer_of[position as usize];
             let (x, width) = columns[layer as usize];
             let height = layers.height(position);
-            Node {
-                position,
-                x,
-                y: y(position) - height / 2,
-                width,
-                height,
-                layer,
-            }
+            Node { position, x, y: y(position) - height / 2, width, height, layer }
         })
         .collect();
     let edges = layers.edges.iter().map(|edge| {
@@ -119,11 +112,7 @@ fn within(plan: &Plan, fine: usize) -> Layout {
             points.extend([(x, y(bend)), (x + width, y(bend))]);
         }
         points.push((to_x, y(edge.to)));
-        Edge {
-            from: edge.from,
-            to: edge.to,
-            points,
-        }
+        Edge { from: edge.from, to: edge.to, points }
     });
     Layout {
         width: columns.last().map_or(0, |(x, width)| x + width) + MARGIN,
@@ -152,10 +141,7 @@ fn columns(plan: &Plan, layers: &Layers) -> Vec<(i32, i32)> {
         match lane {
             Lane::Step(_) => {}
             Lane::Group { name, steps } => {
-                steps
-                    .iter()
-                    .take(1)
-                    .for_each(|step| grow(*step, letters(name)));
+                steps.iter().take(1).for_each(|step| grow(*step, letters(name)));
             }
         }
     }
@@ -163,10 +149,7 @@ fn columns(plan: &Plan, layers: &Layers) -> Vec<(i32, i32)> {
     let mut columns = Vec::with_capacity(widths.len());
     for (layer, width) in widths.into_iter().enumerate() {
         columns.push((x, width));
-        let leaving: usize = layers.order[layer]
-            .iter()
-            .map(|item| layers.down[*item as usize].len())
-            .sum();
+        let leaving: usize = layers.order[layer].iter().map(|item| layers.down[*item as usize].len()).sum();
         let room = i32::try_from(leaving).unwrap_or(i32::MAX).saturating_mul(2);
         x += width + COLUMN_GAP.saturating_add(room).min(WIDEST_COLUMN_GAP);
     }

@@ -21,11 +21,7 @@ const BEND_WEIGHT: f64 = 4.0;
 
 /// The middle of every item, in pixels from an arbitrary origin.
 pub(super) fn centres(layers: &Layers) -> Vec<i32> {
-    let offsets: Vec<Vec<i32>> = layers
-        .order
-        .iter()
-        .map(|items| stack(layers, items))
-        .collect();
+    let offsets: Vec<Vec<i32>> = layers.order.iter().map(|items| stack(layers, items)).collect();
     let mut centres = vec![0; layers.layer_of.len()];
     for (items, offsets) in layers.order.iter().zip(&offsets) {
         let half = offsets.last().map_or(0, |last| last / 2);
@@ -93,11 +89,7 @@ fn stack(layers: &Layers, items: &[u32]) -> Vec<i32> {
 }
 
 fn distance(layers: &Layers, upper: u32, lower: u32) -> i32 {
-    let gap = if layers.is_bend(upper) || layers.is_bend(lower) {
-        BEND_GAP
-    } else {
-        NODE_GAP
-    };
+    let gap = if layers.is_bend(upper) || layers.is_bend(lower) { BEND_GAP } else { NODE_GAP };
     let boxes = (layers.height(upper) + layers.height(lower)) / 2;
     if layers.group_of[upper as usize] == layers.group_of[lower as usize] {
         boxes + gap
@@ -111,12 +103,7 @@ fn distance(layers: &Layers, upper: u32, lower: u32) -> i32 {
 /// Without its offset an item may stand at any height not above its predecessor's, so this is an isotonic
 /// regression: neighbours that want to pass each other are pooled at their mean. Heights are rounded
 /// before the whole offsets are added back, which keeps the distances exact.
-fn settle(
-    layers: &Layers,
-    items: &[u32],
-    offsets: &[i32],
-    wanted: impl Fn(u32) -> f64,
-) -> Vec<i32> {
+fn settle(layers: &Layers, items: &[u32], offsets: &[i32], wanted: impl Fn(u32) -> f64) -> Vec<i32> {
     struct Pool {
         sum: f64,
         weight: f64,
@@ -124,19 +111,9 @@ fn settle(
     }
     let mut pools: Vec<Pool> = Vec::with_capacity(items.len());
     for (item, offset) in items.iter().zip(offsets) {
-        let weight = if layers.is_bend(*item) {
-            BEND_WEIGHT
-        } else {
-            1.0
-        };
-        let mut pool = Pool {
-            sum: weight * (wanted(*item) - f64::from(*offset)),
-            weight,
-            len: 1,
-        };
-        while let Some(before) =
-            pools.pop_if(|before| before.sum / before.weight >= pool.sum / pool.weight)
-        {
+        let weight = if layers.is_bend(*item) { BEND_WEIGHT } else { 1.0 };
+        let mut pool = Pool { sum: weight * (wanted(*item) - f64::from(*offset)), weight, len: 1 };
+        while let Some(before) = pools.pop_if(|before| before.sum / before.weight >= pool.sum / pool.weight) {
             pool.sum += before.sum;
             pool.weight += before.weight;
             pool.len += before.len;
@@ -146,8 +123,5 @@ fn settle(
     let heights = pools
         .into_iter()
         .flat_map(|pool| std::iter::repeat_n((pool.sum / pool.weight).round() as i32, pool.len));
-    heights
-        .zip(offsets)
-        .map(|(height, offset)| height + offset)
-        .collect()
+    heights.zip(offsets).map(|(height, offset)| height + offset).collect()
 }

@@ -24,11 +24,7 @@ pub(super) fn order(layers: &mut Layers) {
         if fewest == 0 || failed == PATIENCE {
             break;
         }
-        let direction = if number % 2 == 0 {
-            Direction::Right
-        } else {
-            Direction::Left
-        };
+        let direction = if number % 2 == 0 { Direction::Right } else { Direction::Left };
         sweep(layers, direction);
         let found = crossings(layers);
         if found < fewest {
@@ -56,17 +52,10 @@ pub(super) fn crossings(layers: &Layers) -> u64 {
         let mut count = 0;
         for item in &columns[0] {
             ends.clear();
-            ends.extend(
-                layers.down[*item as usize]
-                    .iter()
-                    .map(|next| rank[*next as usize]),
-            );
+            ends.extend(layers.down[*item as usize].iter().map(|next| rank[*next as usize]));
             ends.sort_unstable();
             // Edges from one item do not cross each other, so they are counted before they are added.
-            total += ends
-                .iter()
-                .map(|end| count - passed.up_to(*end))
-                .sum::<u64>();
+            total += ends.iter().map(|end| count - passed.up_to(*end)).sum::<u64>();
             for end in &ends {
                 passed.add(*end);
                 count += 1;

@@ -61,22 +61,13 @@ impl Plan {
 
 /// Pre-warming starts at the lane before the first parallel one, with that one's width.
 fn prewarm(lanes: &[Lane]) -> Prewarm {
-    let first = lanes
-        .iter()
-        .enumerate()
-        .find_map(|(index, lane)| match lane {
-            Lane::Group { steps, .. } if steps.len() > 1 => Some((index, steps.len())),
-            Lane::Group { .. } | Lane::Step(_) => None,
-        });
+    let first = lanes.iter().enumerate().find_map(|(index, lane)| match lane {
+        Lane::Group { steps, .. } if steps.len() > 1 => Some((index, steps.len())),
+        Lane::Group { .. } | Lane::Step(_) => None,
+    });
     match first {
-        Some((index, width)) => Prewarm {
-            lane: index.checked_sub(1),
-            width,
-        },
-        None => Prewarm {
-            lane: None,
-            width: 0,
-        },
+        Some((index, width)) => Prewarm { lane: index.checked_sub(1), width },
+        None => Prewarm { lane: None, width: 0 },
     }
 }
 

@@ -16,27 +16,18 @@ pub(super) struct Grouping {
 
 /// Reports groups that are empty or take a name that is taken, and members that are unknown or taken.
 pub(super) fn resolve(workflow: &Workflow, names: &Names, faults: &mut Vec<Fault>) -> Grouping {
-    let mut grouping = Grouping {
-        of: vec![None; workflow.steps.len()],
-        members: Vec::with_capacity(workflow.groups.len()),
-    };
+    let mut grouping =
+        Grouping { of: vec![None; workflow.steps.len()], members: Vec::with_capacity(workflow.groups.len()) };
     let mut nearest = Nearest::among(&workflow.steps);
     let all: HashSet<&str> = workflow.groups.iter().map(|g| g.name.as_str()).collect();
     let mut taken = HashSet::new();
     for (number, group) in (0_u32..).zip(&workflow.groups) {
         let mut refuse = |message: String, hint: &str| {
-            faults.push(Fault {
-                message,
-                at: Place::Group(number as usize),
-                hint: Some(hint.to_owned()),
-            });
+            faults.push(Fault { message, at: Place::Group(number as usize), hint: Some(hint.to_owned()) });
         };
         let name = &group.name;
         if group.steps.is_empty() {
-            refuse(
-                format!("group `{name}` has no steps"),
-                "list the steps that belong to it, or remove it",
-            );
+            refuse(format!("group `{name}` has no steps"), "list the steps that belong to it, or remove it");
         }
         if names.contains_key(name.as_str()) {
             refuse(
@@ -44,10 +35,7 @@ pub(super) fn resolve(workflow: &Workflow, names: &Names, faults: &mut Vec<Fault
                 "steps and groups share their names: choose another one",
             );
         } else if !taken.insert(name.as_str()) {
-            refuse(
-                format!("group `{name}` is defined twice"),
-                "give one of them another name",
-            );
+            refuse(format!("group `{name}` is defined twice"), "give one of them another name");
         }
 
         let mut members = Vec::with_capacity(group.steps.len());
@@ -75,15 +63,11 @@ pub(super) fn resolve(workflow: &Workflow, names: &Names, faults: &mut Vec<Fault
                     format!("group `{name}` lists the group `{member}`"),
                     Some("a group is made of steps: list those of the other one".to_owned()),
                 ),
-                None => (
-                    format!("group `{name}` lists `{member}`, which is not a step"),
-                    nearest.hint(member),
-                ),
+                None => {
+                    (format!("group `{name}` lists `{member}`, which is not a step"), nearest.hint(member))
+                }
             };
-            let at = Place::Member {
-                group: number as usize,
-                index,
-            };
+            let at = Place::Member { group: number as usize, index };
             faults.push(Fault { message, at, hint });
         }
         grouping.members.push(members);

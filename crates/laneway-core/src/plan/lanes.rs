@@ -24,12 +24,7 @@ pub(super) fn arrange(
     refuse_direct(workflow, grouping, successors, &mut reported, faults);
     let lane_order = order::kahn(&collapsed.successors);
     if lane_order.len() < collapsed.lanes.len() {
-        let view = View {
-            workflow,
-            grouping,
-            successors,
-            collapsed: &collapsed,
-        };
+        let view = View { workflow, grouping, successors, collapsed: &collapsed };
         view.refuse_loops(&mut reported, faults);
     }
     lane_order
@@ -84,11 +79,7 @@ impl Collapsed {
             let to = list.iter().map(|successor| lane_of[*successor as usize]);
             between[*from as usize].extend(to.filter(|to| to != from));
         }
-        Self {
-            lanes,
-            lane_of,
-            successors: between,
-        }
+        Self { lanes, lane_of, successors: between }
     }
 }
 
@@ -131,9 +122,7 @@ fn depend_on_one_another(workflow: &Workflow, group: usize, path: &[String]) -> 
             Some(index) => Place::Member { group, index },
             None => Place::Group(group),
         },
-        hint: Some(format!(
-            "the steps of a group run side by side: take `{last}` out of it"
-        )),
+        hint: Some(format!("the steps of a group run side by side: take `{last}` out of it")),
     }
 }
 
@@ -155,10 +144,7 @@ impl View<'_> {
                 continue;
             };
             let component = components.of[number as usize] as usize;
-            if components.sizes[component] < 2
-                || reported[group as usize]
-                || found == cycle::MOST_REPORTED
-            {
+            if components.sizes[component] < 2 || reported[group as usize] || found == cycle::MOST_REPORTED {
                 continue;
             }
             let round = cycle::shortest(number, &self.collapsed.successors, &components);
@@ -177,11 +163,8 @@ impl View<'_> {
 
     /// Names the way from a member of the group out and back into it.
     fn explain(&self, group: usize, round: &[u32]) -> Fault {
-        let edges: Vec<(Position, Position)> = round
-            .iter()
-            .zip(round.iter().cycle().skip(1))
-            .map(|(from, to)| self.edge(*from, *to))
-            .collect();
+        let edges: Vec<(Position, Position)> =
+            round.iter().zip(round.iter().cycle().skip(1)).map(|(from, to)| self.edge(*from, *to)).collect();
         let name = |position: Position| self.workflow.steps[position as usize].name.clone();
         let mut path = Vec::with_capacity(edges.len() + 1);
         let mut is_path_of_steps = true;

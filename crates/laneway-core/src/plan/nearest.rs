@@ -17,10 +17,7 @@ pub(super) struct Nearest<'a> {
 
 impl<'a> Nearest<'a> {
     pub(super) fn among(steps: &'a [Step]) -> Self {
-        Self {
-            steps,
-            left: COMPARISONS,
-        }
+        Self { steps, left: COMPARISONS }
     }
 
     /// "did you mean …", if a step's name is near enough.

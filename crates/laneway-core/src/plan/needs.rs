@@ -63,15 +63,11 @@ pub(super) fn resolve<'a>(workflow: &'a Workflow, faults: &mut Vec<Fault>) -> Re
                     ),
                     Some(format!("name the steps of `{need}` instead")),
                 ),
-                None => (
-                    format!("step `{}` needs `{need}`, which is not a step", step.name),
-                    nearest.hint(need),
-                ),
+                None => {
+                    (format!("step `{}` needs `{need}`, which is not a step", step.name), nearest.hint(need))
+                }
             };
-            let at = Place::Need {
-                step: position,
-                index,
-            };
+            let at = Place::Need { step: position, index };
             faults.push(Fault { message, at, hint });
         }
         found.sort_unstable();
@@ -110,10 +106,7 @@ pub(super) fn share(needs: &[Vec<Position>]) -> Shared {
         let next = u32::try_from(sets.len()).expect("there are no more sets than positions");
         let set = *known.entry(list.as_slice()).or_insert(next);
         if set == next {
-            sets.push(NeedsSet {
-                needs: list.clone(),
-                waiters: Vec::new(),
-            });
+            sets.push(NeedsSet { needs: list.clone(), waiters: Vec::new() });
             for need in list {
                 counted_in[*need as usize].push(set);
             }
@@ -121,9 +114,5 @@ pub(super) fn share(needs: &[Vec<Position>]) -> Shared {
         sets[set as usize].waiters.push(position);
         of.push(Some(set));
     }
-    Shared {
-        sets,
-        of,
-        counted_in,
-    }
+    Shared { sets, of, counted_in }
 }

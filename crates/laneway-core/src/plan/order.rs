@@ -14,11 +14,8 @@ pub(super) fn kahn(successors: &[Vec<Position>]) -> Vec<Position> {
     for successor in successors.iter().flatten() {
         open[*successor as usize] += 1;
     }
-    let mut ready: BinaryHeap<Reverse<Position>> = (0..)
-        .zip(&open)
-        .filter(|(_, open)| **open == 0)
-        .map(|(position, _)| Reverse(position))
-        .collect();
+    let mut ready: BinaryHeap<Reverse<Position>> =
+        (0..).zip(&open).filter(|(_, open)| **open == 0).map(|(position, _)| Reverse(position)).collect();
     let mut order = Vec::with_capacity(successors.len());
     while let Some(Reverse(position)) = ready.pop() {
         order.push(position);
@@ -37,11 +34,8 @@ pub(super) fn kahn(successors: &[Vec<Position>]) -> Vec<Position> {
 pub(super) fn levels(order: &[Position], needs: &[Vec<Position>]) -> Vec<u32> {
     let mut level_of = vec![0; needs.len()];
     for position in order {
-        level_of[*position as usize] = needs[*position as usize]
-            .iter()
-            .map(|need| level_of[*need as usize] + 1)
-            .max()
-            .unwrap_or(0);
+        level_of[*position as usize] =
+            needs[*position as usize].iter().map(|need| level_of[*need as usize] + 1).max().unwrap_or(0);
     }
     level_of
 }
@@ -68,10 +62,8 @@ pub(super) fn critical_path(order: &[Position], successors: &[Vec<Position>]) ->
         }
     }
     // `min_by_key` keeps the first of equals. A longest path starts at a root: a step before would lengthen it.
-    let mut next = (0..)
-        .zip(&length)
-        .min_by_key(|(_, length)| Reverse(**length))
-        .map(|(position, _)| position);
+    let mut next =
+        (0..).zip(&length).min_by_key(|(_, length)| Reverse(**length)).map(|(position, _)| position);
     let mut path = Vec::new();
     while let Some(position) = next {
         path.push(position);

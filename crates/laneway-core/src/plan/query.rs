@@ -34,9 +34,6 @@ impl Plan {
                 }
             }
         }
-        (0..)
-            .zip(reached)
-            .filter_map(|(position, reached)| reached.then_some(position))
-            .collect()
+        (0..).zip(reached).filter_map(|(position, reached)| reached.then_some(position)).collect()
     }
 }

@@ -77,10 +77,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
 fn step(name: String, needs: Vec<String>) -> Step {
     Step {
         name,
-        action: Action::Command {
-            argv: vec!["true".to_owned()],
-            args: Vec::new(),
-        },
+        action: Action::Command { argv: vec!["true".to_owned()], args: Vec::new() },
         needs,
         when: When::default(),
         condition: None,

@@ -8,24 +8,10 @@ const MANY: usize = 100_000;
 
 /// Entries of all lists of a plan that could grow faster than the graph.
 fn entries(plan: &Plan) -> usize {
-    let lists = [
-        &plan.needs,
-        &plan.successors,
-        &plan.levels,
-        &plan.counted_in,
-    ];
-    lists
-        .iter()
-        .map(|list| list.iter().map(Vec::len).sum::<usize>())
-        .sum::<usize>()
-        + plan
-            .needs_sets
-            .iter()
-            .map(|set| set.needs.len() + set.waiters.len())
-            .sum::<usize>()
-        + [plan.order.len(), plan.lanes.len(), plan.critical_path.len()]
-            .iter()
-            .sum::<usize>()
+    let lists = [&plan.needs, &plan.successors, &plan.levels, &plan.counted_in];
+    lists.iter().map(|list| list.iter().map(Vec::len).sum::<usize>()).sum::<usize>()
+        + plan.needs_sets.iter().map(|set| set.needs.len() + set.waiters.len()).sum::<usize>()
+        + [plan.order.len(), plan.lanes.len(), plan.critical_path.len()].iter().sum::<usize>()
 }
 
 fn check(needs: &[Vec<usize>]) -> Plan {
@@ -36,22 +22,14 @@ fn check(needs: &[Vec<usize>]) -> Plan {
 }
 
 fn chain(count: usize) -> Vec<Vec<usize>> {
-    (0..count)
-        .map(|n| n.checked_sub(1).into_iter().collect())
-        .collect()
+    (0..count).map(|n| n.checked_sub(1).into_iter().collect()).collect()
 }
 
 /// Stages of `width` steps, each needing ten of the stage before.
 fn layered(count: usize, width: usize) -> Vec<Vec<usize>> {
     let before = |n: usize| (n / width - 1) * width;
-    let needs = |n: usize| {
-        (0..10)
-            .map(|k| before(n) + (n * 7 + k * 13) % width)
-            .collect()
-    };
-    (0..count)
-        .map(|n| if n < width { Vec::new() } else { needs(n) })
-        .collect()
+    let needs = |n: usize| (0..10).map(|k| before(n) + (n * 7 + k * 13) % width).collect();
+    (0..count).map(|n| if n < width { Vec::new() } else { needs(n) }).collect()
 }
 
 /// Up to ten needs anywhere before, from a fixed generator so that a failure comes back.
@@ -98,11 +76,7 @@ fn a_random_graph_of_100_000_steps_is_planned() {
 #[test]
 fn a_stage_behind_a_stage_costs_one_countdown_for_each_step() {
     let stage = |n: usize| {
-        if n < 300 {
-            Vec::new()
-        } else {
-            (0..300).collect()
-        }
+        if n < 300 { Vec::new() } else { (0..300).collect() }
     };
     let plan = build(numbered(&(0..600).map(stage).collect::<Vec<_>>())).expect("no cycle");
     assert_eq!(plan.needs_sets.len(), 1);

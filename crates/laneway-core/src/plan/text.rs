@@ -28,11 +28,7 @@ pub fn describe(plan: &Plan) -> String {
     numbered(&mut out, levels);
 
     out.push_str("\nlanes\n");
-    if plan
-        .lanes
-        .iter()
-        .any(|lane| matches!(lane, Lane::Group { .. }))
-    {
+    if plan.lanes.iter().any(|lane| matches!(lane, Lane::Group { .. })) {
         let lanes = plan.lanes.iter().map(|lane| match lane {
             Lane::Step(position) => plan.step(*position).name.clone(),
             Lane::Group { name, steps } => format!("{name}: {}", names(plan, steps, " | ")),
@@ -69,11 +65,7 @@ fn count(number: usize, what: &str) -> String {
 
 fn names(plan: &Plan, positions: &[Position], separator: &str) -> String {
     // Cutting a single name would only make the line longer.
-    let shown = if positions.len() <= MOST_NAMES + 1 {
-        positions.len()
-    } else {
-        MOST_NAMES
-    };
+    let shown = if positions.len() <= MOST_NAMES + 1 { positions.len() } else { MOST_NAMES };
     let mut text = String::new();
     for (index, position) in positions[..shown].iter().enumerate() {
         if index > 0 {
@@ -89,11 +81,7 @@ fn names(plan: &Plan, positions: &[Position], separator: &str) -> String {
 
 fn numbered(out: &mut String, lines: impl ExactSizeIterator<Item = String>) {
     let total = lines.len();
-    let shown = if total <= MOST_LINES + 1 {
-        total
-    } else {
-        MOST_LINES
-    };
+    let shown = if total <= MOST_LINES + 1 { total } else { MOST_LINES };
     let digits = shown.saturating_sub(1).to_string().len();
     for (index, line) in lines.take(shown).enumerate() {
         let _ = writeln!(out, "  {index:>digits$}  {line}");
@@ -111,12 +99,7 @@ mod tests {
     #[test]
     fn a_small_plan_is_shown_whole() {
         let plan = build(grouped(
-            &[
-                ("fetch", &[]),
-                ("lint", &["fetch"]),
-                ("test", &["fetch"]),
-                ("ship", &["lint", "test"]),
-            ],
+            &[("fetch", &[]), ("lint", &["fetch"]), ("test", &["fetch"]), ("ship", &["lint", "test"])],
             &[("quality", &["lint", "test"])],
         ))
         .expect("a plan");
@@ -163,9 +146,6 @@ mod tests {
         let text = describe(&plan);
         assert!(text.lines().count() < 40, "{text}");
         assert!(text.contains("  … and 9976 more\n"), "{text}");
-        assert!(
-            text.contains("critical path: 10000 steps: s0 -> s1"),
-            "{text}"
-        );
+        assert!(text.contains("critical path: 10000 steps: s0 -> s1"), "{text}");
     }
 }

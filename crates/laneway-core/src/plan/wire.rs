@@ -35,13 +35,8 @@ impl<'a> From<&'a super::Plan> for Plan<'a> {
         let name = |position: &Position| plan.step(*position).name.as_str();
         let names = |positions: &[Position]| positions.iter().map(name).collect::<Vec<_>>();
         let lane = |lane: &'a super::Lane| match lane {
-            super::Lane::Step(position) => Lane::Step {
-                step: name(position),
-            },
-            super::Lane::Group { name, steps } => Lane::Group {
-                group: name,
-                steps: names(steps),
-            },
+            super::Lane::Step(position) => Lane::Step { step: name(position) },
+            super::Lane::Group { name, steps } => Lane::Group { group: name, steps: names(steps) },
         };
         Self {
             order: names(&plan.order),
@@ -49,10 +44,7 @@ impl<'a> From<&'a super::Plan> for Plan<'a> {
             lanes: plan.lanes.iter().map(lane).collect(),
             width: plan.width(),
             critical_path: names(&plan.critical_path),
-            prewarm: Prewarm {
-                lane: plan.prewarm.lane,
-                width: plan.prewarm.width,
-            },
+            prewarm: Prewarm { lane: plan.prewarm.lane, width: plan.prewarm.width },
         }
     }
 }
@@ -63,11 +55,9 @@ mod tests {
 
     #[test]
     fn a_plan_is_written_by_names() {
-        let plan = build(grouped(
-            &[("a", &[]), ("b", &["a"]), ("c", &["a"]), ("d", &[])],
-            &[("g", &["b", "c"])],
-        ))
-        .expect("a plan");
+        let plan =
+            build(grouped(&[("a", &[]), ("b", &["a"]), ("c", &["a"]), ("d", &[])], &[("g", &["b", "c"])]))
+                .expect("a plan");
         let json = serde_json::to_string(&super::Plan::from(&plan)).expect("plain data");
         assert_eq!(
             json,
@@ -79,9 +69,6 @@ mod tests {
     fn at_once_is_null_with_a_width() {
         let plan = build(grouped(&[("a", &[]), ("b", &[])], &[("g", &["a", "b"])])).expect("ok");
         let json = serde_json::to_value(super::Plan::from(&plan)).expect("plain data");
-        assert_eq!(
-            json["prewarm"],
-            serde_json::json!({"lane": null, "width": 2})
-        );
+        assert_eq!(json["prewarm"], serde_json::json!({"lane": null, "width": 2}));
     }
 }

@@ -26,12 +26,7 @@ fn drawn(needs: &[Vec<usize>], picks: &[usize]) -> Plan {
 
 fn example() -> Plan {
     build(grouped(
-        &[
-            ("fetch", &[]),
-            ("lint", &["fetch"]),
-            ("test", &["fetch"]),
-            ("ship", &["lint", "test", "fetch"]),
-        ],
+        &[("fetch", &[]), ("lint", &["fetch"]), ("test", &["fetch"]), ("ship", &["lint", "test", "fetch"])],
         &[("quality", &["lint", "test"])],
     ))
     .expect("a plan")
@@ -128,16 +123,12 @@ fn ten_thousand_steps_with_long_edges_are_laid_out() {
     // Every third step also needs one that is ninety levels back, which makes 300,000 bends: coarse.
     let needs = |n: usize| {
         let near = n.checked_sub(100).into_iter();
-        near.chain(n.checked_sub(9_000).filter(|_| n.is_multiple_of(3)))
-            .collect()
+        near.chain(n.checked_sub(9_000).filter(|_| n.is_multiple_of(3))).collect()
     };
     let needs: Vec<Vec<usize>> = (0..10_000).map(needs).collect();
     let layout = layout(&build(numbered(&needs)).expect("no cycle"));
     assert_eq!(layout.nodes.len(), 10_000);
-    assert_eq!(
-        layout.edges.len(),
-        needs.iter().map(Vec::len).sum::<usize>()
-    );
+    assert_eq!(layout.edges.len(), needs.iter().map(Vec::len).sum::<usize>());
 }
 
 proptest! {

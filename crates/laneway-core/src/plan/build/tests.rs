@@ -33,10 +33,7 @@ fn ties_go_to_the_step_that_is_defined_first() {
         ("alone", &[]),
     ]))
     .expect("a plan");
-    assert_eq!(
-        names(&plan, &plan.order),
-        ["zebra", "ant", "mid", "late", "alone"]
-    );
+    assert_eq!(names(&plan, &plan.order), ["zebra", "ant", "mid", "late", "alone"]);
     assert_eq!(plan.levels, [vec![0, 2, 4], vec![3], vec![1]]);
     assert_eq!(plan.level_of, [0, 2, 0, 1, 0]);
     assert_eq!(plan.critical_path, [0, 3, 1]);
@@ -49,14 +46,9 @@ fn ties_go_to_the_step_that_is_defined_first() {
 
 #[test]
 fn steps_with_equal_needs_share_one_set() {
-    let plan = build(workflow(&[
-        ("a", &[]),
-        ("b", &[]),
-        ("x", &["a", "b"]),
-        ("y", &["b", "a"]),
-        ("z", &["a"]),
-    ]))
-    .expect("a plan");
+    let plan =
+        build(workflow(&[("a", &[]), ("b", &[]), ("x", &["a", "b"]), ("y", &["b", "a"]), ("z", &["a"])]))
+            .expect("a plan");
     assert_eq!(plan.needs_sets.len(), 2);
     assert_eq!(plan.needs_sets[0].needs, [0, 1]);
     assert_eq!(plan.needs_sets[0].waiters, [2, 3]);
@@ -79,44 +71,30 @@ fn a_group_is_one_lane_and_pre_warming_starts_before_it() {
     ))
     .expect("a plan");
     assert_eq!(lanes(&plan), "fetch quality[test lint] other ship");
-    let prewarm = Prewarm {
-        lane: Some(0),
-        width: 2,
-    };
+    let prewarm = Prewarm { lane: Some(0), width: 2 };
     assert_eq!(plan.prewarm, prewarm);
 }
 
 #[test]
 fn a_group_waits_for_all_that_its_members_need() {
-    let plan = build(grouped(
-        &[("a", &[]), ("b", &["late"]), ("other", &[]), ("late", &[])],
-        &[("g", &["a", "b"])],
-    ))
-    .expect("a plan");
+    let plan =
+        build(grouped(&[("a", &[]), ("b", &["late"]), ("other", &[]), ("late", &[])], &[("g", &["a", "b"])]))
+            .expect("a plan");
     assert_eq!(lanes(&plan), "other late g[a b]");
 }
 
 #[test]
 fn a_first_lane_that_is_parallel_is_pre_warmed_at_once() {
-    let plan = build(grouped(
-        &[("a", &[]), ("b", &[]), ("c", &["a"])],
-        &[("g", &["a", "b"])],
-    ))
-    .expect("a plan");
-    let at_once = Prewarm {
-        lane: None,
-        width: 2,
-    };
+    let plan =
+        build(grouped(&[("a", &[]), ("b", &[]), ("c", &["a"])], &[("g", &["a", "b"])])).expect("a plan");
+    let at_once = Prewarm { lane: None, width: 2 };
     assert_eq!(plan.prewarm, at_once);
 }
 
 #[test]
 fn without_a_parallel_lane_nothing_is_pre_warmed() {
     let plan = build(grouped(&[("a", &[]), ("b", &["a"])], &[("g", &["b"])])).expect("a plan");
-    let nothing = Prewarm {
-        lane: None,
-        width: 0,
-    };
+    let nothing = Prewarm { lane: None, width: 0 };
     assert_eq!(plan.prewarm, nothing);
 }
 
@@ -128,11 +106,7 @@ fn an_empty_workflow_is_refused() {
 #[test]
 fn every_wrong_need_is_named_at_its_place_with_the_nearest_step() {
     let faults = build(grouped(
-        &[
-            ("compile", &["compile"]),
-            ("test", &["compil", "g"]),
-            ("last", &["nothing_like_it"]),
-        ],
+        &[("compile", &["compile"]), ("test", &["compil", "g"]), ("last", &["nothing_like_it"])],
         &[("g", &["compile"])],
     ))
     .expect_err("the workflow is wrong");
@@ -162,10 +136,7 @@ fn a_cycle_is_named_as_a_whole_from_its_first_step_on() {
     ]))
     .expect_err("there is a cycle");
     assert_eq!(faults.len(), 1);
-    assert_eq!(
-        faults[0].message,
-        "steps wait for each other in a cycle: b -> c -> a -> b"
-    );
+    assert_eq!(faults[0].message, "steps wait for each other in a cycle: b -> c -> a -> b");
     assert_eq!(faults[0].at, Place::Need { step: 1, index: 1 });
     assert_eq!(
         faults[0].hint.as_deref(),
@@ -190,10 +161,7 @@ fn a_cycle_of_thousands_is_shown_without_its_middle() {
     let faults = build(numbered(&ring)).expect_err("there is a cycle");
     let message = &faults[0].message;
     assert!(message.contains(": s0 -> s1 -> "), "{message}");
-    assert!(
-        message.contains("s499 -> … 4001 more … -> s4501"),
-        "{message}"
-    );
+    assert!(message.contains("s499 -> … 4001 more … -> s4501"), "{message}");
     assert!(message.ends_with("s4999 -> s0"), "{message}");
 }
 
@@ -217,27 +185,12 @@ fn groups_with_wrong_names_are_refused() {
             &[("g", &["alhpa"] as &[&str])] as &[(&str, &[&str])],
             "group `g` lists `alhpa`, which is not a step",
         ),
-        (
-            &[("g", &["alpha"]), ("h", &["alpha"])],
-            "step `alpha` is in two groups, `g` and `h`",
-        ),
-        (
-            &[("g", &["alpha", "alpha"])],
-            "step `alpha` stands twice in group `g`",
-        ),
+        (&[("g", &["alpha"]), ("h", &["alpha"])], "step `alpha` is in two groups, `g` and `h`"),
+        (&[("g", &["alpha", "alpha"])], "step `alpha` stands twice in group `g`"),
         (&[("g", &[])], "group `g` has no steps"),
-        (
-            &[("alpha", &["beta"])],
-            "group `alpha` has the name of a step",
-        ),
-        (
-            &[("g", &["alpha"]), ("h", &["g"])],
-            "group `h` lists the group `g`",
-        ),
-        (
-            &[("g", &["alpha"]), ("g", &["beta"])],
-            "group `g` is defined twice",
-        ),
+        (&[("alpha", &["beta"])], "group `alpha` has the name of a step"),
+        (&[("g", &["alpha"]), ("h", &["g"])], "group `h` lists the group `g`"),
+        (&[("g", &["alpha"]), ("g", &["beta"])], "group `g` is defined twice"),
     ] {
         assert_eq!(refusals(steps, groups), [expected]);
     }
@@ -259,9 +212,7 @@ fn groups_that_cannot_be_one_lane_are_refused_with_the_path() {
             &[("a", &[]), ("b", &["d"]), ("c", &["a"]), ("d", &[])],
             &[("g", &["a", "b"]), ("h", &["c", "d"])]
         ),
-        [
-            "group `g` cannot be one lane, because a step would come before what it needs: a -> h(c, d) -> b"
-        ]
+        ["group `g` cannot be one lane, because a step would come before what it needs: a -> h(c, d) -> b"]
     );
 }
 
@@ -278,10 +229,7 @@ fn a_group_in_the_middle_of_a_path_of_steps_is_no_excuse() {
 
 #[test]
 fn a_step_that_is_defined_twice_is_refused() {
-    assert_eq!(
-        refusals(&[("a", &[]), ("a", &[])], &[]),
-        ["step `a` is defined twice"]
-    );
+    assert_eq!(refusals(&[("a", &[]), ("a", &[])], &[]), ["step `a` is defined twice"]);
 }
 
 /// The definition of a level, word for word.
