@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView,
+    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView, Stop,
     Submission,
 };
 
