@@ -11,17 +11,26 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         return None;
     }
     let allowed = match length {
-        0..=2 => 1,
-        3..=5 => 2,
+        0..=3 => 1,
+        4..=6 => 2,
         _ => 3,
     };
     let folded = name.to_lowercase();
     candidates
         .into_iter()
         .take(MAX_COMPARED)
-        .filter(|candidate| candidate.len().abs_diff(name.len()) <= 3 * allowed)
-        .map(|candidate| (strsim::osa_distance(&folded, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= allowed && *distance < candidate.chars().count())
+        .filter_map(|candidate| {
+            let other = candidate.to_lowercase();
+            // An abbreviation such as `int` is nearer than any slip.
+            if length >= 3 && other.starts_with(&folded) {
+                return Some((0, candidate));
+            }
+            if other.len().abs_diff(folded.len()) > 3 * allowed {
+                return None;
+            }
+            let distance = strsim::osa_distance(&folded, &other);
+            (distance <= allowed && distance < other.chars().count()).then_some((distance, candidate))
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -37,6 +46,7 @@ mod tests {
         assert_eq!(nearest("Timeout", names), Some("timeout"));
         assert_eq!(nearest("comand", names), Some("command"));
         assert_eq!(nearest("rnu", names), Some("run"));
+        assert_eq!(nearest("int", ["list", "integer"]), Some("integer"));
         assert_eq!(nearest("zzzzzzzz", names), None);
     }
 }

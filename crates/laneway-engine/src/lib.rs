@@ -1,4 +1,7 @@
-//! Executes what the store hands out: engines for steps, their logs, and (to come) the worker loop.
+//! Executes what the store hands out: the worker loop, engines for steps, and their logs.
 
 pub mod log;
 pub mod process;
+pub mod worker;
+
+pub use worker::Error;

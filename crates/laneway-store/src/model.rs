@@ -93,9 +93,16 @@ pub struct Answer {
     /// Tasks that were claimed along with it.
     pub claims: Vec<Claim>,
     /// Claims of the asking session that are to be stopped now.
-    pub stops: Vec<ClaimRef>,
+    pub stops: Vec<Stop>,
     /// When `promote` will have something to do.
     pub wake_at: Option<Millis>,
+}
+
+/// The store asks a claim's holder to end what runs, and to finish it as canceled for this reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    pub claim: ClaimRef,
+    pub reason: Reason,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView,
+    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView, Stop,
     Submission,
 };
 
@@ -100,7 +100,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// What the expressions of a task may see: `params`, `run`, and the named steps.
     async fn scope(&self, run: RunId, steps: &[&str]) -> Result<Scope>;
     /// Claims of this session whose holder is asked to stop them.
-    async fn stops(&self, session: SessionId) -> Result<Vec<ClaimRef>>;
+    async fn stops(&self, session: SessionId) -> Result<Vec<Stop>>;
+    async fn status(&self, run: RunId) -> Result<RunStatus>;
 
     /// Ticks after every commit that this process made, and when another process changed the store. A hint:
     /// correctness never needs it.

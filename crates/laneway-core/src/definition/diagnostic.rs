@@ -14,9 +14,10 @@ use super::text::Text;
 /// More than a person reads; the rest is counted.
 const MAX_SHOWN: usize = 50;
 
-/// Bytes of a line that are shown on each side of the place.
-const BEFORE: usize = 80;
-const AFTER: usize = 160;
+/// Bytes of a line that are kept on each side of the place. The renderer cuts them to a screen's
+/// width; this bounds what it has to look at.
+const BEFORE: usize = 4096;
+const AFTER: usize = 240;
 
 /// All errors of a document, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,8 @@ pub struct Note {
 struct Excerpt {
     text: String,
     marked: Range<usize>,
+    /// Whether the line's start is left out.
+    is_cut: bool,
 }
 
 impl Diagnostics {
@@ -117,28 +120,42 @@ impl Diagnostics {
 
     fn group<'a>(&'a self, diagnostic: &'a Diagnostic) -> Group<'a> {
         let title = Level::ERROR.primary_title(diagnostic.message.as_str());
-        let mut group = match &diagnostic.excerpt {
-            None => title.element(Origin::path(self.file.as_str())),
-            Some(excerpt) => title
-                .element(
-                    Origin::path(self.file.as_str()).line(diagnostic.line).char_column(diagnostic.column),
-                )
-                .element(snippet(excerpt, diagnostic.line, AnnotationKind::Primary, None)),
-        };
+        let mut group = Group::with_title(title);
+        match &diagnostic.excerpt {
+            None => group = group.element(Origin::path(self.file.as_str())),
+            Some(excerpt) => {
+                let place = (diagnostic.line, diagnostic.column);
+                group = self.show(group, excerpt, place, AnnotationKind::Primary, None);
+            }
+        }
         if let Some(note) = &diagnostic.note {
-            group = group
-                .element(Origin::path(self.file.as_str()).line(note.line).char_column(note.column))
-                .element(snippet(
-                    &note.excerpt,
-                    note.line,
-                    AnnotationKind::Context,
-                    Some(note.message.as_str()),
-                ));
+            let place = (note.line, note.column);
+            let label = Some(note.message.as_str());
+            group = self.show(group, &note.excerpt, place, AnnotationKind::Context, label);
         }
-        if let Some(hint) = &diagnostic.hint {
-            group = group.element(Level::HELP.message(hint.as_str()));
+        match &diagnostic.hint {
+            Some(hint) => group.element(Level::HELP.message(hint.as_str())),
+            None => group,
         }
-        group
+    }
+
+    fn show<'a>(
+        &'a self,
+        group: Group<'a>,
+        excerpt: &'a Excerpt,
+        (line, column): (usize, usize),
+        kind: AnnotationKind,
+        label: Option<&'a str>,
+    ) -> Group<'a> {
+        let snippet = Snippet::source(excerpt.text.as_str())
+            .line_start(line)
+            .annotation(kind.span(excerpt.marked.clone()).label(label));
+        if !excerpt.is_cut {
+            return group.element(snippet.path(self.file.as_str()));
+        }
+        // The column cannot be counted in what is left of a cut line, so it is given apart.
+        let origin = Origin::path(self.file.as_str()).line(line).char_column(column);
+        group.element(origin).element(snippet)
     }
 }
 
@@ -149,19 +166,6 @@ impl fmt::Display for Diagnostics {
 }
 
 impl std::error::Error for Diagnostics {}
-
-/// The origin stands apart from the snippet because the column of a cut line cannot be counted in
-/// what is left of it.
-fn snippet<'a>(
-    excerpt: &'a Excerpt,
-    line: usize,
-    kind: AnnotationKind,
-    label: Option<&'a str>,
-) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-    Snippet::source(excerpt.text.as_str())
-        .line_start(line)
-        .annotation(kind.span(excerpt.marked.clone()).label(label))
-}
 
 fn place(text: Option<&Text<'_>>, finding: Finding) -> Diagnostic {
     let located = text.zip(finding.span);
@@ -198,7 +202,7 @@ fn excerpt(text: &Text<'_>, number: usize, span: Span) -> Excerpt {
     if end < line.end {
         out.push('…');
     }
-    Excerpt { text: out, marked: from..to }
+    Excerpt { text: out, marked: from..to, is_cut: start > line.start }
 }
 
 fn floor(text: &str, mut at: usize) -> usize {

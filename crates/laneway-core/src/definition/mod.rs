@@ -11,6 +11,7 @@ mod keys;
 mod model;
 mod names;
 mod param;
+mod params_file;
 mod read;
 mod reader;
 mod schema;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Note};
 pub use model::*;
+pub use params_file::read_params;
 pub use schema::schema;
 pub use text::MAX_BYTES;
 

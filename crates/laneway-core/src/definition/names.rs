@@ -2,6 +2,7 @@
 //! it. Owns the check over the whole graph; what an expression reads is found by `expression/`.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::finding::{Finding, shown};
 use super::model::Workflow;
@@ -61,21 +62,26 @@ impl Check<'_> {
             if read.range.start < reported {
                 continue;
             }
-            let part = site.offset + read.range.start..site.offset + read.range.end;
-            let span = locate(text, tree, site.node, part).unwrap_or(tree.node(site.node).span);
+            let place = |range: Range<usize>| {
+                let part = site.offset + range.start..site.offset + range.end;
+                locate(text, tree, site.node, part).unwrap_or(tree.node(site.node).span)
+            };
+            let span = place(read.range.clone());
             let wrong = |message: String| Finding::new(message, span);
             match read.segments[0].as_str() {
-                "params" => {
-                    if let Some((finding, end)) = self.param(&read, wrong) {
-                        self.found.push(finding);
-                        reported = end;
+                root @ ("params" | "steps") if self.is_subtraction(root, &read) => {
+                    if let Some((name, end)) = &read.hyphened {
+                        let message = format!("`{root}.{name}` reads as a subtraction");
+                        let span = place(read.range.start..*end);
+                        let hint = format!("write `{root}[\"{name}\"]`");
+                        self.found.push(Finding::new(message, span).hint(hint));
+                        reported = *end;
                     }
                 }
+                "params" => self.found.extend(self.param(&read, wrong)),
                 "steps" => {
-                    if let Some((finding, end)) = self.step(site, &read, wrong) {
-                        self.found.push(finding);
-                        reported = end;
-                    }
+                    let finding = self.step(site, &read, wrong);
+                    self.found.extend(finding);
                 }
                 "run" => match read.segments.get(1).map(String::as_str) {
                     Some("id" | "workflow") => {}
@@ -101,64 +107,57 @@ impl Check<'_> {
         }
     }
 
-    fn param(&self, read: &Read, wrong: impl Fn(String) -> Finding) -> Option<(Finding, usize)> {
-        let name = read.segments.get(1)?;
-        let exists = |name: &str| self.workflow.params.iter().any(|param| param.name == name);
-        if exists(name) || self.spans.has_broken_params {
-            return None;
+    /// `steps.my-step`, where `my-step` exists and `my` does not.
+    fn is_subtraction(&self, root: &str, read: &Read) -> bool {
+        let exists = |name: &str| match root {
+            "steps" => self.by_name.contains_key(name),
+            _ => self.workflow.params.iter().any(|param| param.name == name),
+        };
+        match (read.segments.get(1), &read.hyphened) {
+            (Some(name), Some((joined, _))) => !exists(name) && exists(joined),
+            (Some(_) | None, _) => false,
         }
-        if let Some((joined, end)) = &read.hyphened
-            && exists(joined)
-        {
-            return Some((hyphen("params", joined, wrong), *end));
+    }
+
+    fn param(&self, read: &Read, wrong: impl Fn(String) -> Finding) -> Option<Finding> {
+        let name = read.segments.get(1)?;
+        let mut names = self.workflow.params.iter().map(|param| param.name.as_str());
+        if self.spans.has_broken_params || names.any(|other| other == name) {
+            return None;
         }
         let names = self.workflow.params.iter().map(|param| param.name.as_str());
         let hint = match nearest(name, names) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("declare it: `params: {{{name}: {{type: string, required: true}}}}`"),
         };
-        Some((wrong(format!("there is no parameter {}", shown(name))).hint(hint), read.range.end))
+        Some(wrong(format!("there is no parameter {}", shown(name))).hint(hint))
     }
 
-    fn step(
-        &mut self,
-        site: &Site,
-        read: &Read,
-        wrong: impl Fn(String) -> Finding,
-    ) -> Option<(Finding, usize)> {
-        let end = read.range.end;
+    fn step(&mut self, site: &Site, read: &Read, wrong: impl Fn(String) -> Finding) -> Option<Finding> {
         let Some(reader) = site.step else {
             let finding = wrong("the workflow's `env` cannot read `steps`".to_owned());
-            return Some((finding.hint("put it into the `env` of the step that uses it"), end));
+            return Some(finding.hint("put it into the `env` of the step that uses it"));
         };
         let Some(name) = read.segments.get(1) else {
             let finding = wrong("`steps` can only be read by a step's name".to_owned());
-            return Some((finding.hint("write `steps.NAME.output.KEY`"), end));
+            return Some(finding.hint("write `steps.NAME.output.KEY`"));
         };
         let Some(target) = self.by_name.get(name.as_str()).copied() else {
-            if let Some((joined, end)) = &read.hyphened
-                && self.by_name.contains_key(joined.as_str())
-            {
-                return Some((hyphen("steps", joined, wrong), *end));
-            }
             let near = nearest(name, self.workflow.steps.iter().map(|step| step.name.as_str()));
-            return Some((
-                wrong(format!("there is no step {}", shown(name)))
-                    .maybe_hint(near.map(|near| format!("did you mean `{near}`?"))),
-                end,
-            ));
+            let finding = wrong(format!("there is no step {}", shown(name)));
+            return Some(finding.maybe_hint(near.map(|near| format!("did you mean `{near}`?"))));
         };
         if let Some(part) = read.segments.get(2)
             && !matches!(part.as_str(), "status" | "output")
         {
             let finding = wrong(format!("a step has no {}", shown(part)));
             let hint = format!("there are `steps.{name}.status` and `steps.{name}.output.KEY`");
-            return Some((finding.hint(hint), end));
+            return Some(finding.hint(hint));
         }
         let step = &self.workflow.steps[reader];
         if target == reader {
             let finding = wrong(format!("step `{name}` reads itself"));
-            return Some((finding.hint("a step can read only steps that it needs"), end));
+            return Some(finding.hint("a step can read only steps that it needs"));
         }
         if !step.needs.contains(name) {
             let finding = wrong(format!(
@@ -170,10 +169,6 @@ impl Check<'_> {
         }
         None
     }
-}
-
-fn hyphen(root: &str, name: &str, wrong: impl Fn(String) -> Finding) -> Finding {
-    wrong(format!("`{root}.{name}` reads as a subtraction")).hint(format!("write `{root}[\"{name}\"]`"))
 }
 
 /// The findings of those reads whose target is no ancestor. Targets are looked up 64 at a time, as

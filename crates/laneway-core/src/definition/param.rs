@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::finding::Finding;
 use super::keys;
 use super::model::{Param, ParamType};
-use super::reader::{Field, Reader};
+use super::reader::{Field, Reader, truth};
 
 impl<'t> Reader<'t> {
     /// The parameters, and whether something about them could not be read.
@@ -110,6 +110,7 @@ impl<'t> Reader<'t> {
             (Value::Bool(_) | Value::Number(_), ParamType::String) => {
                 finding.hint(format!("put it in quotes: \"{value}\""))
             }
+            (Value::String(text), ParamType::Boolean) => finding.maybe_hint(truth(text)),
             _ => finding,
         };
         self.findings.push(finding);

@@ -6,6 +6,7 @@ use super::keys;
 use super::model::{Action, Group, OnFailure, OnLost, Step, When, Workflow};
 use super::reader::{Field, Reader, Site};
 use super::yaml::{Data, Tree};
+use crate::nearest::nearest;
 
 /// A document after reading.
 #[derive(Debug)]
@@ -243,8 +244,8 @@ fn has_later_action(reader: &Reader<'_>, entry: Field<'_>) -> bool {
     match &reader.tree.node(entry.value).data {
         Data::Map(flat) => Tree::pairs(flat).any(|(key, _)| {
             let key = reader.tree.key(key);
-            matches!(key, "call" | "wait" | "workflow")
-                || crate::nearest::nearest(key, ["run", "command"]).is_some()
+            matches!(key, "call" | "wait" | "workflow" | "image" | "pool")
+                || !keys::STEP.known.contains(&key) && nearest(key, ["run", "command"]).is_some()
         }),
         Data::Scalar { .. } | Data::List(_) => false,
     }

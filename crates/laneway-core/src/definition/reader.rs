@@ -336,7 +336,9 @@ impl<'t> Reader<'t> {
             }
             (_, Data::Scalar { text, .. }) if text.is_empty() => "an empty string".to_owned(),
             (_, Data::Scalar { text, .. }) => format!("the string {}", shown(text)),
+            (_, Data::List(items)) if items.is_empty() => "an empty list".to_owned(),
             (_, Data::List(_)) => "a list".to_owned(),
+            (_, Data::Map(flat)) if flat.is_empty() => "an empty mapping".to_owned(),
             (_, Data::Map(_)) => "a mapping".to_owned(),
         }
     }
@@ -377,7 +379,8 @@ pub(super) fn clipped(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-fn truth(text: &str) -> Option<String> {
+/// What to write instead of a word that other formats take for a boolean.
+pub(super) fn truth(text: &str) -> Option<String> {
     match text.to_ascii_lowercase().as_str() {
         "yes" | "on" | "y" | "true" => Some("write true".to_owned()),
         "no" | "off" | "n" | "false" => Some("write false".to_owned()),

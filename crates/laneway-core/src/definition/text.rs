@@ -27,7 +27,7 @@ impl<'t> Text<'t> {
         if all.len() > MAX_BYTES {
             return Err(too_large(all.len()));
         }
-        if let Some((at, bad)) = all.char_indices().find(|(at, c)| is_refused(*at, *c)) {
+        if let Some((at, bad)) = first_refused(all) {
             let span = Span::new(at, at + bad.len_utf8());
             let what = match bad {
                 '\0' => "a NUL character".to_owned(),
@@ -43,8 +43,7 @@ impl<'t> Text<'t> {
 
     pub(super) fn index(all: &'t str) -> Self {
         let mut lines = vec![0];
-        let breaks = all.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        lines.extend(breaks.map(|(at, _)| at as u32 + 1));
+        lines.extend(all.match_indices('\n').map(|(at, _)| at as u32 + 1));
         let mut characters = Vec::new();
         if !all.is_ascii() {
             let mut count = 0;
@@ -143,6 +142,15 @@ pub(super) fn code_point(c: char) -> String {
 
 fn starts_character(byte: u8) -> bool {
     byte & 0xC0 != 0x80
+}
+
+fn first_refused(all: &str) -> Option<(usize, char)> {
+    if all.is_ascii() {
+        let is_control = |byte: u8| (byte < b' ' || byte == 0x7f) && !matches!(byte, b'\t' | b'\n' | b'\r');
+        let at = all.bytes().position(is_control)?;
+        return Some((at, char::from(all.as_bytes()[at])));
+    }
+    all.char_indices().find(|(at, c)| is_refused(*at, *c))
 }
 
 /// Control characters, and those that turn the reading direction around: a reviewer would not see

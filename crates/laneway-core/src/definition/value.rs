@@ -19,7 +19,7 @@ const MAX_DURATION: Duration = Duration::from_secs(36_500 * 86_400);
 const DURATION: &str = "a duration such as 500ms, 30s, 5m, 2h or 1h30m";
 
 /// Reasons for which another attempt can make sense.
-const RETRYABLE: [Reason; 6] = [
+pub(super) const RETRYABLE: [Reason; 6] = [
     Reason::Exit,
     Reason::Signal,
     Reason::Timeout,

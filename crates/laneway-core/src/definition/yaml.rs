@@ -15,7 +15,7 @@ use super::text::Walk;
 
 const MAX_DEPTH: usize = 64;
 /// Counts every use of an alias as all that it stands for.
-const MAX_NODES: usize = 3_000_000;
+const MAX_NODES: usize = 2_000_000;
 
 pub(super) type NodeId = u32;
 
@@ -163,7 +163,7 @@ impl<'t> Builder<'t> {
     fn enter(&mut self, is_map: bool, anchor: usize, has_tag: bool, span: Span) -> Result<(), Finding> {
         refuse_tag(has_tag, span)?;
         if self.open.len() >= MAX_DEPTH {
-            return Err(Finding::new(format!("the document is nested deeper than {MAX_DEPTH} levels"), span));
+            return Err(too_deep(span));
         }
         if anchor > 0 {
             self.anchors.insert(anchor, None);
@@ -284,6 +284,10 @@ impl<'t> Builder<'t> {
     }
 }
 
+fn too_deep(span: Span) -> Finding {
+    Finding::new(format!("the document is nested deeper than {MAX_DEPTH} levels"), span)
+}
+
 fn refuse_tag(has_tag: bool, span: Span) -> Result<(), Finding> {
     if has_tag {
         return Err(Finding::new("tags (`!name`) are not supported", span)
@@ -299,6 +303,10 @@ fn syntax(text: &str, info: &str, at: usize) -> Finding {
     let line_end = text[at..].find('\n').map_or(text.len(), |found| at + found);
     let line = &text[line_start..line_end];
     let end = text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
+    // The scanner reads ahead of what it hands out, and has a bound of its own.
+    if info.contains("recursion limit") {
+        return too_deep(Span::new(at, end));
+    }
     let finding = Finding::new(format!("this is not valid YAML: {info}"), Span::new(at, end));
     if line.trim_start_matches(' ').starts_with('\t') {
         finding.hint("indent with spaces, not with tabs")

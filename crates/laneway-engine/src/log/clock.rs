@@ -4,10 +4,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970. A clock set before that reads as 0 rather than failing a step.
-pub(super) fn unix_ms() -> u64 {
+pub(crate) fn unix_ms() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| {
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        })
+        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -14,4 +14,5 @@ pub use lines::{Line, Lines, MAX_LINE};
 pub use reader::{Follower, Frames, Tail, read};
 pub use writer::{Summary, Writer};
 
+pub(crate) use clock::unix_ms;
 pub(crate) use format::HEADER;

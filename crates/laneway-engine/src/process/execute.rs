@@ -59,12 +59,7 @@ pub async fn execute(job: Job, stop: StopSignal) -> Ending {
         Err(error) => return never_ran(Outcome::StartFailed(error.to_string()), log),
     };
     let (outcome, exited_at, log) = started.run(&stop, job.kill_grace).await;
-    Ending {
-        outcome,
-        duration: exited_at - begun,
-        output: output::take(&job.output),
-        log,
-    }
+    Ending { outcome, duration: exited_at - begun, output: output::take(&job.output), log }
 }
 
 async fn start(job: &Job) -> Result<Group, StartError> {
@@ -173,11 +168,7 @@ impl Attempt {
 
     async fn pump_for(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
-        while Instant::now() < until
-            && tokio::time::timeout_at(until, self.pump.turn())
-                .await
-                .is_ok()
-        {}
+        while Instant::now() < until && tokio::time::timeout_at(until, self.pump.turn()).await.is_ok() {}
     }
 }
 

@@ -40,7 +40,7 @@ use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView,
+    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView, Stop,
     Submission,
 };
 use crate::store::Store;
@@ -330,7 +330,11 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn stops(&self, session: SessionId) -> Result<Vec<ClaimRef>> {
+    async fn status(&self, run: RunId) -> Result<RunStatus> {
+        self.read(move |connection, _| read::status(connection, run)).await
+    }
+
+    async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
         self.read(move |connection, _| read::stops(connection, session, |no| read::run_id(connection, no)))
             .await
     }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::txn::{Done, Head, sql, unreadable};
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::model::{Attempt, Known};
+use crate::model::{Attempt, Known, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) fn scope(connection: &Connection, head: &Head, steps: &[&str]) -> Done<Scope> {
@@ -45,14 +45,27 @@ pub(super) fn stops(
     connection: &Connection,
     session: SessionId,
     run_id: impl Fn(i64) -> Done<RunId>,
-) -> Done<Vec<ClaimRef>> {
-    let rows: Vec<(i64, Position, u32)> = connection
+) -> Done<Vec<Stop>> {
+    let rows: Vec<(i64, Position, u32, String)> = connection
         .prepare_cached(sql!("stops"))?
-        .query_map([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .query_map([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect::<rusqlite::Result<_>>()?;
     rows.into_iter()
-        .map(|(no, position, attempt)| Ok(ClaimRef { run: run_id(no)?, position, attempt, session }))
+        .map(|(no, position, attempt, word)| {
+            let claim = ClaimRef { run: run_id(no)?, position, attempt, session };
+            let reason = Reason::parse(&word).ok_or_else(|| unreadable("request to stop", &word))?;
+            Ok(Stop { claim, reason })
+        })
         .collect()
+}
+
+pub(super) fn status(connection: &Connection, run: RunId) -> Done<RunStatus> {
+    let word: Option<String> = connection
+        .prepare_cached("SELECT status FROM runs WHERE id = ?1 AND is_visible = 1")?
+        .query_row([run.to_string()], |row| row.get(0))
+        .optional()?;
+    let word = word.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
+    Ok(RunStatus::parse(&word).ok_or_else(|| unreadable("status of a run", &word))?)
 }
 
 pub(super) fn run_id(connection: &Connection, no: i64) -> Done<RunId> {

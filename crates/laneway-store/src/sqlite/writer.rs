@@ -191,12 +191,15 @@ impl Work {
     fn batch(&mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>, waiting: &mut VecDeque<Box<dyn Verb>>) {
         let mut done: Vec<Box<dyn Verb>> = Vec::new();
         let committed = self.try_batch(receiver, waiting, &mut done);
+        let has_changed = committed.clone().unwrap_or(false);
+        let committed = committed.map(|_| ());
         for mut verb in done {
             verb.answer(committed.clone());
         }
-        if committed.is_ok() {
+        if has_changed {
             self.changes.send_modify(|count| *count += 1);
-        } else {
+        }
+        if committed.is_err() {
             // What has not been tried fails with the rest: its caller decides whether to ask again.
             for mut verb in waiting.drain(..) {
                 verb.answer(committed.clone());
@@ -209,7 +212,7 @@ impl Work {
         receiver: &mpsc::Receiver<Box<dyn Verb>>,
         waiting: &mut VecDeque<Box<dyn Verb>>,
         done: &mut Vec<Box<dyn Verb>>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
@@ -219,9 +222,9 @@ impl Work {
         };
         let result = self.transact(&connection, receiver, waiting, done);
         match result {
-            Ok(()) => {
+            Ok(has_changed) => {
                 self.connection = Some(connection);
-                Ok(())
+                Ok(has_changed)
             }
             Err(error) => {
                 let told = fault::explain(&error, &self.path);
@@ -239,14 +242,16 @@ impl Work {
         }
     }
 
+    /// Says whether anything was changed.
     fn transact(
         &self,
         connection: &Connection,
         receiver: &mpsc::Receiver<Box<dyn Verb>>,
         waiting: &mut VecDeque<Box<dyn Verb>>,
         done: &mut Vec<Box<dyn Verb>>,
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<bool> {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let before = connection.total_changes();
         let floor: i64 = connection
             .prepare_cached("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'clock'")?
             .query_row([], |row| row.get(0))?;
@@ -264,11 +269,15 @@ impl Work {
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
             }
         }
-        connection
-            .prepare_cached("UPDATE meta SET value = ?1 WHERE key = 'clock'")?
-            .execute([now.0.to_string()])?;
+        // A batch that changed nothing (a claim that found nothing) writes nothing and costs no fsync.
+        let has_changed = connection.total_changes() != before;
+        if has_changed {
+            connection
+                .prepare_cached("UPDATE meta SET value = ?1 WHERE key = 'clock'")?
+                .execute([now.0.to_string()])?;
+        }
         connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(())
+        Ok(has_changed)
     }
 
     /// One verb behind its savepoint. An error that reaches further than the verb ends the batch.

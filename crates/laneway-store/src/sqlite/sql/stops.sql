@@ -1,2 +1,2 @@
 -- What a session is asked to stop. Index: tasks_stopping.
-SELECT run_no, position, attempt FROM tasks WHERE stop IS NOT NULL AND session = ?1;
+SELECT run_no, position, attempt, stop FROM tasks WHERE stop IS NOT NULL AND session = ?1;

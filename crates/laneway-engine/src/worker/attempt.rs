@@ -1,0 +1,100 @@
+//! One attempt, from its claim to what the store is told of its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::expression::Scope;
+use laneway_core::reason::Reason;
+use laneway_store::Store;
+use laneway_store::model::{Claim, Outcome};
+
+use super::prepare::{self, Places};
+use crate::process::{self, Ending, StopSignal};
+
+/// What an attempt needs besides its claim.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) places: Places,
+    pub(super) kill_grace: Duration,
+}
+
+/// How it ended. `None`: it was stopped because somebody asked, who also knows the reason.
+pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> Option<Outcome> {
+    let scope = match scope(&setting, &claim).await {
+        Ok(scope) => scope,
+        Err(error) => {
+            return Some(failed(Reason::StartFailed, format!("its inputs could not be read: {error}")));
+        }
+    };
+    let job = match prepare::job(&claim, &scope, &setting.places, setting.kill_grace) {
+        Ok(job) => job,
+        Err(detail) => return Some(failed(Reason::Expression, detail)),
+    };
+    let timeout = job.timeout;
+    let ending = process::execute(job, stop).await;
+    if let Some(error) = &ending.log.error {
+        tracing::warn!(run = %claim.head.run.short(), %error, "a log could not be kept");
+    }
+    outcome(ending, timeout)
+}
+
+/// The read costs a thread's round trip, so it is made only for steps that read something.
+async fn scope(setting: &Setting, claim: &Claim) -> laneway_store::Result<Scope> {
+    let steps = prepare::steps_read(claim);
+    if steps.is_empty() {
+        let mut scope = Scope::new();
+        scope.insert("params".into(), claim.head.params.clone().into());
+        scope.insert("steps".into(), serde_json::json!({}));
+        let (id, workflow) = (claim.head.run.to_string(), &claim.head.plan.workflow.name);
+        scope.insert("run".into(), serde_json::json!({ "id": id, "workflow": workflow }));
+        return Ok(scope);
+    }
+    let names: Vec<&str> = steps.iter().map(String::as_str).collect();
+    setting.store.scope(claim.head.run, &names).await
+}
+
+fn outcome(ending: Ending, timeout: Option<Duration>) -> Option<Outcome> {
+    Some(match ending.outcome {
+        process::Outcome::Exited(0) => match ending.output {
+            Ok(output) => Outcome::Succeeded { output },
+            Err(error) => failed(Reason::BadOutput, error.to_string()),
+        },
+        process::Outcome::Exited(code) => Outcome::Failed {
+            reason: Reason::Exit,
+            detail: format!("exit code {code}"),
+            exit_code: Some(code),
+        },
+        process::Outcome::Signaled(signal) => failed(Reason::Signal, signal_name(signal)),
+        process::Outcome::TimedOut => {
+            failed(Reason::Timeout, format!("ran longer than {:?}", timeout.unwrap_or_default()))
+        }
+        process::Outcome::StartFailed(why) => failed(Reason::StartFailed, why),
+        process::Outcome::Stopped => return None,
+    })
+}
+
+fn failed(reason: Reason, detail: String) -> Outcome {
+    Outcome::Failed { reason, detail, exit_code: None }
+}
+
+fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "HUP",
+        2 => "INT",
+        3 => "QUIT",
+        4 => "ILL",
+        6 => "ABRT",
+        7 => "BUS",
+        8 => "FPE",
+        9 => "KILL",
+        11 => "SEGV",
+        13 => "PIPE",
+        14 => "ALRM",
+        15 => "TERM",
+        24 => "XCPU",
+        25 => "XFSZ",
+        _ => return format!("signal {signal}"),
+    };
+    format!("signal {signal} ({name})")
+}

@@ -1,0 +1,55 @@
+//! A person's hand on a running worker: first politely, then at once.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// How urgently a worker is asked to end its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urge {
+    None,
+    /// Cancel the run; its tasks get TERM and their grace.
+    Cancel,
+    /// Kill what runs.
+    Kill,
+}
+
+/// A cheap handle; it can only be raised.
+#[derive(Debug, Clone)]
+pub struct Control {
+    urge: Arc<watch::Sender<Urge>>,
+}
+
+impl Control {
+    pub fn new() -> Self {
+        Self { urge: Arc::new(watch::Sender::new(Urge::None)) }
+    }
+
+    /// Cancels the run and lets its tasks end in their grace.
+    pub fn cancel(&self) {
+        self.raise(Urge::Cancel);
+    }
+
+    /// Kills what runs, without any grace.
+    pub fn kill(&self) {
+        self.raise(Urge::Kill);
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Urge> {
+        self.urge.subscribe()
+    }
+
+    fn raise(&self, to: Urge) {
+        self.urge.send_if_modified(|urge| {
+            let is_raised = *urge < to;
+            *urge = to.max(*urge);
+            is_raised
+        });
+    }
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,37 @@
+//! The worker: claim, execute, finish. One loop decides; processes and the store are at its edge.
+//!
+//! ```text
+//!                 ┌──────────── Message ◀──────────────┐
+//!                 ▼                                    │
+//!   store ◀─verb─ loop ─begin─▶ attempt (one future each: prepare, process::execute)
+//!                 ▲
+//!                 └── hint: the store changed · the clock · Control (Ctrl-C)
+//! ```
+//! At most one `finish` is under way; what ends meanwhile goes with the next, so that a busy worker batches by
+//! itself. A claim is durable before its task starts, always.
+
+mod attempt;
+mod control;
+mod drive;
+mod prepare;
+
+use std::path::{Path, PathBuf};
+
+use laneway_core::id::RunId;
+
+pub use control::Control;
+pub use drive::Drive;
+
+/// Where the output of an attempt is kept. Names of steps are safe in paths: letters, digits, `_` and `-`.
+pub fn log_path(store_dir: &Path, run: RunId, step: &str, attempt: u32) -> PathBuf {
+    store_dir.join("logs").join(run.to_string()).join(format!("{step}.a{attempt}.log"))
+}
+
+/// Why a worker stopped before its run had ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Store(#[from] laneway_store::Error),
+    #[error("{}: {source}", path.display())]
+    Files { path: PathBuf, source: std::io::Error },
+}

@@ -1,0 +1,83 @@
+//! The command line as a whole: which commands there are, in the order in which `--help` lists them.
+//! The arguments of each stand with its code in `command/`.
+
+use clap::{Parser, Subcommand};
+
+use crate::{command, env};
+
+/// Where the store is unless somebody says otherwise: beside the work.
+pub(crate) const DEFAULT_STORE: &str = ".laneway/laneway.db";
+
+/// Runs graphs of steps in parallel, and remembers.
+#[derive(Debug, Parser)]
+#[command(
+    name = "laneway",
+    version,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = "Example:\n  laneway run build.yaml\n  laneway show last"
+)]
+pub(crate) struct Cli {
+    /// The store: a file, or a URL
+    #[arg(long, global = true, env = env::STORE, value_name = "PATH|URL", default_value = DEFAULT_STORE, help_heading = "Global options")]
+    pub(crate) store: String,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a workflow here and show its progress
+    Run(command::run::Args),
+    /// Check workflow files without running anything
+    Validate(command::validate::Args),
+    /// Show how a workflow would be ordered: levels, lanes, critical path
+    Plan(command::plan::Args),
+    /// Draw a workflow as DOT, Mermaid or SVG
+    Graph(command::graph::Args),
+    /// Print the JSON Schema of workflow files
+    Schema(command::schema::Args),
+    /// Run a workflow again that this store has seen before, by its name
+    Start(command::start::Args),
+    /// List runs, newest first
+    Runs(command::runs::Args),
+    /// Show a run and its tasks
+    Show(command::show::Args),
+    /// Print what the steps of a run wrote
+    Logs(command::logs::Args),
+    /// Print the events of a run
+    Events(command::events::Args),
+    /// Say why tasks wait, or why they ended as they did
+    Explain(command::explain::Args),
+    /// Cancel a run and wait until it has stopped
+    Cancel(command::cancel::Args),
+    /// Run again what failed, was skipped or canceled, and everything behind it
+    Retry(command::retry::Args),
+    /// Let a run go on past a failed step
+    Skip(command::skip::Args),
+    /// Rebuild a run from its events and compare it with the store
+    Replay(command::replay::Args),
+    /// Print a completion script for a shell
+    Completions(command::completions::Args),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_ends_its_help_with_an_example() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.starts_with("Example:\n  laneway "), "{} has no example", command.get_name());
+        }
+    }
+}

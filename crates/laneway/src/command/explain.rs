@@ -1,0 +1,179 @@
+//! `laneway explain`: why a task waits, in the gate keeper's own words, or why it ended as it did.
+
+use laneway_core::gate::Cause;
+use laneway_core::run_state::TaskState;
+use laneway_core::state::TaskStatus;
+use laneway_store::model::{Attempt, RunView};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::exit::Exit;
+use crate::progress::why;
+use crate::text::{self, Palette};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway explain last package")]
+pub(crate) struct Args {
+    /// Run id, the beginning of one, or `last`
+    run: String,
+    /// One step, with all of its attempts
+    step: Option<String>,
+    /// Print it as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let printer = &context.printer;
+    let palette = printer.out_palette();
+    let (store, run) = context.find(&args.run).await?;
+    let Some(step) = &args.step else {
+        let view = store.run(run).await?;
+        if args.json {
+            printer.json(&run_json(&view))?;
+        } else {
+            printer.text(&run_text(&view, palette))?;
+        }
+        return Ok(Exit::Succeeded);
+    };
+    // Asked first: it refuses a step that the run does not have.
+    let attempts = store.attempts(run, step).await?;
+    let view = store.run(run).await?;
+    let Some((task, cause)) = tasks(&view).find(|(task, _)| task.step == *step) else {
+        return Err(laneway_store::Error::NoSuchStep { run, step: step.clone(), nearest: None }.into());
+    };
+    if args.json {
+        let mut value = task_json(task, cause);
+        value["attempts"] = attempts.iter().map(attempt_json).collect();
+        printer.json(&value)?;
+    } else {
+        let mut out = task_text(task, cause, palette);
+        for attempt in &attempts {
+            out.push_str(&attempt_text(attempt));
+        }
+        if view.is_interrupted {
+            out.push_str(&super::show::interrupted(&view, palette));
+        }
+        printer.text(&out)?;
+    }
+    Ok(Exit::Succeeded)
+}
+
+fn tasks(view: &RunView) -> impl Iterator<Item = (&TaskState, Option<&Cause>)> {
+    view.state.tasks.iter().zip(view.causes.iter().map(Option::as_ref))
+}
+
+/// Successes need no explanation and are only counted.
+fn run_text(view: &RunView, palette: Palette) -> String {
+    let state = &view.state;
+    let reason = state.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let mut out = format!(
+        "{} {} {} {}{reason}\n",
+        palette.run(state.status, text::run_mark(state.status)),
+        palette.bold(&state.workflow),
+        state.run.short(),
+        palette.run(state.status, state.status.as_str()),
+    );
+    let mut succeeded = 0;
+    for (task, cause) in tasks(view) {
+        if task.status == TaskStatus::Succeeded {
+            succeeded += 1;
+        } else {
+            out.push_str(&task_text(task, cause, palette));
+        }
+    }
+    if succeeded > 0 {
+        out.push_str(&palette.dim(&format!("{} succeeded\n", text::count(succeeded, "step"))));
+    }
+    if view.is_interrupted {
+        out.push_str(&super::show::interrupted(view, palette));
+    }
+    out
+}
+
+fn task_text(task: &TaskState, cause: Option<&Cause>, palette: Palette) -> String {
+    let mark = palette.task(task.status, text::task_mark(task.status));
+    let mut out = format!("{mark} {} is {}", task.step, task.status);
+    match (cause, task.reason) {
+        (Some(cause), _) => {
+            out.push_str(&format!(": {}", cause.text));
+            // The text is one sentence; what it may leave out stands below it.
+            if let Some(since) = &cause.since
+                && !cause.text.contains(since.as_str())
+            {
+                out.push_str(&palette.dim(&format!("\n    since {since}")));
+            }
+            if !cause.text.contains(&cause.opens) {
+                out.push_str(&palette.dim(&format!("\n    opens when {}", cause.opens)));
+            }
+        }
+        (None, Some(reason)) => out.push_str(&format!(": {}", why(reason, task.detail.as_deref()))),
+        (None, None) => {
+            if let (TaskStatus::Running, Some(started)) = (task.status, task.started_at) {
+                let node = task.node.as_deref().unwrap_or("a node");
+                out.push_str(&format!(" since {} on {node}", text::clock(started)));
+            }
+        }
+    }
+    out.push('\n');
+    out
+}
+
+fn attempt_text(attempt: &Attempt) -> String {
+    let mut out = format!("    attempt {} {}", attempt.attempt, attempt.outcome);
+    if let Some(reason) = attempt.reason {
+        out.push_str(&format!(": {}", why(reason, attempt.detail.as_deref())));
+    }
+    match (attempt.started_at, attempt.finished_at) {
+        (Some(started), Some(finished)) => {
+            out.push_str(&format!(
+                ", {} at {}",
+                text::duration(finished.since(started)),
+                text::clock(started)
+            ));
+        }
+        (Some(started), None) => out.push_str(&format!(" since {}", text::clock(started))),
+        (None, _) => {}
+    }
+    if let Some(node) = &attempt.node {
+        out.push_str(&format!(" on {node}"));
+    }
+    out.push('\n');
+    out
+}
+
+fn run_json(view: &RunView) -> Value {
+    let state = &view.state;
+    json!({
+        "run": state.run,
+        "workflow": state.workflow,
+        "status": state.status,
+        "reason": state.reason,
+        "interrupted": view.is_interrupted,
+        "tasks": tasks(view).map(|(task, cause)| task_json(task, cause)).collect::<Vec<_>>(),
+    })
+}
+
+fn task_json(task: &TaskState, cause: Option<&Cause>) -> Value {
+    json!({
+        "step": task.step,
+        "status": task.status,
+        "attempt": task.attempt,
+        "reason": task.reason,
+        "detail": task.detail,
+        "cause": cause,
+    })
+}
+
+fn attempt_json(attempt: &Attempt) -> Value {
+    json!({
+        "attempt": attempt.attempt,
+        "node": attempt.node,
+        "outcome": attempt.outcome,
+        "reason": attempt.reason,
+        "detail": attempt.detail,
+        "exit_code": attempt.exit_code,
+        "started_at": attempt.started_at.map(|at| at.to_string()),
+        "finished_at": attempt.finished_at.map(|at| at.to_string()),
+    })
+}

@@ -1,0 +1,277 @@
+//! `laneway logs`: what steps wrote. One step alone is given back byte for byte; several are told apart by
+//! a prefix. What Laneway itself notes in a log (a cap, for one) goes to stderr and never into the bytes.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use laneway_core::id::RunId;
+use laneway_core::run_state::{RunState, TaskState};
+use laneway_core::state::TaskStatus;
+use laneway_core::time::Millis;
+use laneway_engine::log::{Follower, Frame, Line, Lines, Stream};
+use laneway_engine::worker::log_path;
+use laneway_store::Store;
+use serde_json::json;
+
+use super::Context;
+use crate::exit::{Exit, Refusal};
+use crate::print::Printer;
+use crate::progress::why;
+use crate::text;
+
+/// A log that grows commits nothing, so it is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The longest prefix; longer names are not cut, they only stand out.
+const MAX_PREFIX: usize = 24;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway logs last test --follow\n\n\
+    Of a step that was tried more than once the last attempt is shown. A log is cut at 64 MiB an attempt, and says so.")]
+pub(crate) struct Args {
+    /// Run id, the beginning of one, or `last`
+    #[arg(default_value = "last")]
+    run: String,
+    /// One step; without it, all of them with their names in front
+    step: Option<String>,
+    /// Another attempt than the last
+    #[arg(long, value_name = "N", requires = "step")]
+    attempt: Option<u32>,
+    /// Go on until the step, or the run, ends
+    #[arg(short, long)]
+    follow: bool,
+    /// Put the time in front of every line
+    #[arg(short, long)]
+    timestamps: bool,
+    /// Print one JSON object a line: time, stream, text, step, attempt
+    #[arg(long, conflicts_with = "timestamps")]
+    json: bool,
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let (store, run) = context.find(&args.run).await?;
+    let mut state = store.run_state(run).await?;
+    if let Some(step) = &args.step {
+        check(store.as_ref(), run, &state, step, args.attempt).await?;
+    }
+    let mut reader = Reader {
+        printer: &context.printer,
+        form: form(&args, &state),
+        sources: Vec::new(),
+        opened: HashMap::new(),
+    };
+    let mut changes = store.changes();
+    loop {
+        reader.open(store.as_ref(), run, &state, &args);
+        reader.drain(&state)?;
+        let is_over =
+            state.tasks.iter().filter(|task| is_asked(task, &args)).all(|task| is_over(task, &state));
+        if !args.follow || is_over || args.attempt.is_some() && reader.sources.is_empty() {
+            break;
+        }
+        if context.printer.is_closed() {
+            break;
+        }
+        // A commit is no reason to hurry: the step's last bytes are read when its end is known.
+        tokio::time::sleep(LOOK).await;
+        if changes.has_changed().unwrap_or(true) {
+            changes.mark_unchanged();
+            state = store.run_state(run).await?;
+        } else if store.run(run).await?.is_interrupted {
+            context.printer.warning(&format!(
+                "the process that ran it is gone; `laneway run --resume {}` goes on with it",
+                run.short()
+            ));
+            break;
+        }
+    }
+    reader.finish()?;
+    Ok(Exit::Succeeded)
+}
+
+/// Refuses a step or an attempt that is not there; says why there is nothing to see.
+async fn check(
+    store: &dyn Store,
+    run: RunId,
+    state: &RunState,
+    step: &str,
+    attempt: Option<u32>,
+) -> anyhow::Result<()> {
+    let Some(task) = state.tasks.iter().find(|task| task.step == step) else {
+        // The store knows the nearest name.
+        store.attempts(run, step).await?;
+        return Err(laneway_store::Error::NoSuchStep { run, step: step.to_owned(), nearest: None }.into());
+    };
+    match attempt {
+        Some(attempt) if attempt == 0 || attempt > task.attempt => {
+            let hint = match task.attempt {
+                0 => "it has not started".to_owned(),
+                1 => "it had one attempt".to_owned(),
+                tried => format!("it had {tried} attempts"),
+            };
+            Err(Refusal::new(format!("step `{step}` has no attempt {attempt}")).hint(hint).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn is_asked(task: &TaskState, args: &Args) -> bool {
+    args.step.as_ref().is_none_or(|step| *step == task.step)
+}
+
+fn is_over(task: &TaskState, state: &RunState) -> bool {
+    task.status.is_final() || state.status.is_final()
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// The bytes as they came.
+    Raw,
+    Lines {
+        prefix: usize,
+        has_time: bool,
+    },
+    Json,
+}
+
+fn form(args: &Args, state: &RunState) -> Form {
+    let is_one = args.step.is_some() || state.tasks.len() == 1;
+    if args.json {
+        Form::Json
+    } else if is_one && !args.timestamps {
+        Form::Raw
+    } else {
+        let longest = state.tasks.iter().map(|task| task.step.chars().count()).max().unwrap_or(0);
+        Form::Lines { prefix: if is_one { 0 } else { longest.min(MAX_PREFIX) }, has_time: args.timestamps }
+    }
+}
+
+/// The log of one attempt, as far as it was shown.
+struct Source {
+    step: String,
+    attempt: u32,
+    follower: Follower,
+    lines: Lines,
+}
+
+struct Reader<'a> {
+    printer: &'a Printer,
+    form: Form,
+    sources: Vec<Source>,
+    /// By step: the last attempt that was opened.
+    opened: HashMap<String, u32>,
+}
+
+impl Reader<'_> {
+    /// Opens the logs of attempts that began since the last time, in the order in which they did.
+    fn open(&mut self, store: &dyn Store, run: RunId, state: &RunState, args: &Args) {
+        let mut tasks: Vec<&TaskState> = state.tasks.iter().filter(|task| is_asked(task, args)).collect();
+        tasks.sort_by_key(|task| task.started_at.unwrap_or(Millis(i64::MAX)));
+        for task in tasks {
+            let attempts = match (args.attempt, self.opened.get(&task.step)) {
+                (Some(attempt), None) => attempt..=attempt,
+                (Some(_), Some(_)) => continue,
+                // The last one only; while following, each that comes after it.
+                (None, None) => task.attempt.max(1)..=task.attempt,
+                (None, Some(opened)) => opened + 1..=task.attempt,
+            };
+            for attempt in attempts {
+                let path = log_path(store.dir(), run, &task.step, attempt);
+                self.opened.insert(task.step.clone(), attempt);
+                self.sources.push(Source {
+                    step: task.step.clone(),
+                    attempt,
+                    follower: Follower::new(path, 0),
+                    lines: Lines::default(),
+                });
+            }
+            if task.attempt == 0 && args.step.is_some() && !args.follow {
+                let why = task.reason.map(|reason| format!(": {}", why(reason, task.detail.as_deref())));
+                self.printer.note(&format!("{} never started{}", task.step, why.unwrap_or_default()));
+            }
+        }
+    }
+
+    /// Shows all that is there; logs of attempts that had ended when `state` was read are then done with.
+    fn drain(&mut self, state: &RunState) -> anyhow::Result<()> {
+        let tasks: HashMap<&str, &TaskState> =
+            state.tasks.iter().map(|task| (task.step.as_str(), task)).collect();
+        let mut open = Vec::new();
+        for mut source in std::mem::take(&mut self.sources) {
+            while let Some(frame) = source.follower.next_frame()? {
+                self.show(&mut source, &frame)?;
+                if self.printer.is_closed() {
+                    return Ok(());
+                }
+            }
+            let runs = tasks
+                .get(source.step.as_str())
+                .is_some_and(|task| task.attempt == source.attempt && task.status == TaskStatus::Running);
+            if runs {
+                open.push(source);
+            } else {
+                self.close(source)?;
+            }
+        }
+        self.sources = open;
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<()> {
+        std::mem::take(&mut self.sources).into_iter().try_for_each(|source| self.close(source))
+    }
+
+    fn show(&self, source: &mut Source, frame: &Frame) -> anyhow::Result<()> {
+        match (self.form, frame.stream) {
+            (Form::Raw, Stream::Stdout | Stream::Stderr) => self.printer.bytes(&frame.bytes),
+            (Form::Raw | Form::Lines { .. }, Stream::Note) => {
+                let note = String::from_utf8_lossy(&frame.bytes).into_owned();
+                self.printer.note(&format!("{}: {}", source.step, note.trim_end()));
+                Ok(())
+            }
+            (Form::Lines { .. }, Stream::Stdout | Stream::Stderr) | (Form::Json, _) => {
+                let lines = source.lines.push(frame);
+                self.lines(&source.step, source.attempt, &lines)
+            }
+        }
+    }
+
+    /// What ended without a newline.
+    fn close(&self, source: Source) -> anyhow::Result<()> {
+        self.lines(&source.step, source.attempt, &source.lines.finish())
+    }
+
+    fn lines(&self, step: &str, attempt: u32, lines: &[Line]) -> anyhow::Result<()> {
+        let mut out = String::new();
+        for line in lines {
+            let at = Millis(i64::try_from(line.unix_ms).unwrap_or(i64::MAX));
+            match self.form {
+                Form::Raw => {}
+                Form::Json => {
+                    let value = json!({
+                        "time": at.to_string(),
+                        "stream": line.stream.as_str(),
+                        "text": line.text(),
+                        "step": step,
+                        "attempt": attempt,
+                    });
+                    out.push_str(&format!("{value}\n"));
+                }
+                Form::Lines { prefix, has_time } => {
+                    if has_time {
+                        out.push_str(&self.printer.out_palette().dim(&text::clock(at)));
+                        out.push(' ');
+                    }
+                    if prefix > 0 {
+                        let name = format!("{step:<prefix$} |");
+                        out.push_str(&self.printer.out_palette().cyan(&name));
+                        out.push(' ');
+                    }
+                    out.push_str(&line.text());
+                    out.push('\n');
+                }
+            }
+        }
+        if out.is_empty() { Ok(()) } else { self.printer.text(&out) }
+    }
+}

@@ -1,0 +1,101 @@
+//! One file per command: its arguments, and what it does with them.
+//! What several commands share stands one level up: reading documents, opening the store and driving runs.
+
+pub(crate) mod cancel;
+pub(crate) mod completions;
+pub(crate) mod events;
+pub(crate) mod explain;
+pub(crate) mod graph;
+pub(crate) mod logs;
+pub(crate) mod plan;
+pub(crate) mod replay;
+pub(crate) mod retry;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod schema;
+pub(crate) mod show;
+pub(crate) mod skip;
+pub(crate) mod start;
+pub(crate) mod validate;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use laneway_core::id::RunId;
+use laneway_store::{Open, Store};
+
+use crate::cli::Command;
+use crate::exit::Exit;
+use crate::print::Printer;
+
+/// What every command gets.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) printer: Printer,
+    /// As `--store` gave it.
+    pub(crate) store: String,
+}
+
+impl Context {
+    /// Opens a store that must be there: looking back never makes one.
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
+        Ok(laneway_store::open(&self.store, Open::Existing)?)
+    }
+
+    /// Opens the store, or makes it. A directory that is made for it keeps itself out of version control.
+    pub(crate) fn open_or_create(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let path = self.store.strip_prefix("sqlite://").unwrap_or(&self.store);
+        if !path.contains("://")
+            && let Some(dir) = Path::new(path).parent()
+            && !dir.as_os_str().is_empty()
+            && !dir.exists()
+        {
+            let unusable = |error: std::io::Error| laneway_store::Error::Io {
+                path: dir.to_owned(),
+                why: format!("the store's directory cannot be made: {error}"),
+            };
+            std::fs::create_dir_all(dir).map_err(unusable)?;
+            std::fs::write(dir.join(".gitignore"), "*\n").map_err(unusable)?;
+        }
+        Ok(laneway_store::open(&self.store, Open::Create)?)
+    }
+
+    /// Opens the store and finds the run that RUN names.
+    pub(crate) async fn find(&self, name: &str) -> anyhow::Result<(Arc<dyn Store>, RunId)> {
+        let store = self.open()?;
+        let run = store.find_run(name).await?;
+        Ok((store, run))
+    }
+}
+
+pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Result<Exit> {
+    match command {
+        Command::Run(args) => run::execute(context, args).await,
+        Command::Validate(args) => validate::execute(context, args),
+        Command::Plan(args) => plan::execute(context, args),
+        Command::Graph(args) => graph::execute(context, args),
+        Command::Schema(args) => schema::execute(context, args),
+        Command::Start(args) => start::execute(context, args).await,
+        Command::Runs(args) => runs::execute(context, args).await,
+        Command::Show(args) => show::execute(context, args).await,
+        Command::Logs(args) => logs::execute(context, args).await,
+        Command::Events(args) => events::execute(context, args).await,
+        Command::Explain(args) => explain::execute(context, args).await,
+        Command::Cancel(args) => cancel::execute(context, args).await,
+        Command::Retry(args) => retry::execute(context, args).await,
+        Command::Skip(args) => skip::execute(context, args).await,
+        Command::Replay(args) => replay::execute(context, args).await,
+        Command::Completions(args) => completions::execute(context, args),
+    }
+}
+
+/// Writes to a file that a person named, or to stdout.
+fn write_to(context: &Context, path: Option<&Path>, text: &str) -> anyhow::Result<()> {
+    match path {
+        Some(path) => {
+            std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+        }
+        None => context.printer.text(text),
+    }
+}

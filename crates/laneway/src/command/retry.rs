@@ -1,0 +1,25 @@
+//! `laneway retry`: opens an ended run again and goes on with it here.
+
+use super::Context;
+use crate::drive::{self, DriveArgs};
+use crate::env;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway retry last --from test")]
+pub(crate) struct Args {
+    /// Run id, the beginning of one, or `last`
+    run: String,
+    /// Run this step and everything behind it again, whatever became of it
+    #[arg(long, value_name = "STEP")]
+    from: Option<String>,
+    #[command(flatten)]
+    drive: DriveArgs,
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let (store, run) = context.find(&args.run).await?;
+    let told = store.run_state(run).await?.last_event;
+    store.retry(run, args.from.as_deref(), &env::person()).await?;
+    drive::take_over(context, store, run, told, args.drive).await
+}

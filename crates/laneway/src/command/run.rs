@@ -1,0 +1,110 @@
+//! `laneway run`: a workflow, here and now, without a server.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use laneway_store::model::Submission;
+
+use super::Context;
+use crate::document::{self, ParamArgs};
+use crate::drive::{self, DriveArgs, Node, Work};
+use crate::exit::{Exit, Refusal};
+use crate::{dry_run, env};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway run nightly.yaml -p date=2026-11-15\n\n\
+    Exit codes: 0 succeeded, 1 failed, 2 bad input, 3 the store cannot be used, 130 interrupted.\n\
+    Ctrl-C cancels cleanly; a second one kills what still runs.")]
+pub(crate) struct Args {
+    /// The workflow file; `-` reads stdin
+    #[arg(required_unless_present = "resume")]
+    file: Option<String>,
+    #[command(flatten)]
+    params: ParamArgs,
+    /// How many steps may run at once; wins over the document
+    #[arg(long, value_name = "N")]
+    max_parallel: Option<NonZeroU32>,
+    /// Go on with a run whose process is gone: an id, the beginning of one, or `last`
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "param", "params_file", "max_parallel", "dry_run"])]
+    resume: Option<String>,
+    /// Show what would run, without running it and without a store
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    drive: DriveArgs,
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    if let Some(name) = &args.resume {
+        let (store, run) = context.find(name).await?;
+        // What happened before the interruption has been told then.
+        let told = store.run_state(run).await?.last_event;
+        return drive::take_over(context, store, run, told, args.drive).await;
+    }
+    let Some(file) = &args.file else {
+        return Err(Refusal::new("no workflow file was named").into());
+    };
+    let document = document::read(file)?;
+    let plan = document::compile(&document)?;
+    let params = args.params.bind(&plan)?;
+    let max_parallel = max_parallel(args.max_parallel, plan.workflow.max_parallel)?;
+    if args.dry_run {
+        dry_run::show(&context.printer, &plan, &params, max_parallel, args.drive.json)?;
+        return Ok(Exit::Succeeded);
+    }
+    let start = Start {
+        plan: Arc::new(plan),
+        document: document.source.text,
+        dir: document.dir.to_string_lossy().into_owned(),
+        params,
+        max_parallel,
+    };
+    start.drive(context, context.open_or_create()?, args.drive).await
+}
+
+/// A new run, ready to be submitted.
+pub(super) struct Start {
+    pub(super) plan: Arc<laneway_core::plan::Plan>,
+    pub(super) document: String,
+    pub(super) dir: String,
+    pub(super) params: serde_json::Map<String, serde_json::Value>,
+    pub(super) max_parallel: u32,
+}
+
+impl Start {
+    pub(super) async fn drive(
+        self,
+        context: &Context,
+        store: Arc<dyn laneway_store::Store>,
+        args: DriveArgs,
+    ) -> anyhow::Result<Exit> {
+        let node = Node::begin(store).await?;
+        let outcome = async {
+            let submission = Submission {
+                plan: Arc::clone(&self.plan),
+                document: self.document,
+                dir: self.dir,
+                params: self.params,
+                max_parallel: self.max_parallel,
+                owner: node.session,
+                by: env::person(),
+            };
+            let run = node.store.submit(submission).await?;
+            let work = Work { run, plan: self.plan, max_parallel: self.max_parallel, told: 0 };
+            drive::to_the_end(context, &node, work, args).await
+        }
+        .await;
+        node.end().await;
+        outcome
+    }
+}
+
+/// The flag, then the document, then the environment, then 4: a document knows its workflow better than
+/// whoever set up the machine, and the person who types a flag knows best.
+pub(super) fn max_parallel(flag: Option<NonZeroU32>, document: Option<NonZeroU32>) -> anyhow::Result<u32> {
+    const DEFAULT: u32 = 4;
+    match flag.or(document) {
+        Some(number) => Ok(number.get()),
+        None => Ok(env::max_parallel()?.map_or(DEFAULT, NonZeroU32::get)),
+    }
+}

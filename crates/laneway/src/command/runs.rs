@@ -1,0 +1,98 @@
+//! `laneway runs`: the list, newest first.
+
+use comfy_table::Cell;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_store::model::{RunFilter, RunSummary};
+use serde_json::{Map, Value, json};
+
+use super::Context;
+use crate::exit::Exit;
+use crate::text::{self, Palette};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway runs --status failed --limit 5")]
+pub(crate) struct Args {
+    /// Only runs that are so
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    status: Option<RunStatus>,
+    /// Only runs of this workflow
+    #[arg(long, value_name = "NAME")]
+    workflow: Option<String>,
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Print the runs as one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+fn status(text: &str) -> Result<RunStatus, String> {
+    RunStatus::parse(text).ok_or_else(|| {
+        let words: Vec<&str> = RunStatus::ALL.iter().map(|status| status.as_str()).collect();
+        format!("use one of {}", words.join(", "))
+    })
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let printer = &context.printer;
+    let is_filtered = args.status.is_some() || args.workflow.is_some();
+    let filter = RunFilter { status: args.status, workflow: args.workflow, limit: args.limit };
+    let runs = context.open()?.runs(filter).await?;
+    if args.json {
+        printer.json(&runs.iter().map(wire).collect::<Vec<_>>())?;
+    } else if runs.is_empty() {
+        printer.note(if is_filtered { "no run is like that" } else { "no runs yet" });
+    } else {
+        printer.text(&table(&runs, printer.out_palette(), printer.width()))?;
+        if runs.len() == args.limit {
+            printer.note(&format!("the newest {}; --limit shows more", args.limit));
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
+fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
+    let mut table = text::table(&["RUN", "WORKFLOW", "STATUS", "SUBMITTED", "TOOK", "TASKS"], width);
+    text::color(&mut table, palette);
+    for run in runs {
+        let word = if run.is_interrupted { "interrupted" } else { run.status.as_str() };
+        let mut status = Cell::new(format!("{} {word}", text::run_mark(run.status)));
+        if palette.is_on() {
+            status = text::run_color(status, run.status);
+        }
+        let took = match (run.started_at, run.finished_at) {
+            (Some(started), Some(finished)) => text::duration(finished.since(started)),
+            (Some(_) | None, _) => String::new(),
+        };
+        table.add_row(vec![
+            Cell::new(run.run.short()),
+            Cell::new(&run.workflow),
+            status,
+            Cell::new(text::date(run.submitted_at)),
+            Cell::new(took),
+            Cell::new(counts(&run.counts)),
+        ]);
+    }
+    text::lines(&table)
+}
+
+fn counts(counts: &[(TaskStatus, u64)]) -> String {
+    counts.iter().map(|(status, number)| format!("{number} {status}")).collect::<Vec<_>>().join(", ")
+}
+
+fn wire(run: &RunSummary) -> Value {
+    let counts: Map<String, Value> =
+        run.counts.iter().map(|(status, number)| (status.to_string(), (*number).into())).collect();
+    json!({
+        "run": run.run,
+        "workflow": run.workflow,
+        "status": run.status,
+        "reason": run.reason,
+        "submitted_at": run.submitted_at.to_string(),
+        "started_at": run.started_at.map(|at| at.to_string()),
+        "finished_at": run.finished_at.map(|at| at.to_string()),
+        "submitted_by": run.submitted_by,
+        "tasks": counts,
+        "interrupted": run.is_interrupted,
+    })
+}

@@ -1,0 +1,25 @@
+//! `laneway skip`: lets a run go on past a failed step, and goes on with it here. The step stays marked.
+
+use super::Context;
+use crate::drive::{self, DriveArgs};
+use crate::env;
+use crate::exit::Exit;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway skip last flaky-check\n\n\
+    Steps that need the skipped one see it as succeeded, without an output.")]
+pub(crate) struct Args {
+    /// Run id, the beginning of one, or `last`
+    run: String,
+    /// The failed step
+    step: String,
+    #[command(flatten)]
+    drive: DriveArgs,
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let (store, run) = context.find(&args.run).await?;
+    let told = store.run_state(run).await?.last_event;
+    store.skip(run, &args.step, &env::person()).await?;
+    drive::take_over(context, store, run, told, args.drive).await
+}

@@ -1,0 +1,52 @@
+//! `laneway validate`: every error of every file, and an exit code. Never runs anything.
+
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::document::{self, Bad};
+use crate::exit::Exit;
+use crate::text;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway validate workflows/*.yaml")]
+pub(crate) struct Args {
+    /// Workflow files; `-` reads stdin
+    #[arg(required = true)]
+    files: Vec<String>,
+    /// Print one JSON object per file
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let printer = &context.printer;
+    let mut exit = Exit::Succeeded;
+    for file in &args.files {
+        // A bad file does not hide the errors of the others.
+        let plan = document::read(file).and_then(|document| Ok(document::compile(&document)?));
+        match plan {
+            Ok(plan) if args.json => printer.json(&verdict(file, Some(&plan.workflow.name), json!([])))?,
+            Ok(plan) => {
+                let steps = text::count(plan.workflow.steps.len() as u64, "step");
+                printer.line(&format!("{file}: ok, {} has {steps}", plan.workflow.name))?;
+            }
+            Err(error) => {
+                exit = Exit::BadInput;
+                if args.json {
+                    let errors = match error.downcast_ref::<Bad>() {
+                        Some(Bad(diagnostics)) => diagnostics.to_json()["errors"].take(),
+                        None => json!([{ "message": format!("{error:#}") }]),
+                    };
+                    printer.json(&verdict(file, None, errors))?;
+                } else {
+                    printer.failure(&error);
+                }
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn verdict(file: &str, workflow: Option<&str>, errors: Value) -> Value {
+    json!({ "file": file, "valid": workflow.is_some(), "workflow": workflow, "errors": errors })
+}

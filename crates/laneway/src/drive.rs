@@ -1,0 +1,235 @@
+//! Drives a run in the foreground: this process is an ephemeral node, shows progress, and listens to
+//! Ctrl-C. Everything that continues a run goes through here, so that it looks and ends the same.
+//!
+//! ```text
+//!              ┌ worker  (laneway_engine::worker) ── claims, runs, finishes ──▶ store
+//! foreground ──┼ watcher  events_since ◀── changes() ───────────────────────── store
+//!              └ signals  first: cancel, second: kill ──▶ worker
+//! ```
+//! The three are one task that polls all of them; it ends when the worker does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::Plan;
+use laneway_core::state::RunStatus;
+use laneway_engine::worker::{Control, Drive};
+use laneway_store::Store;
+use laneway_store::model::NewSession;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::command::Context;
+use crate::env;
+use crate::exit::Exit;
+use crate::progress::{self, Progress};
+
+/// Events are read at most this often: a run of short steps makes thousands a second.
+const READ_INTERVAL: Duration = Duration::from_millis(30);
+
+/// How often what moves is moved.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The hint that something changed can be missed; after so many ticks the events are read without one.
+const PATIENCE: u32 = 10;
+
+/// Events of one read.
+const PAGE: usize = 2_000;
+
+/// A node has at least so many slots: on an ephemeral one the run's `max_parallel` is what counts.
+const MIN_SLOTS: u32 = 4;
+
+/// What is to be driven.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) run: RunId,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) max_parallel: u32,
+    /// Events up to this number are known to whoever looks.
+    pub(crate) told: u64,
+}
+
+/// How it is driven, as the command line says.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct DriveArgs {
+    /// Print one event a line as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How long a step may take to end after it was asked to, before it is killed
+    #[arg(long, env = env::KILL_GRACE, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    pub(crate) kill_grace: Duration,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: Option<jiff::SignedDuration> = text.parse().ok();
+    parsed
+        .and_then(|duration| Duration::try_from(duration).ok())
+        .ok_or_else(|| "write a duration such as 500ms, 5s or 1m".to_owned())
+}
+
+/// This process as a node of the store.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) session: SessionId,
+    name: String,
+}
+
+impl Node {
+    /// Begins a session, and returns what sessions that died have left behind.
+    pub(crate) async fn begin(store: Arc<dyn Store>) -> anyhow::Result<Self> {
+        let name = env::node();
+        let session = store.register(NewSession { node: name.clone(), pid: std::process::id() }).await?;
+        let node = Self { store, session, name };
+        match node.store.reap().await {
+            Ok(_) => Ok(node),
+            Err(error) => {
+                node.end().await;
+                Err(error.into())
+            }
+        }
+    }
+
+    pub(crate) async fn end(self) {
+        // A session that cannot be retired is reaped by the next process: its lock dies with this one.
+        if let Err(error) = self.store.retire(self.session).await {
+            tracing::warn!(%error, "the session was not retired");
+        }
+    }
+}
+
+/// Takes over a run that nobody drives, and drives it to its end. `told` as in [`Work`].
+pub(crate) async fn take_over(
+    context: &Context,
+    store: Arc<dyn Store>,
+    run: RunId,
+    told: u64,
+    args: DriveArgs,
+) -> anyhow::Result<Exit> {
+    let node = Node::begin(store).await?;
+    let outcome = async {
+        node.store.adopt(run, node.session).await?;
+        let view = node.store.run(run).await?;
+        let work = Work { run, plan: view.plan, max_parallel: view.state.max_parallel, told };
+        to_the_end(context, &node, work, args).await
+    }
+    .await;
+    node.end().await;
+    outcome
+}
+
+/// Drives a run of this node to its end.
+pub(crate) async fn to_the_end(
+    context: &Context,
+    node: &Node,
+    work: Work,
+    args: DriveArgs,
+) -> anyhow::Result<Exit> {
+    let store = &node.store;
+    let mut interrupts = Interrupts::listen()?;
+    let mut changes = store.changes();
+    let mut progress = Progress::new(&context.printer, &work.plan, work.told, args.json);
+    let control = Control::new();
+    let worker = Drive {
+        store: Arc::clone(store),
+        session: node.session,
+        node: node.name.clone(),
+        run: work.run,
+        slots: work.max_parallel.max(MIN_SLOTS) as usize,
+        kill_grace: args.kill_grace,
+    }
+    .until_done(control.clone());
+    let mut worker = std::pin::pin!(worker);
+    let mut cursor = 0;
+    let mut was_interrupted = false;
+    let mut next_read = Instant::now();
+    // What was submitted before the watcher looked gave no hint.
+    let mut quiet = PATIENCE;
+
+    let status: RunStatus = loop {
+        // Each arm only wakes: whatever awaits inside an arm would keep the worker from being polled.
+        let wake = {
+            let watcher = async {
+                if quiet < PATIENCE && tokio::time::timeout(TICK, changes.changed()).await.is_err() {
+                    return Wake::Tick;
+                }
+                tokio::time::sleep_until(next_read).await;
+                Wake::Events(store.events_since(work.run, cursor, PAGE).await)
+            };
+            tokio::select! {
+                biased;
+                status = &mut worker => Wake::Done(status),
+                () = interrupts.next() => Wake::Interrupt,
+                wake = watcher => wake,
+            }
+        };
+        match wake {
+            Wake::Done(status) => break status.context("the run could not be driven to its end")?,
+            Wake::Interrupt if was_interrupted => {
+                progress.note("killing what still runs");
+                control.kill();
+            }
+            Wake::Interrupt => {
+                was_interrupted = true;
+                progress.note("canceling… press Ctrl-C again to kill");
+                control.cancel();
+            }
+            Wake::Tick => {
+                quiet += 1;
+                progress.tick();
+            }
+            Wake::Events(events) => {
+                let events = events?;
+                cursor = events.last().map_or(cursor, |event| event.seq);
+                // A full page means that there is more, for which no hint will come.
+                quiet = if events.len() == PAGE { PATIENCE } else { 0 };
+                next_read = Instant::now() + READ_INTERVAL;
+                progress.apply(&events)?;
+            }
+        }
+    };
+    loop {
+        let events = store.events_since(work.run, cursor, PAGE).await?;
+        let Some(last) = events.last() else { break };
+        cursor = last.seq;
+        progress.apply(&events)?;
+    }
+    let (is_json, is_terminal) = (progress.is_json(), progress.is_terminal());
+    let tally = progress.close();
+    let printer = &context.printer;
+    if is_terminal {
+        printer.note_text(&progress::show_ending(printer.err_palette(), store.dir(), work.run, &tally));
+    } else if !is_json {
+        printer.text(&progress::show_ending(printer.out_palette(), store.dir(), work.run, &tally))?;
+    }
+    Ok(Exit::of_run(status, was_interrupted))
+}
+
+enum Wake {
+    Done(Result<RunStatus, laneway_engine::Error>),
+    Interrupt,
+    Tick,
+    Events(laneway_store::Result<Vec<laneway_core::event::Event>>),
+}
+
+/// Ctrl-C and SIGTERM, which mean the same: a service manager is a person too.
+struct Interrupts {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Interrupts {
+    fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("signals cannot be listened to");
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

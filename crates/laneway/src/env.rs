@@ -1,0 +1,69 @@
+//! Every environment variable that the program itself reads, with its meaning. What steps get is the
+//! engine's matter. `LANEWAY_STORE` and the like are defaults: a flag on the command line wins.
+
+use std::io;
+use std::num::NonZeroU32;
+
+use crate::exit::Refusal;
+
+/// The store, as `--store` takes it.
+pub(crate) const STORE: &str = "LANEWAY_STORE";
+
+/// How many tasks of a run may run at once, where neither `--max-parallel` nor the document says so.
+const MAX_PARALLEL: &str = "LANEWAY_MAX_PARALLEL";
+
+/// How long a step may take to end after it was asked to, before it is killed, as `--kill-grace` takes it.
+pub(crate) const KILL_GRACE: &str = "LANEWAY_KILL_GRACE";
+
+/// What the program tells of its own doing on stderr: `info`, `laneway_engine=debug`, … Default: `warn`.
+const LOG: &str = "LANEWAY_LOG";
+
+/// Any value but the empty one turns colours off.
+const NO_COLOR: &str = "NO_COLOR";
+
+/// `dumb` is a terminal that understands neither colours nor moving lines.
+const TERM: &str = "TERM";
+
+/// Who a run is submitted, canceled or retried by.
+const USER: &str = "USER";
+
+pub(crate) fn wants_color() -> bool {
+    std::env::var_os(NO_COLOR).is_none_or(|value| value.is_empty())
+}
+
+pub(crate) fn is_dumb_terminal() -> bool {
+    std::env::var_os(TERM).is_some_and(|term| term == "dumb")
+}
+
+pub(crate) fn max_parallel() -> Result<Option<NonZeroU32>, Refusal> {
+    match std::env::var(MAX_PARALLEL) {
+        Ok(text) if !text.is_empty() => match text.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(Refusal::new(format!("{MAX_PARALLEL} is `{text}`"))
+                .hint("set it to a whole number of at least 1, or leave it out")),
+        },
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+/// The person at the keyboard, for the record.
+pub(crate) fn person() -> String {
+    match std::env::var(USER) {
+        Ok(user) if !user.is_empty() => user,
+        Ok(_) | Err(_) => format!("uid {}", rustix::process::getuid().as_raw()),
+    }
+}
+
+/// The address of this process as a node: no listener, so host name and pid.
+pub(crate) fn node() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{host}:{}", std::process::id())
+}
+
+pub(crate) fn init_tracing() {
+    let filter = tracing_subscriber::EnvFilter::builder()
+        .with_env_var(LOG)
+        .with_default_directive(tracing_subscriber::filter::LevelFilter::WARN.into())
+        .from_env_lossy();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).init();
+}

@@ -1,0 +1,90 @@
+//! The last words of a run: what the failed steps printed last, and one line that sums it up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use laneway_core::id::RunId;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_engine::log::Tail;
+use laneway_engine::worker::log_path;
+
+use super::Tally;
+use crate::text::{self, Palette};
+
+/// Failed steps whose last lines are shown, and how many lines of each.
+const MAX_FAILURES: usize = 5;
+const MAX_LINES: usize = 10;
+
+/// A line of a log is cut here: it is shown to say what went wrong, `laneway logs` has all of it.
+const MAX_COLUMNS: usize = 300;
+
+/// Below this, parallelism is not worth a word.
+const WORTH_SAYING: Duration = Duration::from_millis(100);
+
+/// The text to leave behind when the run has ended.
+pub(crate) fn show(palette: Palette, logs: &Path, run: RunId, tally: &Tally) -> String {
+    let mut text = String::new();
+    for (step, attempt) in tally.failures().take(MAX_FAILURES) {
+        text.push_str(&failure(palette, logs, run, step, attempt));
+    }
+    if let Some(more @ 1..) = tally.failures().count().checked_sub(MAX_FAILURES) {
+        let short = run.short();
+        text.push_str(&format!(
+            "{} failed; `laneway explain {short}` lists them\n\n",
+            text::count(more as u64, "more step")
+        ));
+    }
+    text.push_str(&summary(palette, run, tally));
+    text.push('\n');
+    text
+}
+
+fn failure(palette: Palette, logs: &Path, run: RunId, step: &str, attempt: u32) -> String {
+    let mark = palette.red("✗");
+    let command = format!("laneway logs {} {step}", run.short());
+    let lines = match Tail::last_lines(&log_path(logs, run, step, attempt), MAX_LINES) {
+        Ok(lines) => lines,
+        Err(error) => return format!("{mark} {step}: its log cannot be read: {error}\n\n"),
+    };
+    if lines.is_empty() {
+        return format!("{mark} {step} printed nothing\n\n");
+    }
+    let last = if lines.len() < MAX_LINES { "it printed" } else { "its last lines" };
+    let mut text = format!("{mark} {step}, {last} ({}):\n", palette.cyan(&command));
+    for line in lines {
+        text.push_str(&format!("  {} {}\n", palette.dim("│"), text::cut(&line.text(), MAX_COLUMNS)));
+    }
+    text.push('\n');
+    text
+}
+
+/// `✓ nightly 1a2b3c4d succeeded in 3.2s: 12 succeeded, 2 skipped; parallelism saved 5.1s`.
+fn summary(palette: Palette, run: RunId, tally: &Tally) -> String {
+    let (status, reason) = match &tally.finished {
+        Some((status, reason)) => (*status, reason.as_deref()),
+        None => (RunStatus::Running, None),
+    };
+    let counts: Vec<String> =
+        [TaskStatus::Succeeded, TaskStatus::Failed, TaskStatus::Canceled, TaskStatus::Skipped]
+            .into_iter()
+            .filter(|status| tally.count(*status) > 0)
+            .map(|status| format!("{} {status}", tally.count(status)))
+            .collect();
+    let mut line = format!(
+        "{} {} {} {} in {}: {}",
+        palette.run(status, text::run_mark(status)),
+        palette.bold(&tally.workflow),
+        run.short(),
+        palette.run(status, status.as_str()),
+        text::duration(tally.wall()),
+        counts.join(", "),
+    );
+    match (status, reason) {
+        (RunStatus::Failed | RunStatus::Canceled, Some(reason)) => line.push_str(&format!(" ({reason})")),
+        (_, _) if tally.saved() >= WORTH_SAYING => {
+            line.push_str(&format!("; parallelism saved {}", text::duration(tally.saved())));
+        }
+        (_, _) => {}
+    }
+    line
+}

@@ -1,0 +1,102 @@
+//! An event as a sentence, the same in the progress of a run and in `laneway events`.
+
+use laneway_core::event::{Closing, Event, Fact, Reopening};
+use laneway_core::reason::Reason;
+use laneway_core::state::{RunStatus, TaskStatus};
+
+use super::Tally;
+use crate::text;
+
+/// What happened, without the time. `None` for what goes without saying: a task that became available is
+/// about to start.
+pub(crate) fn sentence(event: &Event, tally: &Tally) -> Option<String> {
+    let took = |step: &str| match tally.took(step, event.at) {
+        Some(took) => format!(" {} {}", "in", text::duration(took)),
+        None => String::new(),
+    };
+    Some(match &event.fact {
+        Fact::RunSubmitted(f) => format!("run {} of {} submitted", event.run.short(), f.workflow),
+        Fact::RunStarted(_) | Fact::TaskAvailable(_) => return None,
+        Fact::RunAdopted(f) => format!("run {} taken over by {}", event.run.short(), f.node),
+        Fact::RunHalted(f) => match f.closing {
+            Closing::Aborted => format!("run aborts because {} failed: stopping what runs", f.step),
+            Closing::Halted | Closing::Canceled | Closing::RunTimeout => {
+                format!("run halts because {} failed: nothing new starts", f.step)
+            }
+        },
+        Fact::RunCanceling(f) => match f.closing {
+            Closing::RunTimeout => "run reached its timeout: stopping what runs".to_owned(),
+            Closing::Canceled | Closing::Halted | Closing::Aborted => {
+                format!("run canceled by {}: stopping what runs", f.by)
+            }
+        },
+        Fact::RunReopened(f) => {
+            let verb = match f.why {
+                Reopening::Retry => "retried",
+                Reopening::Skip => "let go on",
+            };
+            format!("run {verb} by {}: {}", f.by, listed(&f.tasks))
+        }
+        Fact::RunFinished(f) => {
+            let why = f.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            match f.status {
+                RunStatus::Failed => format!("run failed{why}"),
+                RunStatus::Succeeded | RunStatus::Canceled | RunStatus::Queued | RunStatus::Running => {
+                    format!("run {}{why}", f.status)
+                }
+            }
+        }
+        Fact::TaskStarted(f) if f.attempt == 1 => format!("{} started", f.step),
+        Fact::TaskStarted(f) => format!("{} started, attempt {}", f.step, f.attempt),
+        Fact::TaskRetrying(f) => {
+            let why = why(f.reason, f.detail.as_deref());
+            let delay = text::duration(f.run_at.since(event.at));
+            format!("{} failed{}: {why}; retry in {delay}", f.step, took(&f.step))
+        }
+        Fact::TaskLost(f) => format!("{} lost: {} died", f.step, f.node),
+        Fact::TaskReturned(f) => format!("{} given back unstarted", f.step),
+        Fact::TaskSkipped(f) => format!("{} skipped: {}", f.step, why(f.why, f.detail.as_deref())),
+        Fact::TaskFinished(f) => {
+            let took = took(&f.step);
+            match (f.status, f.reason) {
+                (TaskStatus::Failed | TaskStatus::Canceled, Some(reason)) => {
+                    format!("{} {}{took}: {}", f.step, f.status, why(reason, f.detail.as_deref()))
+                }
+                (_, _) => format!("{} {}{took}", f.step, f.status),
+            }
+        }
+    })
+}
+
+/// A reason for people: its detail where there is one, which says more than the word.
+pub(crate) fn why(reason: Reason, detail: Option<&str>) -> String {
+    match detail {
+        Some(detail) if !detail.is_empty() => detail.to_owned(),
+        Some(_) | None => match reason {
+            Reason::Exit => "its exit code was not 0",
+            Reason::Signal => "ended by a signal",
+            Reason::Timeout => "its timeout passed",
+            Reason::StartFailed => "it could not be started",
+            Reason::Expression => "an expression could not be evaluated",
+            Reason::BadOutput => "its output could not be read",
+            Reason::Lost => "the node that ran it died",
+            Reason::Canceled => "the run was canceled",
+            Reason::Aborted => "another step failed",
+            Reason::RunTimeout => "the run's timeout passed",
+            Reason::Halted => "another step failed",
+            Reason::Upstream => "what it needs did not end as its `when` asks",
+            Reason::Condition => "its `if` is false",
+            Reason::SkippedByPerson => "skipped by a person",
+        }
+        .to_owned(),
+    }
+}
+
+/// Names, but not thousands of them.
+pub(crate) fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    match names.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => format!("{} and {more} more", names[..SHOWN].join(", ")),
+        Some(0) | None => names.join(", "),
+    }
+}

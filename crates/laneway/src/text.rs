@@ -1,0 +1,216 @@
+//! How values read: durations, times of day, marks of states, colours, tables. Pure; `print.rs` writes.
+//! Every mark means the same without its colour.
+
+use std::time::Duration;
+
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
+use jiff::tz::TimeZone;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+
+/// Colours, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Palette {
+    is_on: bool,
+}
+
+impl Palette {
+    pub(crate) fn new(is_on: bool) -> Self {
+        Self { is_on }
+    }
+
+    pub(crate) fn is_on(self) -> bool {
+        self.is_on
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint("1;31", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    pub(crate) fn cyan(self, text: &str) -> String {
+        self.paint("36", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    pub(crate) fn task(self, status: TaskStatus, text: &str) -> String {
+        match status {
+            TaskStatus::Succeeded => self.green(text),
+            TaskStatus::Failed => self.red(text),
+            TaskStatus::Canceled => self.yellow(text),
+            TaskStatus::Running | TaskStatus::Available => self.cyan(text),
+            TaskStatus::Skipped | TaskStatus::Pending | TaskStatus::Parked => self.dim(text),
+        }
+    }
+
+    pub(crate) fn run(self, status: RunStatus, text: &str) -> String {
+        match status {
+            RunStatus::Succeeded => self.green(text),
+            RunStatus::Failed => self.red(text),
+            RunStatus::Canceled => self.yellow(text),
+            RunStatus::Running | RunStatus::Queued => self.cyan(text),
+        }
+    }
+
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.is_on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+pub(crate) fn task_mark(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Succeeded => "✓",
+        TaskStatus::Failed => "✗",
+        TaskStatus::Canceled => "■",
+        TaskStatus::Skipped => "–",
+        TaskStatus::Running => "▶",
+        TaskStatus::Available | TaskStatus::Pending | TaskStatus::Parked => "·",
+    }
+}
+
+pub(crate) fn run_mark(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Succeeded => "✓",
+        RunStatus::Failed => "✗",
+        RunStatus::Canceled => "■",
+        RunStatus::Running => "▶",
+        RunStatus::Queued => "·",
+    }
+}
+
+/// As short as is useful: `7ms`, `1.2s`, `42.0s`, `3m 05s`, `2h 07m`.
+pub(crate) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    if duration < Duration::from_secs(1) {
+        format!("{}ms", duration.as_millis())
+    } else if seconds < 60 {
+        // Cut, not rounded: 59.96 s is not 60.0s.
+        format!("{seconds}.{}s", duration.subsec_millis() / 100)
+    } else if seconds < 3600 {
+        format!("{}m {:02}s", seconds / 60, seconds % 60)
+    } else {
+        format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60)
+    }
+}
+
+/// `12:00:01` where the person is.
+pub(crate) fn clock(at: Millis) -> String {
+    local(at).map_or_else(|| at.to_string(), |moment| moment.strftime("%H:%M:%S").to_string())
+}
+
+/// `2026-11-15 12:00:01` where the person is.
+pub(crate) fn date(at: Millis) -> String {
+    local(at).map_or_else(|| at.to_string(), |moment| moment.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+fn local(at: Millis) -> Option<jiff::Zoned> {
+    Some(jiff::Timestamp::from_millisecond(at.0).ok()?.to_zoned(TimeZone::system()))
+}
+
+/// `1 step`, `2 steps`.
+pub(crate) fn count(number: u64, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// A table without lines: columns in a row that also read well in a pipe.
+pub(crate) fn table(header: &[&str], width: Option<u16>) -> Table {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_header(header.iter().copied());
+    match width {
+        Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+        None => table.set_content_arrangement(ContentArrangement::Disabled),
+    };
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// Colours of cells are the table's own matter, because it measures and breaks them.
+pub(crate) fn color(table: &mut Table, palette: Palette) {
+    if palette.is_on() {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+}
+
+pub(crate) fn task_color(cell: Cell, status: TaskStatus) -> Cell {
+    match status {
+        TaskStatus::Succeeded => cell.fg(Color::Green),
+        TaskStatus::Failed => cell.fg(Color::Red),
+        TaskStatus::Canceled => cell.fg(Color::Yellow),
+        TaskStatus::Running | TaskStatus::Available => cell.fg(Color::Cyan),
+        TaskStatus::Skipped | TaskStatus::Pending | TaskStatus::Parked => cell.add_attribute(Attribute::Dim),
+    }
+}
+
+pub(crate) fn run_color(cell: Cell, status: RunStatus) -> Cell {
+    match status {
+        RunStatus::Succeeded => cell.fg(Color::Green),
+        RunStatus::Failed => cell.fg(Color::Red),
+        RunStatus::Canceled => cell.fg(Color::Yellow),
+        RunStatus::Running | RunStatus::Queued => cell.fg(Color::Cyan),
+    }
+}
+
+/// The table's lines without blanks at their ends.
+pub(crate) fn lines(table: &Table) -> String {
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// Cuts a line to a number of characters and says that it did.
+pub(crate) fn cut(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_people_say_them() {
+        let table = [
+            (0, "0ms"),
+            (999, "999ms"),
+            (1_000, "1.0s"),
+            (59_960, "59.9s"),
+            (60_000, "1m 00s"),
+            (185_000, "3m 05s"),
+            (3_600_000, "1h 00m"),
+            (7_620_000, "2h 07m"),
+        ];
+        for (millis, text) in table {
+            assert_eq!(duration(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn colours_are_left_out_when_they_are_off() {
+        assert_eq!(Palette::new(false).red("no"), "no");
+        assert_eq!(Palette::new(true).red("yes"), "\u{1b}[1;31myes\u{1b}[0m");
+    }
+
+    #[test]
+    fn a_line_is_cut_between_characters() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äöü…");
+    }
+}
