@@ -37,20 +37,12 @@ pub fn parse(bytes: &[u8]) -> Result<Map<String, Value>, Error> {
         message: "not UTF-8 text; encode binary values, for example as base64".to_owned(),
     })?;
     if let Some(at) = text.find('\0') {
-        return Err(Error {
-            line: Some(line_of(bytes, at)),
-            message: NUL.to_owned(),
-        });
+        return Err(Error { line: Some(line_of(bytes, at)), message: NUL.to_owned() });
     }
-    if text.trim_start().starts_with('{') {
-        parse_json(text)
-    } else {
-        parse_lines(text)
-    }
+    if text.trim_start().starts_with('{') { parse_json(text) } else { parse_lines(text) }
 }
 
-const NUL: &str =
-    "a NUL byte cannot stand in an output; encode binary values, for example as base64";
+const NUL: &str = "a NUL byte cannot stand in an output; encode binary values, for example as base64";
 
 fn parse_lines(text: &str) -> Result<Map<String, Value>, Error> {
     let mut map = Map::new();
@@ -60,10 +52,7 @@ fn parse_lines(text: &str) -> Result<Map<String, Value>, Error> {
         if line.trim().is_empty() {
             continue;
         }
-        let refuse = |message: String| Error {
-            line: Some(index + 1),
-            message,
-        };
+        let refuse = |message: String| Error { line: Some(index + 1), message };
         let Some((key, value)) = line.split_once('=') else {
             return Err(refuse(format!(
                 "expected key=value, or one JSON object for the whole file, found `{}`",
@@ -107,8 +96,7 @@ fn json_error(error: &serde_json::Error) -> Error {
         message: match message {
             "recursion limit exceeded" => "JSON nested too deep: at most 127 levels".to_owned(),
             "trailing characters" => {
-                "more text after the JSON object; an output is one object, or key=value lines"
-                    .to_owned()
+                "more text after the JSON object; an output is one object, or key=value lines".to_owned()
             }
             other if other.starts_with(REFUSED) => other[REFUSED.len()..].to_owned(),
             other => format!("not valid JSON: {other} (column {})", error.column()),
@@ -154,9 +142,7 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("number out of range"))
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
@@ -199,9 +185,7 @@ fn without_nul<E: serde::de::Error>(text: &str) -> Result<(), E> {
 
 fn is_key(text: &str) -> bool {
     let mut bytes = text.bytes();
-    bytes
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
@@ -212,11 +196,7 @@ fn duplicate(key: &str) -> String {
 /// The start of a text that may be long or hold control characters, fit for one line of a message.
 fn excerpt(text: &str) -> String {
     const SHOWN: usize = 60;
-    let mut shown: String = text
-        .chars()
-        .take(SHOWN)
-        .flat_map(char::escape_debug)
-        .collect();
+    let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
     if text.chars().nth(SHOWN).is_some() {
         shown.push('…');
     }
@@ -224,11 +204,7 @@ fn excerpt(text: &str) -> String {
 }
 
 fn line_of(bytes: &[u8], offset: usize) -> usize {
-    bytes[..offset]
-        .iter()
-        .filter(|byte| **byte == b'\n')
-        .count()
-        + 1
+    bytes[..offset].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 struct At(Option<usize>);
@@ -275,15 +251,8 @@ mod tests {
     #[test]
     fn one_json_object_keeps_its_types_and_order() {
         let text = " \n{\"z\": [1, -2, 2.5, null, true], \"a\": {\"deep\": \"x\"}}\n";
-        assert_eq!(
-            good(text),
-            json!({"z": [1, -2, 2.5, null, true], "a": {"deep": "x"}})
-        );
-        let keys: Vec<_> = parse(text.as_bytes())
-            .expect("good")
-            .keys()
-            .cloned()
-            .collect();
+        assert_eq!(good(text), json!({"z": [1, -2, 2.5, null, true], "a": {"deep": "x"}}));
+        let keys: Vec<_> = parse(text.as_bytes()).expect("good").keys().cloned().collect();
         assert_eq!(keys, ["z", "a"]);
     }
 
@@ -313,23 +282,11 @@ mod tests {
         for (text, expected) in [
             ("{\n\"a\": 1,\n}", "line 3: not valid JSON: trailing comma"),
             ("{\"a\": 1", "line 1: not valid JSON: EOF while parsing"),
-            (
-                "{\"a\": 1}\n{\"b\": 2}",
-                "line 2: more text after the JSON object",
-            ),
-            (
-                "{\"a\": 1,\n\"a\": 2}",
-                "line 2: the key `a` is given twice",
-            ),
-            (
-                "{\"a\": {\n\"b\": 1, \"b\": 1}}",
-                "line 2: the key `b` is given twice",
-            ),
+            ("{\"a\": 1}\n{\"b\": 2}", "line 2: more text after the JSON object"),
+            ("{\"a\": 1,\n\"a\": 2}", "line 2: the key `a` is given twice"),
+            ("{\"a\": {\n\"b\": 1, \"b\": 1}}", "line 2: the key `b` is given twice"),
             ("{\n\"a\": \"x\\u0000\"}", "line 2: a NUL byte"),
-            (
-                "{\"a\": 1e999}",
-                "line 1: not valid JSON: number out of range",
-            ),
+            ("{\"a\": 1e999}", "line 1: not valid JSON: number out of range"),
         ] {
             let message = bad(text.as_bytes());
             assert!(message.starts_with(expected), "{text:?}: {message}");

@@ -20,11 +20,7 @@ fn peak_kib() -> u64 {
 async fn flood(script: &str) -> (laneway_engine::process::Ending, tempfile::TempDir) {
     let dir = tempfile::tempdir().expect("tempdir");
     let job = Job {
-        program: Program::Script {
-            text: script.to_owned(),
-            name: "flood".to_owned(),
-            args: Vec::new(),
-        },
+        program: Program::Script { text: script.to_owned(), name: "flood".to_owned(), args: Vec::new() },
         env: Vec::new(),
         inherit_env: InheritEnv::All,
         workdir: dir.path().to_owned(),
@@ -39,9 +35,7 @@ async fn flood(script: &str) -> (laneway_engine::process::Ending, tempfile::Temp
     let ending = execute(job, StopSignal::new()).await;
     let grown = peak_kib() - before;
     assert!(grown < GROWTH_KIB, "grew by {grown} KiB");
-    let size = std::fs::metadata(dir.path().join("log"))
-        .expect("a log")
-        .len();
+    let size = std::fs::metadata(dir.path().join("log")).expect("a log").len();
     assert!(size < CAP + 4096, "the log has {size} bytes");
     (ending, dir)
 }
@@ -58,10 +52,7 @@ async fn a_flood_of_one_gigabyte_is_capped_and_the_exit_code_stays() {
         .filter(|line| line.stream == Stream::Note)
         .map(|line| line.text().into_owned())
         .collect();
-    assert!(
-        notes.contains(&format!("{} bytes dropped", ending.log.dropped)),
-        "{notes:?}"
-    );
+    assert!(notes.contains(&format!("{} bytes dropped", ending.log.dropped)), "{notes:?}");
 }
 
 #[tokio::test]

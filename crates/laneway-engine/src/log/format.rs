@@ -112,11 +112,7 @@ mod tests {
 
     #[test]
     fn a_head_has_the_documented_layout_and_reads_back() {
-        let head = Head {
-            stream: Stream::Stderr,
-            unix_ms: 0x0102_0304_0506_0708,
-            length: 0x0000_0a0b,
-        };
+        let head = Head { stream: Stream::Stderr, unix_ms: 0x0102_0304_0506_0708, length: 0x0000_0a0b };
         let bytes = head.encode();
         assert_eq!(bytes, [2, 8, 7, 6, 5, 4, 3, 2, 1, 0x0b, 0x0a, 0, 0]);
         assert_eq!(Head::decode(bytes), Some(head));
@@ -124,11 +120,7 @@ mod tests {
 
     #[test]
     fn an_unknown_stream_or_an_absurd_length_is_damage() {
-        let good = Head {
-            stream: Stream::Stdout,
-            unix_ms: 1,
-            length: 1,
-        };
+        let good = Head { stream: Stream::Stdout, unix_ms: 1, length: 1 };
         let mut bytes = good.encode();
         bytes[0] = 4;
         assert_eq!(Head::decode(bytes), None);

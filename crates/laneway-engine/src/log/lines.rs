@@ -56,12 +56,7 @@ impl Lines {
         let mut lines = Vec::new();
         for (open, stream) in [(self.stdout, Stream::Stdout), (self.stderr, Stream::Stderr)] {
             if !open.bytes.is_empty() {
-                lines.push(Line {
-                    stream,
-                    unix_ms: open.unix_ms,
-                    bytes: open.bytes,
-                    continues: false,
-                });
+                lines.push(Line { stream, unix_ms: open.unix_ms, bytes: open.bytes, continues: false });
             }
         }
         // The streams' last words in the order in which they began.
@@ -101,22 +96,14 @@ impl Open {
     }
 
     fn line(&self, stream: Stream, bytes: Vec<u8>, continues: bool) -> Line {
-        Line {
-            stream,
-            unix_ms: self.unix_ms,
-            bytes,
-            continues,
-        }
+        Line { stream, unix_ms: self.unix_ms, bytes, continues }
     }
 }
 
 /// Where to cut, so that no character of UTF-8 text is torn: at most three bytes before the limit.
 fn char_boundary(bytes: &[u8]) -> usize {
     let is_start = |at: &usize| bytes[*at] & 0b1100_0000 != 0b1000_0000;
-    (MAX_LINE - 3..=MAX_LINE)
-        .rev()
-        .find(is_start)
-        .unwrap_or(MAX_LINE)
+    (MAX_LINE - 3..=MAX_LINE).rev().find(is_start).unwrap_or(MAX_LINE)
 }
 
 #[cfg(test)]
@@ -126,11 +113,7 @@ mod tests {
     use super::*;
 
     fn frame(stream: Stream, unix_ms: u64, bytes: &[u8]) -> Frame {
-        Frame {
-            stream,
-            unix_ms,
-            bytes: bytes.to_vec(),
-        }
+        Frame { stream, unix_ms, bytes: bytes.to_vec() }
     }
 
     fn lines_of(frames: &[Frame]) -> Vec<Line> {
@@ -148,10 +131,8 @@ mod tests {
             frame(Stream::Stdout, 3, b"lo\n\nlast"),
             frame(Stream::Note, 4, b"a note"),
         ]);
-        let told: Vec<_> = lines
-            .iter()
-            .map(|line| (line.stream, line.unix_ms, line.text().into_owned()))
-            .collect();
+        let told: Vec<_> =
+            lines.iter().map(|line| (line.stream, line.unix_ms, line.text().into_owned())).collect();
         assert_eq!(
             told,
             [
@@ -167,20 +148,15 @@ mod tests {
     #[test]
     fn a_very_long_line_comes_in_pieces_that_tear_no_character() {
         let text = "é€😀".repeat(100_000);
-        let frames: Vec<_> = text
-            .as_bytes()
-            .chunks(50_001)
-            .map(|chunk| frame(Stream::Stdout, 1, chunk))
-            .collect();
+        let frames: Vec<_> =
+            text.as_bytes().chunks(50_001).map(|chunk| frame(Stream::Stdout, 1, chunk)).collect();
         let lines = lines_of(&frames);
         assert!(lines.len() > 10);
         assert!(lines.iter().all(|line| line.bytes.len() <= MAX_LINE));
         let (last, pieces) = lines.split_last().expect("there are lines");
         assert!(!last.continues && pieces.iter().all(|line| line.continues));
-        let joined: String = lines
-            .iter()
-            .map(|line| std::str::from_utf8(&line.bytes).expect("no torn character"))
-            .collect();
+        let joined: String =
+            lines.iter().map(|line| std::str::from_utf8(&line.bytes).expect("no torn character")).collect();
         assert!(joined == text);
     }
 

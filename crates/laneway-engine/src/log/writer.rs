@@ -39,14 +39,7 @@ impl Writer {
     /// `cap` bounds the file, framing included, so that a step which prints byte by byte is bounded too.
     /// Notes come on top: they are few and short.
     pub fn new(path: PathBuf, cap: u64) -> Self {
-        Self {
-            path,
-            cap,
-            file: None,
-            length: 0,
-            is_capped: false,
-            summary: Summary::default(),
-        }
+        Self { path, cap, file: None, length: 0, is_capped: false, summary: Summary::default() }
     }
 
     /// Keeps one piece of output. `framed` holds [`HEADER`] spare bytes in front of the output, so that
@@ -70,10 +63,7 @@ impl Writer {
         if kept < wanted {
             self.summary.dropped += (wanted - kept) as u64;
             self.is_capped = true;
-            let text = format!(
-                "log cap of {} reached; output beyond it is dropped",
-                Size(self.cap)
-            );
+            let text = format!("log cap of {} reached; output beyond it is dropped", Size(self.cap));
             self.note(&text);
         }
     }
@@ -99,11 +89,7 @@ impl Writer {
 
     fn put(&mut self, stream: Stream, framed: &mut [u8], counted: u64) {
         debug_assert!(framed.len() - HEADER <= MAX_PAYLOAD);
-        let head = Head {
-            stream,
-            unix_ms: unix_ms(),
-            length: framed.len() - HEADER,
-        };
+        let head = Head { stream, unix_ms: unix_ms(), length: framed.len() - HEADER };
         framed[..HEADER].copy_from_slice(&head.encode());
         match self.write_frame(framed) {
             Ok(()) => self.summary.bytes += counted,
@@ -185,12 +171,7 @@ mod tests {
         read(path)
             .expect("the log opens")
             .map(|frame| frame.expect("a whole frame"))
-            .map(|frame| {
-                (
-                    frame.stream,
-                    String::from_utf8_lossy(&frame.bytes).into_owned(),
-                )
-            })
+            .map(|frame| (frame.stream, String::from_utf8_lossy(&frame.bytes).into_owned()))
             .collect()
     }
 
@@ -236,11 +217,8 @@ mod tests {
         assert_eq!(summary.bytes + summary.dropped, 10_000);
         assert_eq!(summary.error, None);
         let frames = texts(&path);
-        let kept: usize = frames
-            .iter()
-            .filter(|(stream, _)| *stream == Stream::Stdout)
-            .map(|(_, text)| text.len())
-            .sum();
+        let kept: usize =
+            frames.iter().filter(|(stream, _)| *stream == Stream::Stdout).map(|(_, text)| text.len()).sum();
         assert_eq!(kept as u64, summary.bytes);
         let framing = 8 + HEADER as u64 * (frames.len() as u64 - 2);
         assert_eq!(summary.bytes + framing, 1024);
@@ -267,23 +245,13 @@ mod tests {
         append(&mut writer, Stream::Stdout, b"lost");
         let summary = writer.finish();
         assert_eq!((summary.bytes, summary.dropped), (0, 4));
-        assert!(
-            summary
-                .error
-                .expect("an error")
-                .contains("cannot write the log")
-        );
+        assert!(summary.error.expect("an error").contains("cannot write the log"));
     }
 
     #[test]
     fn a_full_disk_tears_no_frame() {
         let mut writer = Writer::new(PathBuf::from("/dev/full"), 1024);
-        writer.file = Some(
-            OpenOptions::new()
-                .append(true)
-                .open("/dev/full")
-                .expect("open"),
-        );
+        writer.file = Some(OpenOptions::new().append(true).open("/dev/full").expect("open"));
         append(&mut writer, Stream::Stdout, b"lost");
         assert_eq!(writer.length, 0);
         let summary = writer.finish();

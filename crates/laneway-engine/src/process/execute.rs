@@ -59,12 +59,7 @@ pub async fn execute(job: Job, stop: StopSignal) -> Ending {
         Err(error) => return never_ran(Outcome::StartFailed(error.to_string()), log),
     };
     let (outcome, exited_at, log) = started.run(&stop, job.kill_grace).await;
-    Ending {
-        outcome,
-        duration: exited_at - begun,
-        output: output::take(&job.output),
-        log,
-    }
+    Ending { outcome, duration: exited_at - begun, output: output::take(&job.output), log }
 }
 
 async fn start(job: &Job) -> Result<Group, StartError> {
@@ -160,7 +155,7 @@ impl Attempt {
     /// A shell dies of TERM at once while the program it runs still cleans up: the grace is for all.
     /// After an exit that nobody asked for there is none.
     async fn wait_for_members(&mut self, stop: &StopSignal, grace: Duration, exited_at: Instant) {
-        let mut pause = Duration::from_millis(2);
+        let mut pause = Duration::from_millis(10);
         while self.level == Level::Stop && self.group.has_members(exited_at.into_std()) {
             tokio::select! {
                 biased;
@@ -173,11 +168,7 @@ impl Attempt {
 
     async fn pump_for(&mut self, limit: Duration) {
         let until = Instant::now() + limit;
-        while Instant::now() < until
-            && tokio::time::timeout_at(until, self.pump.turn())
-                .await
-                .is_ok()
-        {}
+        while Instant::now() < until && tokio::time::timeout_at(until, self.pump.turn()).await.is_ok() {}
     }
 }
 

@@ -20,11 +20,7 @@ pub(super) enum StartError {
     } else {
         "install it, or write the path of the program".to_owned()
     })]
-    NotInPath {
-        program: String,
-        path: String,
-        beside: bool,
-    },
+    NotInPath { program: String, path: String, beside: bool },
     #[error("there is no program {}; a relative path is taken from the working directory", path.display())]
     Missing { path: PathBuf },
     #[error("{} is not executable; chmod +x it, or run it by its interpreter", path.display())]
@@ -86,20 +82,14 @@ pub(super) fn explain(launch: &Launch, error: io::Error) -> StartError {
         (_, Ok(found)) if found.is_dir() => StartError::Directory { path },
         (Some(Errno::NOENT), _) => match missing_interpreter(&path) {
             Some(interpreter) => StartError::Interpreter { path, interpreter },
-            None => StartError::Other {
-                path,
-                source: error,
-            },
+            None => StartError::Other { path, source: error },
         },
         (Some(Errno::ACCESS), Ok(found)) if found.permissions().mode() & 0o111 == 0 => {
             StartError::NotExecutable { path }
         }
         (Some(Errno::ACCESS | Errno::PERM), _) => StartError::Denied { path },
         (Some(Errno::NOEXEC), _) => StartError::Format { path },
-        (_, _) => StartError::Other {
-            path,
-            source: error,
-        },
+        (_, _) => StartError::Other { path, source: error },
     }
 }
 
@@ -114,10 +104,7 @@ fn workdir_trouble(path: &Path) -> Option<StartError> {
         Ok(found) if !found.is_dir() => Some(StartError::WorkdirIsFile { path }),
         Ok(_) => match rustix::fs::access(&path, rustix::fs::Access::EXEC_OK) {
             Ok(()) => None,
-            Err(error) => Some(StartError::Workdir {
-                path,
-                source: error.into(),
-            }),
+            Err(error) => Some(StartError::Workdir { path, source: error.into() }),
         },
         Err(error) if is_absence(&error) => Some(StartError::NoWorkdir { path }),
         Err(source) => Some(StartError::Workdir { path, source }),
@@ -125,10 +112,7 @@ fn workdir_trouble(path: &Path) -> Option<StartError> {
 }
 
 fn is_absence(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::NOENT | Errno::NOTDIR)
-    )
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR))
 }
 
 /// What a script's first line asks for, if that is not there.
@@ -139,9 +123,6 @@ fn missing_interpreter(program: &Path) -> Option<String> {
     file.take(256).read_to_end(&mut start).ok()?;
     let start = String::from_utf8_lossy(&start);
     let line = start.strip_prefix("#!")?.split('\n').next()?;
-    let interpreter = line
-        .trim_start_matches([' ', '\t'])
-        .split([' ', '\t'])
-        .next()?;
+    let interpreter = line.trim_start_matches([' ', '\t']).split([' ', '\t']).next()?;
     (!Path::new(interpreter).exists()).then(|| interpreter.to_owned())
 }

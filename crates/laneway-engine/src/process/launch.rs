@@ -38,21 +38,12 @@ impl Launch {
         env.push(("LANEWAY_OUTPUT".into(), absolute(&job.output)?.into()));
         let inherited = match &job.inherit_env {
             InheritEnv::All => None,
-            InheritEnv::Only(names) => Some(
-                names
-                    .iter()
-                    .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
-                    .collect(),
-            ),
+            InheritEnv::Only(names) => {
+                Some(names.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect())
+            }
         };
-        let mut launch = Self {
-            program: PathBuf::new(),
-            arg0: String::new(),
-            args: Vec::new(),
-            env,
-            inherited,
-            workdir,
-        };
+        let mut launch =
+            Self { program: PathBuf::new(), arg0: String::new(), args: Vec::new(), env, inherited, workdir };
         match &job.program {
             Program::Script { text, name, args } => {
                 launch.set_script(text, name, args, &job.scratch)?;
@@ -66,9 +57,7 @@ impl Launch {
         }
         for arg in std::iter::once(&launch.arg0).chain(&launch.args) {
             if arg.contains('\0') {
-                return Err(StartError::Nul {
-                    what: "the script or an argument".to_owned(),
-                });
+                return Err(StartError::Nul { what: "the script or an argument".to_owned() });
             }
         }
         Ok(launch)
@@ -88,15 +77,8 @@ impl Launch {
         (self.program, self.arg0) = match script::shape(text) {
             Shape::Inline => {
                 // A script that starts with `-` would be taken for an option. A space keeps line numbers.
-                let guard = if text.starts_with(['-', '+']) {
-                    " "
-                } else {
-                    ""
-                };
-                shell(
-                    &mut self.args,
-                    &["-e", "-c", &format!("{guard}{text}"), name],
-                )
+                let guard = if text.starts_with(['-', '+']) { " " } else { "" };
+                shell(&mut self.args, &["-e", "-c", &format!("{guard}{text}"), name])
             }
             Shape::ShellFile => {
                 let file = script::write(&absolute(scratch)?, text)?;
@@ -145,10 +127,7 @@ impl Launch {
 
     fn path_variable(&self) -> OsString {
         let last = |list: &[(OsString, OsString)]| {
-            let found = list
-                .iter()
-                .rev()
-                .find(|(name, _)| name == OsStr::new("PATH"));
+            let found = list.iter().rev().find(|(name, _)| name == OsStr::new("PATH"));
             found.map(|(_, value)| value.clone())
         };
         last(&self.env)
@@ -161,22 +140,15 @@ impl Launch {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, StartError> {
-    std::path::absolute(path).map_err(|source| StartError::BadPath {
-        path: path.to_owned(),
-        source,
-    })
+    std::path::absolute(path).map_err(|source| StartError::BadPath { path: path.to_owned(), source })
 }
 
 fn check_variable(name: &str, value: &str) -> Result<(), StartError> {
     if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(StartError::BadVariable {
-            name: name.to_owned(),
-        });
+        return Err(StartError::BadVariable { name: name.to_owned() });
     }
     if value.contains('\0') {
-        return Err(StartError::Nul {
-            what: format!("the variable {name}"),
-        });
+        return Err(StartError::Nul { what: format!("the variable {name}") });
     }
     Ok(())
 }

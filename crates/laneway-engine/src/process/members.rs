@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 /// A table this young is good enough: the caller asks again until its grace is over.
-const FRESH: Duration = Duration::from_millis(20);
+const FRESH: Duration = Duration::from_millis(10);
 
 /// Groups that have a living process. Shared, so that canceling hundreds of steps does not read the
 /// table hundreds of times.
@@ -24,17 +24,10 @@ static TABLE: Mutex<Option<Table>> = Mutex::new(None);
 /// Whether the group has a living member, seen after `since`. Where the table cannot be read it has
 /// none, and the caller goes on to kill the group.
 pub(super) fn has_any(group: Pid, since: Instant) -> bool {
-    let mut table = TABLE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut table = TABLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let table = match table.take() {
-        Some(known) if known.read_at >= since && known.read_at.elapsed() < FRESH => {
-            table.insert(known)
-        }
-        Some(_) | None => table.insert(Table {
-            read_at: Instant::now(),
-            groups: living_groups(),
-        }),
+        Some(known) if known.read_at >= since && known.read_at.elapsed() < FRESH => table.insert(known),
+        Some(_) | None => table.insert(Table { read_at: Instant::now(), groups: living_groups() }),
     };
     table.groups.contains(&group.as_raw_nonzero().get())
 }
@@ -54,9 +47,7 @@ fn living_groups() -> HashSet<i32> {
 /// `pid (name) state parent group …`; the name may hold anything, so the last bracket ends it.
 fn living_group(stat: &[u8]) -> Option<i32> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let mut fields = std::str::from_utf8(&stat[end + 1..])
-        .ok()?
-        .split_whitespace();
+    let mut fields = std::str::from_utf8(&stat[end + 1..]).ok()?.split_whitespace();
     let state = fields.next()?;
     let group = fields.nth(1)?.parse().ok()?;
     (!matches!(state, "Z" | "X")).then_some(group)

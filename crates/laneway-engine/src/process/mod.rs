@@ -53,11 +53,7 @@ pub struct Job {
 pub enum Program {
     /// Runs under `/bin/sh -e`, or under what its `#!` line names. `name` is its `$0` where it is handed
     /// to the shell; one that has to be a file (`#!`, or more than 100 KiB) sees that file as `$0`.
-    Script {
-        text: String,
-        name: String,
-        args: Vec<String>,
-    },
+    Script { text: String, name: String, args: Vec<String> },
     /// The first word is looked up in PATH, or in the working directory if it is a relative path with a slash.
     Command { argv: Vec<String> },
 }

@@ -14,8 +14,7 @@ use serde_json::{Map, Value};
 
 /// Reads, parses and removes the file. None there is an empty output.
 pub(super) fn take(path: &Path) -> Result<Map<String, Value>, Error> {
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let result = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => read(File::from(file)),
         Err(Errno::NOENT) => return Ok(Map::new()),
@@ -35,34 +34,25 @@ pub(super) fn take(path: &Path) -> Result<Map<String, Value>, Error> {
 }
 
 fn read(file: File) -> Result<Map<String, Value>, Error> {
-    let is_file = file
-        .metadata()
-        .map_err(|error| unreadable(&error))?
-        .is_file();
+    let is_file = file.metadata().map_err(|error| unreadable(&error))?.is_file();
     if !is_file {
         return Err(not_a_file());
     }
     let mut bytes = Vec::new();
     // One byte more than allowed is enough to know that it is too large.
-    file.take(LIMIT as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(&error))?;
+    file.take(LIMIT as u64 + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     parse(&bytes)
 }
 
 fn not_a_file() -> Error {
     Error {
         line: None,
-        message: "what lies at $LANEWAY_OUTPUT is not a plain file; write to the path itself"
-            .to_owned(),
+        message: "what lies at $LANEWAY_OUTPUT is not a plain file; write to the path itself".to_owned(),
     }
 }
 
 fn unreadable(error: &io::Error) -> Error {
-    Error {
-        line: None,
-        message: format!("what was written to $LANEWAY_OUTPUT cannot be read: {error}"),
-    }
+    Error { line: None, message: format!("what was written to $LANEWAY_OUTPUT cannot be read: {error}") }
 }
 
 #[cfg(test)]
@@ -107,9 +97,7 @@ mod tests {
     fn a_huge_file_is_refused_after_reading_no_more_than_the_limit() {
         let dir = tempfile::tempdir().expect("tempdir");
         let path = dir.path().join("output");
-        File::create(&path)
-            .and_then(|file| file.set_len(1 << 40))
-            .expect("a sparse file");
+        File::create(&path).and_then(|file| file.set_len(1 << 40)).expect("a sparse file");
         let error = take(&path).expect_err("refused");
         assert!(error.message.contains("larger than 256 KiB"), "{error}");
     }

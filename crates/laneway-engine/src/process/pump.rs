@@ -75,10 +75,7 @@ impl Pump {
     pub(super) async fn drain(&mut self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         // Usually the end is there already and no wait is needed.
-        for (pipe, stream) in [
-            (&mut self.stdout, Stream::Stdout),
-            (&mut self.stderr, Stream::Stderr),
-        ] {
+        for (pipe, stream) in [(&mut self.stdout, Stream::Stdout), (&mut self.stderr, Stream::Stderr)] {
             while let Some(open) = pipe
                 && Instant::now() < until
             {
@@ -91,8 +88,7 @@ impl Pump {
         }
         while self.is_open() {
             // The time is looked at as well: a flood is always ready and would never time out.
-            if Instant::now() >= until || tokio::time::timeout_at(until, self.turn()).await.is_err()
-            {
+            if Instant::now() >= until || tokio::time::timeout_at(until, self.turn()).await.is_err() {
                 return false;
             }
         }
@@ -126,15 +122,13 @@ enum Carried {
 
 /// Reads once. Nothing to read yet is `WouldBlock`, which is how tokio learns to wait again.
 fn carry(pipe: &Receiver, stream: Stream, log: &mut Writer) -> io::Result<Carried> {
-    BUFFER.with_borrow_mut(
-        |buffer| match rustix::io::read(pipe, &mut buffer[HEADER..]) {
-            Ok(0) => Ok(Carried::End),
-            Ok(count) => {
-                log.append(stream, &mut buffer[..HEADER + count]);
-                Ok(Carried::Some)
-            }
-            Err(rustix::io::Errno::INTR) => Ok(Carried::Some),
-            Err(error) => Err(error.into()),
-        },
-    )
+    BUFFER.with_borrow_mut(|buffer| match rustix::io::read(pipe, &mut buffer[HEADER..]) {
+        Ok(0) => Ok(Carried::End),
+        Ok(count) => {
+            log.append(stream, &mut buffer[..HEADER + count]);
+            Ok(Carried::Some)
+        }
+        Err(rustix::io::Errno::INTR) => Ok(Carried::Some),
+        Err(error) => Err(error.into()),
+    })
 }

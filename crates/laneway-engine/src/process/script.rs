@@ -51,9 +51,7 @@ pub(super) fn write(scratch: &Path, text: &str) -> Result<PathBuf, StartError> {
 /// Compares the content: a step may have written to it, and a machine's crash may have emptied it.
 fn is_intact(path: &Path, text: &str) -> bool {
     let is_ours = std::fs::symlink_metadata(path).is_ok_and(|found| {
-        found.is_file()
-            && found.permissions().mode() & 0o777 == 0o700
-            && found.len() == text.len() as u64
+        found.is_file() && found.permissions().mode() & 0o777 == 0o700 && found.len() == text.len() as u64
     });
     is_ours && std::fs::read(path).is_ok_and(|found| found == text.as_bytes())
 }
@@ -64,11 +62,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     // Unique among threads and processes that make the same script at the same time.
     let temporary = path.with_extension(format!("{}-{count}", std::process::id()));
     let written = (|| {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o700)
-            .open(&temporary)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&temporary)?;
         // The umask may have taken bits away.
         file.set_permissions(std::fs::Permissions::from_mode(0o700))?;
         file.write_all(text.as_bytes())?;
@@ -98,9 +92,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let text = "#!/bin/sh\nexit 0\n";
         let path = write(dir.path(), text).expect("writes");
-        let inode = |path: &Path| {
-            std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).expect("exists"))
-        };
+        let inode =
+            |path: &Path| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).expect("exists"));
         let first = inode(&path);
         assert_eq!(write(dir.path(), text).expect("finds"), path);
         assert_eq!(inode(&path), first);

@@ -54,9 +54,7 @@ pub(super) fn spawn(launch: &Launch) -> io::Result<Group> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     if let Some(inherited) = &launch.inherited {
-        command
-            .env_clear()
-            .envs(inherited.iter().map(|(k, v)| (k, v)));
+        command.env_clear().envs(inherited.iter().map(|(k, v)| (k, v)));
     }
     command.envs(launch.env.iter().map(|(k, v)| (k, v)));
     let mut leader = command.spawn()?;
@@ -64,13 +62,7 @@ pub(super) fn spawn(launch: &Launch) -> io::Result<Group> {
     let stdout = leader.stdout.take().map(OwnedFd::from);
     let stderr = leader.stderr.take().map(OwnedFd::from);
     // From here on a failure must not leave the child behind, which the drop of `Group` sees to.
-    let mut group = Group {
-        leader: Some(leader),
-        pid,
-        watch: Watch::None,
-        stdout,
-        stderr,
-    };
+    let mut group = Group { leader: Some(leader), pid, watch: Watch::None, stdout, stderr };
     group.watch = Watch::new(pid)?;
     Ok(group)
 }
@@ -135,9 +127,7 @@ impl Drop for Group {
         if !matches!(leader.try_wait(), Ok(Some(_))) {
             // The attempt was abandoned (a panic, a runtime shut down). A killed process is gone in a
             // moment, but not for certain, and a drop must not block: a thread of this rare case waits.
-            let _ = std::thread::Builder::new()
-                .name("reap".to_owned())
-                .spawn(move || leader.wait());
+            let _ = std::thread::Builder::new().name("reap".to_owned()).spawn(move || leader.wait());
         }
     }
 }
@@ -196,6 +186,8 @@ fn keep_exit_statuses() {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn shell(script: &str) -> Launch {
@@ -236,9 +228,10 @@ mod tests {
         let stdout = group.stdout.take().expect("a pipe");
         drop(group);
         // The pipe ends when the last process of the group is gone.
-        let read = tokio::task::spawn_blocking(move || {
-            io::Read::read(&mut std::fs::File::from(stdout), &mut [0])
-        });
-        assert_eq!(read.await.expect("joins").expect("reads"), 0);
+        let read =
+            tokio::task::spawn_blocking(move || io::Read::read(&mut std::fs::File::from(stdout), &mut [0]));
+        let read = tokio::time::timeout(Duration::from_secs(30), read).await;
+        let read = read.expect("the pipe ends").expect("joins");
+        assert_eq!(read.expect("reads"), 0);
     }
 }

@@ -22,9 +22,7 @@ pub(super) enum Level {
 
 impl StopSignal {
     pub fn new() -> Self {
-        Self {
-            level: Arc::new(watch::Sender::new(Level::Run)),
-        }
+        Self { level: Arc::new(watch::Sender::new(Level::Run)) }
     }
 
     /// Asks for TERM, the grace, then KILL. Asking again changes nothing.

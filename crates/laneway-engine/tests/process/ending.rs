@@ -40,24 +40,19 @@ async fn a_signal_that_we_did_not_send_is_told_apart() {
 #[tokio::test]
 async fn a_timeout_ends_the_step_and_lets_it_clean_up() {
     let bench = Bench::new();
-    let mut job =
-        bench.script("trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.01; done");
+    let mut job = bench.script("trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.01; done");
     job.timeout = Some(READY);
     let begun = Instant::now();
     let ending = run(job).await;
     assert_eq!(ending.outcome, Outcome::TimedOut);
     assert_eq!(bench.stdout(), "ready\ncleaned\n");
-    assert!(
-        begun.elapsed() < Duration::from_secs(15),
-        "no need for the whole grace"
-    );
+    assert!(begun.elapsed() < Duration::from_secs(15), "no need for the whole grace");
 }
 
 #[tokio::test]
 async fn a_step_that_ignores_term_is_killed_after_the_grace() {
     let bench = Bench::new();
-    let mut job =
-        bench.script("trap '' TERM; echo $$ > leader; sleep 1000 & echo $! > child; wait; wait");
+    let mut job = bench.script("trap '' TERM; echo $$ > leader; sleep 1000 & echo $! > child; wait; wait");
     job.timeout = Some(READY);
     job.kill_grace = Duration::from_millis(200);
     let ending = run(job).await;
@@ -96,7 +91,7 @@ async fn a_stop_ends_children_and_grandchildren() {
 async fn the_grace_is_also_for_the_children_of_a_shell_that_died_at_once() {
     let bench = Bench::new();
     let child =
-        "trap \"echo child cleaned; exit\" TERM; echo $$ > child; while :; do sleep 0.01; done";
+        "trap \"sleep 0.3; echo child cleaned; exit\" TERM; echo $$ > child; while :; do sleep 0.01; done";
     let job = bench.script(&format!("sh -c '{child}'; echo never"));
     let (stop, ending) = begin(job);
     bench.pid("child").await;
@@ -123,8 +118,7 @@ async fn a_child_that_outlives_its_shell_and_the_grace_is_killed() {
 async fn kill_now_skips_the_grace_at_once_and_during_it() {
     for is_polite_first in [false, true] {
         let bench = Bench::new();
-        let trap =
-            "trap 'echo asked; : > asked' TERM; echo $$ > leader; while :; do sleep 0.01; done";
+        let trap = "trap 'echo asked; : > asked' TERM; echo $$ > leader; while :; do sleep 0.01; done";
         let (stop, ending) = begin(bench.script(trap));
         let leader = bench.pid("leader").await;
         if is_polite_first {
@@ -147,17 +141,11 @@ async fn a_step_that_stopped_itself_dies_of_term() {
     let (stop, ending) = begin(bench.script("echo $$ > leader; kill -STOP $$; echo never"));
     let leader = bench.pid("leader").await;
     let stat = format!("/proc/{leader}/stat");
-    until("it is stopped", || {
-        std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))
-    })
-    .await;
+    until("it is stopped", || std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") T "))).await;
     let begun = Instant::now();
     stop.stop();
     assert_eq!(ending.await.outcome, Outcome::Stopped);
-    assert!(
-        begun.elapsed() < Duration::from_secs(15),
-        "by TERM, not after the grace"
-    );
+    assert!(begun.elapsed() < Duration::from_secs(15), "by TERM, not after the grace");
     assert_eq!(bench.stdout(), "");
 }
 
@@ -180,11 +168,7 @@ async fn a_process_that_left_the_group_and_holds_the_pipe_does_not_hang_the_atte
     assert!(begun.elapsed() < Duration::from_secs(15));
     assert_eq!(ending.outcome, Outcome::Exited(0));
     assert_eq!(bench.stdout(), "done\n");
-    assert!(
-        bench
-            .printed(Stream::Note)
-            .contains("still holds its output")
-    );
+    assert!(bench.printed(Stream::Note).contains("still holds its output"));
     let child = i32::try_from(bench.pid("child").await).expect("a pid");
     let child = rustix::process::Pid::from_raw(child).expect("a pid");
     rustix::process::kill_process(child, rustix::process::Signal::KILL).expect("it lives on");
@@ -233,10 +217,7 @@ async fn two_hundred_attempts_at_once_keep_their_own_endings() {
         .collect();
     for (index, (bench, ending)) in benches.iter().zip(endings).enumerate() {
         let ending = ending.await;
-        assert_eq!(
-            ending.outcome,
-            Outcome::Exited(i32::try_from(index).expect("small"))
-        );
+        assert_eq!(ending.outcome, Outcome::Exited(i32::try_from(index).expect("small")));
         assert_eq!(ending.output.expect("good")["n"], index.to_string());
         assert_eq!(bench.stdout(), format!("out {index}\n"));
     }
@@ -248,12 +229,7 @@ async fn a_hundred_stopped_at_once_are_gone_at_once() {
     let stop = StopSignal::new();
     let tasks: Vec<_> = benches
         .iter()
-        .map(|bench| {
-            tokio::spawn(execute(
-                bench.script("echo $$ > leader; sleep 1000; :"),
-                stop.clone(),
-            ))
-        })
+        .map(|bench| tokio::spawn(execute(bench.script("echo $$ > leader; sleep 1000; :"), stop.clone())))
         .collect();
     for bench in &benches {
         bench.pid("leader").await;
@@ -264,4 +240,15 @@ async fn a_hundred_stopped_at_once_are_gone_at_once() {
         assert_eq!(task.await.expect("no panic").outcome, Outcome::Stopped);
     }
     assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+#[tokio::test]
+async fn exit_codes_survive_a_parent_that_ignored_sigchld() {
+    // An ignored signal is inherited, and makes the system forget how children ended.
+    let script = "trap '' CHLD; exec \"$0\" --exact ending::exit_codes_are_reported_as_they_are";
+    let mut again = std::process::Command::new("sh");
+    again.args(["-c", script]).arg(std::env::current_exe().expect("this test"));
+    let output = tokio::task::spawn_blocking(move || again.output()).await.expect("joins").expect("runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
 }

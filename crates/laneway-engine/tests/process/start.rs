@@ -33,10 +33,7 @@ async fn a_program_that_is_not_in_path_says_where_it_was_looked_for() {
     );
     write(&bench.path("work/no-such-program"), "", 0o755);
     let why = refusal(job).await;
-    assert!(
-        why.ends_with("lies in the working directory: write ./no-such-program"),
-        "{why}"
-    );
+    assert!(why.ends_with("lies in the working directory: write ./no-such-program"), "{why}");
 }
 
 #[tokio::test]
@@ -52,10 +49,7 @@ async fn a_program_that_cannot_be_started_says_why() {
         ("plain/below", "there is no program"),
         ("./plain", "is not executable; chmod +x it"),
         ("./crlf", "save the file with Unix line ends"),
-        (
-            "./lost",
-            "the interpreter `/no/such/interpreter` in the first line",
-        ),
+        ("./lost", "the interpreter `/no/such/interpreter` in the first line"),
         ("./text", "is not a program this system can run"),
         ("/", "is a directory"),
         ("", "`command` is empty"),
@@ -66,31 +60,20 @@ async fn a_program_that_cannot_be_started_says_why() {
     let mut job = bench.command(&["plain"]);
     job.env = vec![("PATH".to_owned(), work.to_string_lossy().into_owned())];
     assert!(refusal(job).await.contains("is not executable"));
-    assert!(
-        refusal(bench.command(&[]))
-            .await
-            .contains("`command` is empty")
-    );
+    assert!(refusal(bench.command(&[])).await.contains("`command` is empty"));
 }
 
 #[tokio::test]
 async fn a_working_directory_that_cannot_be_used_is_named() {
     let bench = Bench::new();
     std::fs::write(bench.path("file"), "").expect("write");
-    for (name, expected) in [
-        (
-            "none",
-            "none does not exist; create it, or change `workdir`",
-        ),
-        ("file", "file is not a directory"),
-    ] {
+    for (name, expected) in
+        [("none", "none does not exist; create it, or change `workdir`"), ("file", "file is not a directory")]
+    {
         for mut job in [bench.script(":"), bench.command(&["true"])] {
             job.workdir = bench.path(name);
             let why = refusal(job).await;
-            assert!(
-                why.starts_with("the working directory") && why.contains(expected),
-                "{why}"
-            );
+            assert!(why.starts_with("the working directory") && why.contains(expected), "{why}");
         }
     }
 }
@@ -99,11 +82,7 @@ async fn a_working_directory_that_cannot_be_used_is_named() {
 async fn what_no_program_can_be_given_is_refused() {
     let bench = Bench::new();
     assert!(refusal(bench.script("echo \0")).await.contains("NUL"));
-    assert!(
-        refusal(bench.command(&["true", "a\0b"]))
-            .await
-            .contains("NUL")
-    );
+    assert!(refusal(bench.command(&["true", "a\0b"])).await.contains("NUL"));
     for (name, value, expected) in [
         ("", "x", "cannot be the name"),
         ("A=B", "x", "`A=B` cannot be the name"),
@@ -122,18 +101,11 @@ async fn what_no_program_can_be_given_is_refused() {
 #[tokio::test]
 async fn a_relative_program_is_taken_from_the_working_directory() {
     let bench = Bench::new();
-    write(
-        &bench.path("work/tool"),
-        "#!/bin/sh\necho \"tool $* in $(pwd)\"\n",
-        0o755,
-    );
+    write(&bench.path("work/tool"), "#!/bin/sh\necho \"tool $* in $(pwd)\"\n", 0o755);
     let work = std::fs::canonicalize(bench.path("work")).expect("exists");
     let ending = run(bench.command(&["./tool", "a b", "$HOME"])).await;
     assert_eq!(ending.outcome, Outcome::Exited(0));
-    assert_eq!(
-        bench.stdout(),
-        format!("tool a b $HOME in {}\n", work.display())
-    );
+    assert_eq!(bench.stdout(), format!("tool a b $HOME in {}\n", work.display()));
 
     std::fs::create_dir(bench.path("work/bin")).expect("mkdir");
     std::fs::rename(bench.path("work/tool"), bench.path("work/bin/tool")).expect("rename");
@@ -145,18 +117,9 @@ async fn a_relative_program_is_taken_from_the_working_directory() {
 #[tokio::test]
 async fn a_script_gets_its_name_and_arguments_as_they_are() {
     let bench = Bench::new();
-    let args = vec![
-        "a b".to_owned(),
-        "$(echo no)".to_owned(),
-        "'".to_owned(),
-        String::new(),
-    ];
+    let args = vec!["a b".to_owned(), "$(echo no)".to_owned(), "'".to_owned(), String::new()];
     let script = |text: &str| {
-        bench.job(Program::Script {
-            text: text.to_owned(),
-            name: "fetch".to_owned(),
-            args: args.clone(),
-        })
+        bench.job(Program::Script { text: text.to_owned(), name: "fetch".to_owned(), args: args.clone() })
     };
     let text = "printf '<%s>' \"$0\" \"$@\"; echo";
     assert_eq!(run(script(text)).await.outcome, Outcome::Exited(0));
@@ -166,11 +129,8 @@ async fn a_script_gets_its_name_and_arguments_as_they_are() {
     assert_eq!(run(script(shebang)).await.outcome, Outcome::Exited(0));
     assert_eq!(bench.stdout(), "<a b><$(echo no)><'><>\n");
 
-    let large = format!(
-        "{text_only}\n{}",
-        "#".repeat(200 * 1024),
-        text_only = "printf '<%s>' \"$@\"; echo; false"
-    );
+    let large =
+        format!("{text_only}\n{}", "#".repeat(200 * 1024), text_only = "printf '<%s>' \"$@\"; echo; false");
     assert_eq!(run(script(&large)).await.outcome, Outcome::Exited(1));
     assert_eq!(bench.stdout(), "<a b><$(echo no)><'><>\n");
 }
@@ -182,10 +142,7 @@ async fn a_script_that_looks_like_an_option_is_a_script() {
         // Whether the shell likes such a name is its own affair; it must not read it as an option.
         let ending = run(bench.script(text)).await;
         let told = bench.stdout() + &bench.printed(laneway_engine::log::Stream::Stderr);
-        assert!(
-            !told.contains("llegal option") && !told.contains("nvalid option"),
-            "{told}"
-        );
+        assert!(!told.contains("llegal option") && !told.contains("nvalid option"), "{told}");
         assert!(!told.is_empty(), "{ending:?}");
     }
 }
@@ -193,15 +150,10 @@ async fn a_script_that_looks_like_an_option_is_a_script() {
 #[tokio::test]
 async fn a_shebang_names_the_interpreter_and_fresh_scripts_start_at_once() {
     let bench = Bench::new();
-    let ending =
-        run(bench.script("#!/usr/bin/awk -f\nBEGIN { print \"from awk\"; exit 4 }\n")).await;
+    let ending = run(bench.script("#!/usr/bin/awk -f\nBEGIN { print \"from awk\"; exit 4 }\n")).await;
     assert_eq!(ending.outcome, Outcome::Exited(4));
     assert_eq!(bench.stdout(), "from awk\n");
-    assert!(
-        refusal_of_lost_interpreter(&bench)
-            .await
-            .contains("`/no/such`")
-    );
+    assert!(refusal_of_lost_interpreter(&bench).await.contains("`/no/such`"));
 }
 
 async fn refusal_of_lost_interpreter(bench: &Bench) -> String {
@@ -216,11 +168,7 @@ async fn new_script_files_can_be_executed_while_other_threads_spawn() {
     let tasks: Vec<_> = benches
         .iter()
         .enumerate()
-        .map(|(index, bench)| {
-            tokio::spawn(run(
-                bench.script(&format!("#!/bin/sh\nexit {}", index % 100))
-            ))
-        })
+        .map(|(index, bench)| tokio::spawn(run(bench.script(&format!("#!/bin/sh\nexit {}", index % 100)))))
         .collect();
     for (index, task) in tasks.into_iter().enumerate() {
         let code = i32::try_from(index % 100).expect("small");
@@ -233,12 +181,7 @@ async fn the_steps_own_environment_wins_over_what_is_inherited() {
     let bench = Bench::new();
     let mut job = bench.script("echo \"$HOME|${CARGO_MANIFEST_DIR-none}|$A|$LANEWAY_OUTPUT\"");
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    job.env = vec![
-        pair("HOME", "/mine"),
-        pair("A", "1"),
-        pair("A", "2"),
-        pair("LANEWAY_OUTPUT", "x"),
-    ];
+    job.env = vec![pair("HOME", "/mine"), pair("A", "1"), pair("A", "2"), pair("LANEWAY_OUTPUT", "x")];
     run(job.clone()).await;
     let inherited = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let output = bench.path("output").display().to_string();
@@ -257,8 +200,5 @@ async fn the_steps_own_environment_wins_over_what_is_inherited() {
 #[tokio::test]
 async fn stdin_is_empty() {
     let bench = Bench::new();
-    assert_eq!(
-        run(bench.script("cat; exit 3")).await.outcome,
-        Outcome::Exited(3)
-    );
+    assert_eq!(run(bench.script("cat; exit 3")).await.outcome, Outcome::Exited(3));
 }

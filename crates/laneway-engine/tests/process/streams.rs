@@ -21,23 +21,14 @@ async fn outputs_are_read_and_the_file_is_removed() {
     let bench = Bench::new();
     let text = "echo \"files=3\" >> $LANEWAY_OUTPUT; echo \"name=a=b\" >> $LANEWAY_OUTPUT";
     let output = run(bench.script(text)).await.output.expect("good");
-    assert_eq!(
-        (&output["files"], &output["name"]),
-        (&"3".into(), &"a=b".into())
-    );
+    assert_eq!((&output["files"], &output["name"]), (&"3".into(), &"a=b".into()));
     assert!(!bench.path("output").exists());
 
     let text = "printf '{\"files\": [1, 2]}' > $LANEWAY_OUTPUT; exit 3";
     let ending = run(bench.script(text)).await;
     assert_eq!(ending.outcome, Outcome::Exited(3));
     assert_eq!(ending.output.expect("good")["files"][1], 2);
-    assert!(
-        run(bench.script(":"))
-            .await
-            .output
-            .expect("none")
-            .is_empty()
-    );
+    assert!(run(bench.script(":")).await.output.expect("none").is_empty());
 }
 
 #[tokio::test]
@@ -49,13 +40,7 @@ async fn bad_output_names_its_line_and_leaves_the_exit_code() {
     assert_eq!(error.line, Some(2));
     assert!(!bench.path("output").exists());
     let ending = run(bench.script("mkfifo $LANEWAY_OUTPUT")).await;
-    assert!(
-        ending
-            .output
-            .expect_err("bad")
-            .message
-            .contains("not a plain file")
-    );
+    assert!(ending.output.expect_err("bad").message.contains("not a plain file"));
 }
 
 #[tokio::test]
@@ -104,9 +89,8 @@ async fn a_log_that_cannot_be_written_fails_nothing() {
 #[tokio::test]
 async fn binary_output_is_kept_byte_for_byte() {
     let bench = Bench::new();
-    let data: Vec<u8> = (0..300_000u32)
-        .map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let data: Vec<u8> =
+        (0..300_000u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     std::fs::write(bench.path("work/data"), &data).expect("write");
     let ending = run(bench.script("cat data; cat data >&2")).await;
     assert_eq!(ending.log.bytes, 2 * data.len() as u64);
@@ -122,4 +106,20 @@ async fn everything_printed_before_the_exit_is_there() {
         run(bench.command(&["seq", "2000"])).await;
         assert!(bench.stdout().ends_with("\n1999\n2000\n"));
     }
+}
+
+#[tokio::test]
+async fn a_flood_does_not_hold_up_other_attempts() {
+    let flood = Bench::new();
+    let (stop, ending) = begin(flood.script("yes & yes >&2"));
+    let log = flood.path("log");
+    until("the cap is reached", || std::fs::metadata(&log).is_ok_and(|log| log.len() > 1 << 20)).await;
+    let bench = Bench::new();
+    for _ in 0..20 {
+        assert_eq!(run(bench.script("echo hi")).await.outcome, Outcome::Exited(0));
+    }
+    stop.stop();
+    let ending = ending.await;
+    assert_eq!(ending.outcome, Outcome::Stopped);
+    assert!(ending.log.dropped > 0 && ending.log.bytes < 1 << 20);
 }

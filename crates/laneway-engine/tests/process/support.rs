@@ -27,17 +27,11 @@ impl Bench {
     }
 
     pub(crate) fn script(&self, text: &str) -> Job {
-        self.job(Program::Script {
-            text: text.to_owned(),
-            name: "step".to_owned(),
-            args: Vec::new(),
-        })
+        self.job(Program::Script { text: text.to_owned(), name: "step".to_owned(), args: Vec::new() })
     }
 
     pub(crate) fn command(&self, argv: &[&str]) -> Job {
-        self.job(Program::Command {
-            argv: argv.iter().map(|&arg| arg.to_owned()).collect(),
-        })
+        self.job(Program::Command { argv: argv.iter().map(|&arg| arg.to_owned()).collect() })
     }
 
     pub(crate) fn job(&self, program: Program) -> Job {
@@ -79,21 +73,15 @@ impl Bench {
 }
 
 pub(crate) async fn run(job: Job) -> Ending {
-    tokio::time::timeout(PATIENCE, execute(job, StopSignal::new()))
-        .await
-        .expect("the attempt ends")
+    tokio::time::timeout(PATIENCE, execute(job, StopSignal::new())).await.expect("the attempt ends")
 }
 
 /// Starts a job; the handle asks it to stop.
 pub(crate) fn begin(job: Job) -> (StopSignal, impl Future<Output = Ending>) {
     let stop = StopSignal::new();
     let task = tokio::spawn(execute(job, stop.clone()));
-    let ending = async {
-        tokio::time::timeout(PATIENCE, task)
-            .await
-            .expect("the attempt ends")
-            .expect("no panic")
-    };
+    let ending =
+        async { tokio::time::timeout(PATIENCE, task).await.expect("the attempt ends").expect("no panic") };
     (stop, ending)
 }
 
@@ -109,10 +97,7 @@ pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 /// A zombie, which only waits for its parent to look, is gone as far as anybody can see.
 pub(crate) fn is_gone(pid: u32) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Ok(stat) => stat
-            .rsplit(") ")
-            .next()
-            .is_some_and(|rest| rest.starts_with('Z')),
+        Ok(stat) => stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')),
         Err(_) => true,
     }
 }
