@@ -170,13 +170,12 @@ fn has_exited(pid: Pid) -> bool {
 fn keep_exit_statuses() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        const SIGCHLD_BIT: u64 = 1 << (17 - 1);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status
             .lines()
             .find_map(|line| line.strip_prefix("SigIgn:"))
             .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        if ignored.is_some_and(|mask| mask & SIGCHLD_BIT != 0)
+        if ignored.is_some_and(|mask| (mask >> (Signal::CHILD.as_raw() - 1)) & 1 == 1)
             && let Err(error) = tokio::signal::unix::signal(SignalKind::child())
         {
             tracing::warn!("SIGCHLD is ignored and cannot be handled: {error}");

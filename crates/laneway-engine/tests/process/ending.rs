@@ -245,9 +245,9 @@ async fn a_hundred_stopped_at_once_are_gone_at_once() {
 #[tokio::test]
 async fn exit_codes_survive_a_parent_that_ignored_sigchld() {
     // An ignored signal is inherited, and makes the system forget how children ended.
-    let script = "trap '' CHLD; exec \"$0\" --exact ending::exit_codes_are_reported_as_they_are";
-    let mut again = std::process::Command::new("sh");
-    again.args(["-c", script]).arg(std::env::current_exe().expect("this test"));
+    let mut again = std::process::Command::new("env");
+    again.arg("--ignore-signal=CHLD").arg(std::env::current_exe().expect("this test"));
+    again.args(["--exact", "ending::exit_codes_are_reported_as_they_are"]);
     let output = tokio::task::spawn_blocking(move || again.output()).await.expect("joins").expect("runs");
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && told.contains("1 passed"), "{told}");
