@@ -1,5 +1,4 @@
-//! The program under test: built once, in the profile and with the features that the tests have built it with,
-//! and started without anything of the caller's that could change what it prints.
+//! The program under test: built once, in the profile and with the features of the tests, and started without anything of the caller's that could change what it prints.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -17,9 +16,9 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// `--all-targets`: the tests' features are then those of the program too, and nothing is built again.
+    /// Shares what the tests were built with: the features are the same (see Cargo.toml).
     pub(crate) fn build(shell: &Shell) -> Result<Self> {
-        shell.run(cargo(&["build", "--workspace", "--all-targets", "--quiet"]))?;
+        shell.run(cargo(&["build", "--workspace", "--quiet"]))?;
         let metadata =
             shell.output(cargo(&["metadata", "--no-deps", "--offline", "--format-version", "1"]))?;
         if !metadata.status.success() {
