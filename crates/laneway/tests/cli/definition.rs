@@ -128,7 +128,10 @@ fn dry_run_shows_what_would_run_and_makes_nothing() {
 fn dry_run_as_json_tells_values_and_conditions() {
     let place = Place::with("etl.yaml", FORESEEN);
     let shown = place.json("run etl.yaml --dry-run --json -p name=ada");
-    assert_eq!(shown["steps"][1]["argv"], json!(["./parse", "--for", "ada", "${{ steps.fetch.output.files }}"]));
+    assert_eq!(
+        shown["steps"][1]["argv"],
+        json!(["./parse", "--for", "ada", "${{ steps.fetch.output.files }}"])
+    );
     assert_eq!(shown["steps"][2]["condition"], json!(false));
     assert_eq!(shown["params"], json!({ "name": "ada", "deep": false }));
 }

@@ -26,7 +26,9 @@ fn a_bad_document_is_shown_with_its_place_and_runs_nothing() {
 #[test]
 fn looking_back_without_a_store_says_so_and_makes_none() {
     let place = Place::new();
-    for command in ["runs", "show last", "logs last", "events last", "explain last", "cancel last", "retry last"] {
+    for command in
+        ["runs", "show last", "logs last", "events last", "explain last", "cancel last", "retry last"]
+    {
         let outcome = place.laneway(command);
         assert_eq!(outcome.code, Some(3), "{outcome}");
         assert!(outcome.stderr.contains("hint: run a workflow first"), "{outcome}");

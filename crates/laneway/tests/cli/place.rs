@@ -80,7 +80,8 @@ impl Place {
     pub(crate) fn spawn(&self, line: &str) -> Running {
         let args: Vec<&str> = line.split_whitespace().collect();
         let mut command = self.command(&args);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         Running { line: line.to_owned(), dir: self.dir.path().to_owned(), child: Some(child) }
     }
 
