@@ -4,7 +4,7 @@
 const MAX_COMPARED: usize = 10_000;
 
 /// The candidate closest to `name`, if one is close enough to be meant.
-pub(crate) fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let length = name.chars().count();
     // Nobody mistypes a name this long in one place and expects a suggestion.
     if length > 100 {

@@ -109,8 +109,15 @@ fn distance(layers: &Layers, upper: u32, lower: u32) -> i32 {
 ///
 /// Without its offset an item may stand at any height not above its predecessor's, so this is an isotonic
 /// regression: neighbours that want to pass each other are pooled at their mean. Heights are rounded
-/// before the whole offsets are added back, which keeps the distances exact.
-fn settle(layers: &Layers, items: &[u32], offsets: &[i32], wanted: impl Fn(u32) -> f64) -> Vec<i32> {
+/// before the whole offsets are added back, which keeps the distances exact. Cutting the solution off at
+/// `half` above and below the middle keeps it the best one within these bounds.
+fn settle(
+    layers: &Layers,
+    items: &[u32],
+    offsets: &[i32],
+    half: i32,
+    wanted: impl Fn(u32) -> f64,
+) -> Vec<i32> {
     struct Pool {
         sum: f64,
         weight: f64,
@@ -127,8 +134,37 @@ fn settle(layers: &Layers, items: &[u32], offsets: &[i32], wanted: impl Fn(u32) 
         }
         pools.push(pool);
     }
-    let heights = pools
-        .into_iter()
-        .flat_map(|pool| std::iter::repeat_n((pool.sum / pool.weight).round() as i32, pool.len));
+    let stacked = offsets.last().copied().unwrap_or(0);
+    let heights = pools.into_iter().flat_map(|pool| {
+        let height = (pool.sum / pool.weight).round() as i32;
+        std::iter::repeat_n(height.clamp(-half, half - stacked), pool.len)
+    });
     heights.zip(offsets).map(|(height, offset)| height + offset).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample::{build, numbered};
+
+    #[test]
+    fn a_drawing_does_not_climb_with_every_column() {
+        // Forty columns of twenty; all steps need the first of the column before.
+        let needs = |n: usize| (n / 20).checked_sub(1).map(|column| column * 20);
+        let needs: Vec<Vec<usize>> = (0..800).map(|n| needs(n).into_iter().collect()).collect();
+        let layers = Layers::new(&build(numbered(&needs)).expect("no cycle"), usize::MAX);
+        let centres = centres(&layers);
+        let (top, bottom) = (centres.iter().min(), centres.iter().max());
+        let height = bottom.expect("some") - top.expect("some");
+        let column = 19 * (NODE_HEIGHT + NODE_GAP);
+        assert!(height <= column + column / 4 + 2 * SLACK, "{height}");
+    }
+
+    #[test]
+    fn a_chain_is_straight() {
+        let chain = (0..20_usize).map(|n| n.checked_sub(1).into_iter().collect());
+        let plan = build(numbered(&chain.collect::<Vec<_>>())).expect("no cycle");
+        let centres = centres(&Layers::new(&plan, usize::MAX));
+        assert!(centres.iter().all(|centre| *centre == centres[0]));
+    }
 }

@@ -65,7 +65,8 @@ pub fn svg(plan: &Plan, layout: &Layout) -> String {
         );
     }
     for edge in &layout.edges {
-        let _ = writeln!(out, "<path class=\"needs\" marker-end=\"url(#tip)\" d=\"{}\"/>", path(edge));
+        let _ =
+            writeln!(out, "<path class=\"needs\" marker-end=\"url(#laneway-tip)\" d=\"{}\"/>", path(edge));
     }
     for node in &layout.nodes {
         let _ = writeln!(

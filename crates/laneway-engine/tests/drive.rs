@@ -1,0 +1,265 @@
+//! Whole runs on a real store with real processes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::definition::{Source, compile};
+use laneway_core::id::RunId;
+use laneway_core::run_state::{RunState, replay};
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_engine::worker::{Control, Drive};
+use laneway_store::model::{NewSession, Submission};
+use laneway_store::{Open, Store, open};
+
+/// A run that was driven to its end.
+struct Ran {
+    store: Arc<dyn Store>,
+    run: RunId,
+    status: RunStatus,
+    state: RunState,
+    dir: tempfile::TempDir,
+}
+
+impl Ran {
+    fn task(&self, step: &str) -> &laneway_core::run_state::TaskState {
+        self.state.tasks.iter().find(|task| task.step == step).expect("a step of the workflow")
+    }
+
+    fn statuses(&self) -> Vec<(&str, TaskStatus)> {
+        self.state.tasks.iter().map(|task| (task.step.as_str(), task.status)).collect()
+    }
+
+    fn read(&self, file: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(file)).unwrap_or_default()
+    }
+
+    async fn assert_replays(&self) {
+        let events = self.store.events_since(self.run, 0, usize::MAX).await.expect("events");
+        let steps: Vec<&str> = self.state.tasks.iter().map(|task| task.step.as_str()).collect();
+        let folded = replay(steps, &events).expect("a history that can have happened");
+        assert_eq!(
+            serde_json::to_string(&folded).expect("state is JSON"),
+            serde_json::to_string(&self.state).expect("state is JSON")
+        );
+    }
+}
+
+async fn drive(yaml: &str, control: impl FnOnce(Control, &Path)) -> Ran {
+    let dir = tempfile::tempdir().expect("a directory");
+    let source = Source { file: "test.yaml".into(), default_name: "test".into(), text: yaml.to_owned() };
+    let plan = Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false))));
+    let path = dir.path().join(".laneway/laneway.db");
+    let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
+    let session = store.register(NewSession { node: "test:1".into(), pid: 1 }).await.expect("a session");
+    let max_parallel = plan.workflow.max_parallel.map_or(4, std::num::NonZeroU32::get);
+    let run = store
+        .submit(Submission {
+            plan,
+            document: yaml.to_owned(),
+            dir: dir.path().to_str().expect("UTF-8").to_owned(),
+            params: serde_json::Map::new(),
+            max_parallel,
+            owner: session,
+            by: "ada".into(),
+        })
+        .await
+        .expect("a run");
+    let hand = Control::new();
+    control(hand.clone(), dir.path());
+    let drive = Drive {
+        store: Arc::clone(&store),
+        session,
+        node: "test:1".into(),
+        run,
+        slots: 8,
+        kill_grace: Duration::from_secs(2),
+        by: "ada".into(),
+    };
+    let status = tokio::time::timeout(Duration::from_secs(60), drive.until_done(hand))
+        .await
+        .expect("the run ends")
+        .expect("the worker works");
+    let state = store.run_state(run).await.expect("a state");
+    let ran = Ran { store, run, status, state, dir };
+    ran.assert_replays().await;
+    ran
+}
+
+async fn run(yaml: &str) -> Ran {
+    drive(yaml, |_, _| {}).await
+}
+
+#[tokio::test]
+async fn a_graph_runs_in_the_order_of_its_needs_and_ends_succeeded() {
+    let ran = run("
+steps:
+  a: {run: 'echo a >> order'}
+  b: {needs: [a], run: 'echo b >> order'}
+  c: {needs: [b], run: 'echo c >> order'}
+")
+    .await;
+    assert_eq!(ran.status, RunStatus::Succeeded);
+    assert_eq!(ran.read("order"), "a\nb\nc\n");
+}
+
+#[tokio::test]
+async fn outputs_reach_later_steps_as_values_and_never_as_code() {
+    let ran = run(r#"
+steps:
+  a: {run: 'printf "greeting=\$(touch hacked); hi\n" > "$LANEWAY_OUTPUT"'}
+  b:
+    needs: [a]
+    env: {WORD: "${{ steps.a.output.greeting }}"}
+    run: 'printf "%s" "$WORD" > word'
+"#)
+    .await;
+    assert_eq!(ran.status, RunStatus::Succeeded);
+    assert_eq!(ran.read("word"), "$(touch hacked); hi");
+    assert!(!ran.dir.path().join("hacked").exists());
+}
+
+#[tokio::test]
+async fn a_flaky_step_is_tried_again_until_it_succeeds() {
+    let ran = run("
+steps:
+  flaky:
+    run: 'test \"$LANEWAY_ATTEMPT\" = 3'
+    retry: {max: 5, backoff: 10ms, factor: 1}
+")
+    .await;
+    assert_eq!(ran.status, RunStatus::Succeeded);
+    assert_eq!(ran.task("flaky").attempt, 3);
+    let attempts = ran.store.attempts(ran.run, "flaky").await.expect("attempts");
+    let outcomes: Vec<&str> = attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["failed", "failed", "succeeded"]);
+}
+
+#[tokio::test]
+async fn a_timeout_fails_the_attempt_and_clean_up_still_runs() {
+    let ran = run("
+steps:
+  slow: {run: 'sleep 100', timeout: 200ms}
+  after: {needs: [slow], run: 'true'}
+  clean: {needs: [slow], when: always, run: 'echo clean > cleaned'}
+")
+    .await;
+    assert_eq!(ran.status, RunStatus::Failed);
+    assert_eq!(ran.task("slow").reason, Some(laneway_core::reason::Reason::Timeout));
+    assert_eq!(
+        ran.statuses(),
+        [("slow", TaskStatus::Failed), ("after", TaskStatus::Skipped), ("clean", TaskStatus::Succeeded)]
+    );
+    assert_eq!(ran.state.reason.as_deref(), Some("slow failed: ran longer than 200ms"));
+}
+
+#[tokio::test]
+async fn abort_cancels_what_runs() {
+    let ran = run("
+on_failure: abort
+steps:
+  long: {run: 'touch started; sleep 100'}
+  bad: {run: 'while [ ! -e started ]; do sleep 0.01; done; exit 3'}
+")
+    .await;
+    assert_eq!(ran.status, RunStatus::Failed);
+    assert_eq!(ran.task("long").status, TaskStatus::Canceled);
+    assert_eq!(ran.task("long").reason, Some(laneway_core::reason::Reason::Aborted));
+    assert_eq!(ran.task("bad").exit_code, Some(3));
+}
+
+#[tokio::test]
+async fn a_runs_timeout_stops_everything() {
+    let ran = run("
+timeout: 300ms
+steps:
+  long: {run: 'sleep 100'}
+  next: {needs: [long], when: always, run: 'true'}
+")
+    .await;
+    assert_eq!(ran.status, RunStatus::Failed);
+    assert_eq!(ran.statuses(), [("long", TaskStatus::Canceled), ("next", TaskStatus::Canceled)]);
+    assert!(ran.state.reason.as_deref().is_some_and(|reason| reason.contains("timeout")));
+}
+
+#[tokio::test]
+async fn cancel_ends_the_run_and_its_processes() {
+    let ran = drive(
+        "steps: {long: {run: 'touch started; sleep 100'}, next: {needs: [long], run: 'true'}}",
+        |control, dir| {
+            let started = dir.join("started");
+            tokio::spawn(async move {
+                wait_for(&started).await;
+                control.cancel();
+            });
+        },
+    )
+    .await;
+    assert_eq!(ran.status, RunStatus::Canceled);
+    assert_eq!(ran.statuses(), [("long", TaskStatus::Canceled), ("next", TaskStatus::Canceled)]);
+    assert_eq!(ran.state.reason.as_deref(), Some("canceled by ada"));
+}
+
+#[tokio::test]
+async fn kill_does_not_wait_for_the_grace() {
+    let ran = drive(
+        "steps: {stubborn: {run: 'trap \"\" TERM; touch started; while :; do sleep 1; done'}}",
+        |control, dir| {
+            let started = dir.join("started");
+            tokio::spawn(async move {
+                wait_for(&started).await;
+                control.cancel();
+                control.kill();
+            });
+        },
+    )
+    .await;
+    assert_eq!(ran.status, RunStatus::Canceled);
+}
+
+#[tokio::test]
+async fn bad_output_fails_the_attempt_with_the_line_named() {
+    let ran = run(r#"steps: {a: {run: 'printf "good=1\nbad line\n" > "$LANEWAY_OUTPUT"'}}"#).await;
+    assert_eq!(ran.task("a").reason, Some(laneway_core::reason::Reason::BadOutput));
+    assert!(
+        ran.task("a").detail.as_deref().is_some_and(|detail| detail.contains("line 2")),
+        "{:?}",
+        ran.task("a")
+    );
+}
+
+#[tokio::test]
+async fn an_expression_that_cannot_be_evaluated_fails_the_attempt_in_words() {
+    let ran = run(r#"
+steps:
+  a: {run: 'true'}
+  b: {needs: [a], env: {X: "${{ steps.a.output.missing }}"}, run: 'true'}
+  c: {needs: [a], if: "${{ steps.a.output.missing == 1 }}", run: 'true'}
+"#)
+    .await;
+    for step in ["b", "c"] {
+        assert_eq!(ran.task(step).reason, Some(laneway_core::reason::Reason::Expression), "{step}");
+        assert!(ran.task(step).detail.as_deref().is_some_and(|detail| detail.contains("missing")));
+    }
+}
+
+#[tokio::test]
+async fn never_more_than_max_parallel_run_at_once() {
+    let steps: String =
+        (0..12).map(|n| format!("  s{n}: {{run: 'echo + >> log; sleep 0.02; echo - >> log'}}\n")).collect();
+    let ran = run(&format!("max_parallel: 3\nsteps:\n{steps}")).await;
+    assert_eq!(ran.status, RunStatus::Succeeded);
+    let mut running = 0;
+    for line in ran.read("log").lines() {
+        running += if line == "+" { 1 } else { -1 };
+        assert!(running <= 3);
+    }
+}
+
+async fn wait_for(path: &Path) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !path.exists() {
+        assert!(std::time::Instant::now() < deadline, "{} did not appear", path.display());
+        tokio::task::yield_now().await;
+    }
+}
