@@ -36,7 +36,18 @@ fn a_canceled_run_says_so_in_its_summary() {
     let running = place.spawn("run long.yaml");
     place.read("reached");
     running.signal(Signal::INT);
-    assert_snapshot!(running.wait(), @"");
+    assert_snapshot!(running.wait(), @r"
+    $ laneway run long.yaml
+    exit code 130
+    ----- stdout
+    [clock] run [id] of long submitted
+    [clock] long started
+    [clock] run canceled by ada: stopping what runs
+    [clock] long canceled in [took]: the run was canceled
+    ■ long [id] canceled in [took]: 1 canceled (canceled by ada)
+    ----- stderr
+    canceling… press Ctrl-C again to kill
+    ");
 }
 
 #[test]

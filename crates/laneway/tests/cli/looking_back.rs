@@ -25,7 +25,24 @@ fn etl() -> Place {
 
 #[test]
 fn show_prints_the_run_and_why_each_task_ended_so() {
-    assert_snapshot!(etl().laneway("show last"), @"");
+    assert_snapshot!(etl().laneway("show last"), @r#"
+    $ laneway show last
+    exit code 0
+    ----- stdout
+    ✗ etl [uuid] failed
+      reason    bad failed: exit code 4
+      submitted [date] by ada
+      finished  [date], after [took]
+      directory [dir]
+      params    date = "today"
+
+    STEP   STATUS       ATTEMPT  TOOK  WHY
+    fetch  ✓ succeeded  1        [took]
+    bad    ✗ failed     1        [took] exit code 4
+    after  – skipped                   bad failed
+    extra  – skipped                   its `if` is false
+    ----- stderr
+    "#);
 }
 
 #[test]
@@ -67,10 +84,39 @@ fn runs_are_listed_newest_first_and_can_be_filtered() {
     let place = etl();
     place.write("hello.yaml", "steps: {hello: {run: echo hello}}");
     place.laneway("run hello.yaml");
-    assert_snapshot!(place.laneway("runs"), @"");
-    assert_snapshot!(place.laneway("runs --status failed"), @"");
-    assert_snapshot!(place.laneway("runs --limit 1"), @"");
-    assert_snapshot!(place.laneway("runs --workflow nothing"), @"");
+    assert_snapshot!(place.laneway("runs"), @r"
+    $ laneway runs
+    exit code 0
+    ----- stdout
+    RUN       WORKFLOW  STATUS       SUBMITTED            TOOK  TASKS
+    [id]  hello     ✓ succeeded  [date]  [took] 1 succeeded
+    [id]  etl       ✗ failed     [date]  [took] 1 succeeded, 1 failed, 2 skipped
+    ----- stderr
+    ");
+    assert_snapshot!(place.laneway("runs --status failed"), @r"
+    $ laneway runs --status failed
+    exit code 0
+    ----- stdout
+    RUN       WORKFLOW  STATUS    SUBMITTED            TOOK  TASKS
+    [id]  etl       ✗ failed  [date]  [took] 1 succeeded, 1 failed, 2 skipped
+    ----- stderr
+    ");
+    assert_snapshot!(place.laneway("runs --limit 1"), @r"
+    $ laneway runs --limit 1
+    exit code 0
+    ----- stdout
+    RUN       WORKFLOW  STATUS       SUBMITTED            TOOK  TASKS
+    [id]  hello     ✓ succeeded  [date]  [took] 1 succeeded
+    ----- stderr
+    the newest 1; --limit shows more
+    ");
+    assert_snapshot!(place.laneway("runs --workflow nothing"), @r"
+    $ laneway runs --workflow nothing
+    exit code 0
+    ----- stdout
+    ----- stderr
+    no run is like that
+    ");
     let runs = place.json("runs --json --workflow etl");
     assert_eq!(runs[0]["workflow"], json!("etl"));
     assert_eq!(runs[0]["tasks"], json!({ "succeeded": 1, "failed": 1, "skipped": 2 }));
@@ -90,7 +136,14 @@ fn a_run_is_found_by_its_id_and_by_a_short_one() {
 
 #[test]
 fn logs_of_all_steps_tell_them_apart() {
-    assert_snapshot!(etl().laneway("logs last"), @"");
+    assert_snapshot!(etl().laneway("logs last"), @r"
+    $ laneway logs last
+    exit code 0
+    ----- stdout
+    fetch | fetched
+    bad   | oops
+    ----- stderr
+    ");
 }
 
 #[test]
@@ -105,7 +158,13 @@ fn logs_of_one_step_are_its_bytes() {
 #[test]
 fn logs_can_show_time_and_stream() {
     let place = etl();
-    assert_snapshot!(place.laneway("logs last bad --timestamps"), @"");
+    assert_snapshot!(place.laneway("logs last bad --timestamps"), @r"
+    $ laneway logs last bad --timestamps
+    exit code 0
+    ----- stdout
+    [clock] oops
+    ----- stderr
+    ");
     let line = place.json("logs last bad --json");
     assert_eq!(line["stream"], json!("stderr"));
     assert_eq!(line["text"], json!("oops"));
@@ -116,7 +175,13 @@ fn logs_can_show_time_and_stream() {
 
 #[test]
 fn logs_of_a_step_that_never_started_say_why() {
-    assert_snapshot!(etl().laneway("logs last after"), @"");
+    assert_snapshot!(etl().laneway("logs last after"), @r"
+    $ laneway logs last after
+    exit code 0
+    ----- stdout
+    ----- stderr
+    after never started: bad failed
+    ");
 }
 
 #[test]
@@ -151,7 +216,23 @@ fn logs_are_followed_until_the_run_ends() {
 
 #[test]
 fn events_are_told_as_sentences() {
-    assert_snapshot!(etl().laneway("events last"), @"");
+    assert_snapshot!(etl().laneway("events last"), @r"
+    $ laneway events last
+    exit code 0
+    ----- stdout
+        1 [date] run [id] of etl submitted
+        2 [date] run [id] started
+        3 [date] fetch is available
+        4 [date] fetch started
+        5 [date] fetch succeeded in [took]
+        6 [date] bad is available
+        7 [date] extra skipped: its `if` is false
+        8 [date] bad started
+        9 [date] bad failed in [took]: exit code 4
+       10 [date] after skipped: bad failed
+       11 [date] run failed: bad failed: exit code 4
+    ----- stderr
+    ");
 }
 
 #[test]
@@ -166,8 +247,25 @@ fn events_can_be_read_from_a_number_on() {
 #[test]
 fn explain_says_why_everything_ended_so() {
     let place = etl();
-    assert_snapshot!(place.laneway("explain last"), @"");
-    assert_snapshot!(place.laneway("explain last bad"), @"");
+    assert_snapshot!(place.laneway("explain last"), @r"
+    $ laneway explain last
+    exit code 0
+    ----- stdout
+    ✗ etl [id] failed: bad failed: exit code 4
+    ✗ bad is failed: exit code 4
+    – after is skipped: bad failed
+    – extra is skipped: its `if` is false
+    1 step succeeded
+    ----- stderr
+    ");
+    assert_snapshot!(place.laneway("explain last bad"), @r"
+    $ laneway explain last bad
+    exit code 0
+    ----- stdout
+    ✗ bad is failed: exit code 4
+        attempt 1 failed: exit code 4, [took] at [clock] on [node]
+    ----- stderr
+    ");
     let step = place.json("explain last bad --json");
     assert_eq!(step["attempts"][0]["exit_code"], json!(4));
     assert_eq!(place.json("explain last --json")["tasks"][3]["reason"], json!("condition"));
@@ -180,17 +278,36 @@ fn explain_says_what_a_waiting_task_waits_for() {
         "
 max_parallel: 1
 steps:
-  first: {run: 'echo > reached; cat goon'}
+  first: {run: cat goon}
   second: {run: echo second}
   third: {needs: [first], run: echo third}
 ",
     );
-    place.pipe("reached");
     place.pipe("goon");
-    let run = place.spawn("run wait.yaml");
-    place.read("reached");
-    assert_snapshot!(place.laneway("explain last"), @"");
-    assert_snapshot!(place.laneway("explain last third"), @"");
+    let mut run = place.spawn("run wait.yaml");
+    run.wait_for("first started");
+    assert_snapshot!(place.laneway("explain last"), @r"
+    $ laneway explain last
+    exit code 0
+    ----- stdout
+    ▶ wait [id] running
+    · first is available: ready, waits for a free slot
+        opens when when a slot of its node is free
+    · second is pending: waits for a place: max_parallel is 1 and first hold it
+        opens when when one of them ends
+    · third is pending: waits for first (available)
+        opens when when `all_succeeded` holds for what it needs
+    ----- stderr
+    ");
+    assert_snapshot!(place.laneway("explain last third"), @r"
+    $ laneway explain last third
+    exit code 0
+    ----- stdout
+    · third is pending: waits for first (running)
+        since [time]
+        opens when when `all_succeeded` holds for what it needs
+    ----- stderr
+    ");
     let causes = place.json("show last --json");
     assert_eq!(causes["tasks"][1]["cause"]["gate"], json!("max_parallel"));
     assert_eq!(causes["tasks"][2]["cause"]["holders"], json!(["first"]));
@@ -201,6 +318,12 @@ steps:
 #[test]
 fn replay_equals_the_store() {
     let place = etl();
-    assert_snapshot!(place.laneway("replay last"), @"");
+    assert_snapshot!(place.laneway("replay last"), @r"
+    $ laneway replay last
+    exit code 0
+    ----- stdout
+    replay of [id]: 11 events, equal
+    ----- stderr
+    ");
     assert_eq!(place.json("replay last --json")["equal"], json!(true));
 }

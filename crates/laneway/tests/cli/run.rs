@@ -17,8 +17,26 @@ steps:
 #[test]
 fn a_run_in_a_pipe_prints_plain_lines_and_a_summary() {
     let place = Place::with("etl.yaml", CHAIN);
-    assert_snapshot!(place.laneway("run etl.yaml"), @"");
-    assert_snapshot!(place.laneway("logs last"), @"");
+    assert_snapshot!(place.laneway("run etl.yaml"), @r"
+    $ laneway run etl.yaml
+    exit code 0
+    ----- stdout
+    [clock] run [id] of etl submitted
+    [clock] fetch started
+    [clock] fetch succeeded in [took]
+    [clock] parse started
+    [clock] parse succeeded in [took]
+    ✓ etl [id] succeeded in [took]: 2 succeeded
+    ----- stderr
+    ");
+    assert_snapshot!(place.laneway("logs last"), @r"
+    $ laneway logs last
+    exit code 0
+    ----- stdout
+    fetch | fetching
+    parse | parsing data.csv
+    ----- stderr
+    ");
     assert_eq!(place.read(".laneway/.gitignore"), "*\n");
 }
 
@@ -55,7 +73,30 @@ steps:
   package: {needs: [test], run: echo never}
 ",
     );
-    assert_snapshot!(place.laneway("run build.yaml"), @"");
+    assert_snapshot!(place.laneway("run build.yaml"), @r"
+    $ laneway run build.yaml
+    exit code 1
+    ----- stdout
+    [clock] run [id] of build submitted
+    [clock] test started
+    [clock] test failed in [took]: exit code 3
+    [clock] run halts because test failed: nothing new starts
+    [clock] package skipped: another step failed
+    ✗ test, its last lines (laneway logs [id] test):
+      │ line 4
+      │ line 5
+      │ line 6
+      │ line 7
+      │ line 8
+      │ line 9
+      │ line 10
+      │ line 11
+      │ line 12
+      │ assertion failed
+
+    ✗ build [id] failed in [took]: 1 failed, 1 skipped (test failed: exit code 3)
+    ----- stderr
+    ");
     assert_eq!(place.statuses(), "test=failed package=skipped");
 }
 
@@ -70,7 +111,18 @@ steps:
     retry: {max: 2, backoff: 20ms}
 ",
     );
-    assert_snapshot!(place.laneway("run flaky.yaml"), @"");
+    assert_snapshot!(place.laneway("run flaky.yaml"), @r"
+    $ laneway run flaky.yaml
+    exit code 0
+    ----- stdout
+    [clock] run [id] of flaky submitted
+    [clock] flaky started
+    [clock] flaky failed in [took]: exit code 75; retry in [took]
+    [clock] flaky started, attempt 2
+    [clock] flaky succeeded in [took]
+    ✓ flaky [id] succeeded in [took]: 1 succeeded
+    ----- stderr
+    ");
 }
 
 #[test]
@@ -83,7 +135,21 @@ steps:
   clean: {needs: [slow], when: all_done, run: echo cleaned}
 ",
     );
-    assert_snapshot!(place.laneway("run slow.yaml --kill-grace 1s"), @"");
+    assert_snapshot!(place.laneway("run slow.yaml --kill-grace 1s"), @r"
+    $ laneway run slow.yaml --kill-grace 1s
+    exit code 1
+    ----- stdout
+    [clock] run [id] of slow submitted
+    [clock] slow started
+    [clock] slow failed in [took]: ran longer than [took]
+    [clock] run halts because slow failed: nothing new starts
+    [clock] clean started
+    [clock] clean succeeded in [took]
+    ✗ slow printed nothing
+
+    ✗ slow [id] failed in [took]: 1 succeeded, 1 failed (slow failed: ran longer than [took])
+    ----- stderr
+    ");
 }
 
 #[test]
