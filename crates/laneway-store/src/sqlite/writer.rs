@@ -172,6 +172,10 @@ impl Work {
         receiver: &mpsc::Receiver<Box<dyn Verb>>,
         waiting: &mut VecDeque<Box<dyn Verb>>,
     ) -> bool {
+        // The last batch was full before its turn came.
+        if !waiting.is_empty() {
+            return true;
+        }
         let Ok(first) = receiver.recv() else { return false };
         let mut is_urgent = first.urgency() == Urgency::Now;
         waiting.push_back(first);
