@@ -39,7 +39,7 @@ fn check_state(plan: &Plan, state: &RunState) {
     let is_settled = state.tasks.iter().all(|task| task.status.is_final());
     assert_eq!(state.status.is_final(), is_settled, "a run ends with its last task: {state:#?}");
     for (position, task) in state.tasks.iter().enumerate() {
-        check_task(plan, state, position as Position, task);
+        check_task(plan, state, position as Position, task, live);
     }
     if state.status == RunStatus::Running {
         let moves = |task: &TaskState| task.status.is_live() || task.run_at.is_some();
@@ -48,7 +48,7 @@ fn check_state(plan: &Plan, state: &RunState) {
 }
 
 /// A task is live only behind needs that are met, and waits only behind needs that are not.
-fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskState) {
+fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskState, live: usize) {
     let counts = count(&state.tasks, &plan.needs[position as usize]);
     let when = plan.step(position).when;
     let needs = if plan.needs[position as usize].is_empty() { Needs::Met } else { gate::needs(when, counts) };
@@ -56,7 +56,12 @@ fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskStat
         TaskStatus::Available | TaskStatus::Running => {
             assert_eq!(needs, Needs::Met, "{} is live: {state:#?}", task.step);
         }
-        TaskStatus::Pending => assert_ne!(needs, Needs::Never, "{} waits for ever: {state:#?}", task.step),
+        TaskStatus::Pending => {
+            assert_ne!(needs, Needs::Never, "{} waits for ever: {state:#?}", task.step);
+            let has_reason =
+                needs == Needs::Wait || task.run_at.is_some() || live >= state.max_parallel as usize;
+            assert!(has_reason, "{} waits for nothing: {state:#?}", task.step);
+        }
         TaskStatus::Parked
         | TaskStatus::Succeeded
         | TaskStatus::Failed

@@ -28,8 +28,17 @@ pub(crate) enum Database {
     Sqlite,
 }
 
-/// Runs each named function once per database. A function that is not named is reported as dead code.
+/// Runs each named function once per database: with a fresh place, or, `by name`, with the database's name.
+/// A function that is not named is reported as dead code.
 macro_rules! for_each_database {
+    (by name: $($name:ident,)+) => {
+        mod sqlite {
+            $(#[test]
+            fn $name() {
+                super::$name(crate::harness::Database::Sqlite);
+            })+
+        }
+    };
     ($($name:ident,)+) => {
         mod sqlite {
             $(#[test]

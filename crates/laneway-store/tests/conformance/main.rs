@@ -8,11 +8,15 @@
 mod audit;
 mod cancel;
 mod claims;
+mod disk;
 mod failure;
 mod fence;
+mod files;
 mod harness;
 mod lives;
 mod looking;
+mod random;
+mod reference;
 mod reopening;
 mod retries;
 mod rules;
