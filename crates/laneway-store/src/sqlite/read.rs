@@ -169,14 +169,17 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
     let millis = |column: usize| -> rusqlite::Result<Option<Millis>> {
         Ok(row.get::<_, Option<i64>>(column)?.map(Millis))
     };
+    let status = RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?;
+    // While a run is being canceled its row knows why already; the history says it with the run's end.
+    let reason: Option<String> = row.get(3)?;
     Ok(RunState {
         run: head.head.run,
         workflow: row.get(0)?,
         version: Version::from_stored(row.get(1)?),
         params: head.head.params.clone(),
         max_parallel: head.head.max_parallel,
-        status: RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?,
-        reason: row.get(3)?,
+        status,
+        reason: reason.filter(|_| status.is_final()),
         closing: match closing {
             None => None,
             Some(word) => Some(Closing::parse(&word).ok_or_else(|| unreadable("closing of a run", &word))?),

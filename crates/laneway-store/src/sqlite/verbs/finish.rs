@@ -44,6 +44,7 @@ fn finish_one(work: &mut RunWork<'_, '_>, finished: &Finished) -> Done<Fate> {
     match &finished.outcome {
         Outcome::Succeeded { output } => {
             let ending = Ending {
+                by: EndedBy::Holder,
                 step: TaskMove::Succeed,
                 reason: None,
                 detail: None,
@@ -54,6 +55,7 @@ fn finish_one(work: &mut RunWork<'_, '_>, finished: &Finished) -> Done<Fate> {
         }
         Outcome::Canceled { reason } => {
             let ending = Ending {
+                by: EndedBy::Holder,
                 step: TaskMove::Cancel,
                 reason: Some(*reason),
                 detail: None,
@@ -69,6 +71,7 @@ fn finish_one(work: &mut RunWork<'_, '_>, finished: &Finished) -> Done<Fate> {
                 None => {
                     let (reason, detail) = (Some(*reason), Some(detail.clone()));
                     let ending = Ending {
+                        by: EndedBy::Holder,
                         step: TaskMove::Fail,
                         reason,
                         detail,
@@ -114,8 +117,29 @@ fn dice(claim: &ClaimRef) -> f64 {
     (hasher.finish() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
+/// Who says that a task has ended. Only what the holder itself said is repeated to it later; a claim that was
+/// ended in its place is lost to it.
+#[derive(Clone, Copy)]
+pub(super) enum EndedBy {
+    Holder,
+    Reaper,
+    GiveBack,
+}
+
+impl EndedBy {
+    /// What the attempt's record says.
+    fn outcome(self, status: TaskStatus) -> &'static str {
+        match self {
+            Self::Holder => status.as_str(),
+            Self::Reaper => "lost",
+            Self::GiveBack => "returned",
+        }
+    }
+}
+
 /// How a task ends for good.
 pub(super) struct Ending {
+    pub(super) by: EndedBy,
     pub(super) step: TaskMove,
     pub(super) reason: Option<Reason>,
     pub(super) detail: Option<String>,
@@ -148,7 +172,7 @@ pub(super) fn end(
         return Ok(Fate::ClaimLost);
     }
     let record = Record {
-        outcome: status.as_str(),
+        outcome: ending.by.outcome(status),
         reason: ending.reason,
         detail: ending.detail.as_deref(),
         exit_code: ending.exit_code,
