@@ -53,7 +53,7 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
                     assert_eq!(answer.fates, [Fate::ClaimLost]);
                 }
             }
-            let finished = Finished { claim: held.at, outcome: succeeded() };
+            let finished = Finished { claim: held.at, outcome: succeeded(), took: std::time::Duration::ZERO };
             let answer = node.store.finish(vec![finished], None).await.expect("an answer");
             assert_eq!(answer.fates, [Fate::Recorded]);
         }));
