@@ -35,6 +35,10 @@ pub(super) fn prepare(path: &Path, mode: Open) -> Result<()> {
         (true, _) if path.is_dir() => {
             return Err(Error::Io { path: path.to_owned(), why: "is a directory, not a file".to_owned() });
         }
+        // Looked at before it is opened: to open an empty file for writing makes a database of it.
+        (true, Open::Existing) if fs::metadata(path).is_ok_and(|file| file.len() == 0) => {
+            return Err(Error::NotAStore { path: path.to_owned() });
+        }
         (true, _) => {}
     }
     let mut connection = writer(path)?;

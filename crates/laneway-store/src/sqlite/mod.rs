@@ -234,7 +234,14 @@ impl Store for SqliteStore {
     }
 
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()> {
-        self.write(move |txn| lives::adopt(txn, run, session)).await
+        match self.write(move |txn| lives::adopt(txn, run, session)).await {
+            // An owner that died is in the way until it is reaped, and nobody may have done so yet.
+            Err(Error::Owned { .. }) => {
+                self.reap().await?;
+                self.write(move |txn| lives::adopt(txn, run, session)).await
+            }
+            answer => answer,
+        }
     }
 
     async fn promote(&self) -> Result<Option<Millis>> {

@@ -81,6 +81,8 @@ pub(super) struct TaskFacts {
     pub(super) lost: u32,
     pub(super) started_at: Option<i64>,
     pub(super) session: Option<String>,
+    /// Why its holder is asked to stop it, if it is.
+    pub(super) stop: Option<Reason>,
 }
 
 impl TaskFacts {
@@ -311,6 +313,7 @@ impl<'t, 'c> RunWork<'t, 'c> {
             reason: Some(reason),
             detail: None,
             exit_code: None,
+            took_ms: None,
             output: Map::new(),
         })?;
         self.settle(position, Settled::PassedOver)
@@ -530,6 +533,7 @@ fn task_facts(row: &Row<'_>) -> Done<TaskFacts> {
     let status: String = row.get(0)?;
     let gate: Option<String> = row.get(1)?;
     let run_at: Option<i64> = row.get(2)?;
+    let stop: Option<String> = row.get(8)?;
     Ok(TaskFacts {
         status: TaskStatus::parse(&status).ok_or_else(|| unreadable("status of a task", &status))?,
         gate: match gate {
@@ -542,5 +546,9 @@ fn task_facts(row: &Row<'_>) -> Done<TaskFacts> {
         lost: row.get(5)?,
         started_at: row.get(6)?,
         session: row.get(7)?,
+        stop: match stop {
+            None => None,
+            Some(word) => Some(Reason::parse(&word).ok_or_else(|| unreadable("request to stop", &word))?),
+        },
     })
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rusqlite::Connection;
 use tokio::sync::watch;
 
 use super::connect;
@@ -25,19 +26,16 @@ impl Watcher {
     /// `None` when it could not be started: then there are no hints from other processes, and polls have to do.
     pub(super) fn start(path: PathBuf, changes: watch::Sender<u64>) -> Option<Self> {
         let (stop, stopped) = mpsc::channel();
+        // Looked at before the caller is: what others write from here on is noticed.
+        let connection = connect::reader(&path).ok()?;
+        let mut seen = version(&connection).ok()?;
         let thread = std::thread::Builder::new()
             .name("laneway-watch".to_owned())
             .spawn(move || {
-                let Ok(connection) = connect::reader(&path) else { return };
-                let mut seen: Option<i64> = None;
                 while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
-                    let Ok(version) = connection
-                        .prepare_cached("PRAGMA data_version")
-                        .and_then(|mut pragma| pragma.query_row([], |row| row.get::<_, i64>(0)))
-                    else {
-                        continue;
-                    };
-                    if seen.replace(version).is_some_and(|before| before != version) {
+                    let Ok(version) = version(&connection) else { continue };
+                    if version != seen {
+                        seen = version;
                         changes.send_modify(|count| *count += 1);
                     }
                 }
@@ -54,4 +52,9 @@ impl Drop for Watcher {
             let _ = thread.join();
         }
     }
+}
+
+/// Differs after every commit of another connection.
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }

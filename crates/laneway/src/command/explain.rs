@@ -3,6 +3,7 @@
 use laneway_core::gate::Cause;
 use laneway_core::run_state::TaskState;
 use laneway_core::state::TaskStatus;
+use laneway_core::time::Millis;
 use laneway_store::model::{Attempt, RunView};
 use serde_json::{Value, json};
 
@@ -101,10 +102,10 @@ fn task_text(task: &TaskState, cause: Option<&Cause>, palette: Palette) -> Strin
             if let Some(since) = &cause.since
                 && !cause.text.contains(since.as_str())
             {
-                out.push_str(&palette.dim(&format!("\n    since {since}")));
+                out.push_str(&palette.dim(&format!("\n    since {}", local(since))));
             }
             if !cause.text.contains(&cause.opens) {
-                out.push_str(&palette.dim(&format!("\n    opens when {}", cause.opens)));
+                out.push_str(&palette.dim(&format!("\n    opens {}", cause.opens)));
             }
         }
         (None, Some(reason)) => out.push_str(&format!(": {}", why(reason, task.detail.as_deref()))),
@@ -117,6 +118,14 @@ fn task_text(task: &TaskState, cause: Option<&Cause>, palette: Palette) -> Strin
     }
     out.push('\n');
     out
+}
+
+/// The time of day where the person is.
+fn local(moment: &str) -> String {
+    match moment.parse::<jiff::Timestamp>() {
+        Ok(at) => text::clock(Millis(at.as_millisecond())),
+        Err(_) => moment.to_owned(),
+    }
 }
 
 fn attempt_text(attempt: &Attempt) -> String {

@@ -18,13 +18,39 @@ steps:
 fn validate_tells_of_every_file() {
     let place = Place::with("build.yaml", BUILD);
     place.write("bad.yaml", "steps:\n  a: {run: echo a, neds: [b]}\n  b: {needs: [c], run: echo b}\n");
-    assert_snapshot!(place.laneway("validate build.yaml bad.yaml gone.yaml"), @"");
+    assert_snapshot!(place.laneway("validate build.yaml bad.yaml gone.yaml"), @r"
+    $ laneway validate build.yaml bad.yaml gone.yaml
+    exit code 2
+    ----- stdout
+    build.yaml: ok, build has 3 steps
+    ----- stderr
+    error: a step has no key `neds`
+     --> bad.yaml:2:20
+      |
+    2 |   a: {run: echo a, neds: [b]}
+      |                    ^^^^
+      |
+      = help: did you mean `needs`?
+
+    error: step `b` needs `c`, which is not a step
+     --> bad.yaml:3:15
+      |
+    3 |   b: {needs: [c], run: echo b}
+      |               ^
+    error: there is no file gone.yaml
+    ");
     assert!(!place.path(".laneway").exists(), "validate makes no store");
 }
 
 #[test]
 fn validate_exits_with_zero_when_all_is_well() {
-    assert_snapshot!(Place::with("build.yaml", BUILD).laneway("validate build.yaml"), @"");
+    assert_snapshot!(Place::with("build.yaml", BUILD).laneway("validate build.yaml"), @r"
+    $ laneway validate build.yaml
+    exit code 0
+    ----- stdout
+    build.yaml: ok, build has 3 steps
+    ----- stderr
+    ");
 }
 
 #[test]
@@ -46,12 +72,34 @@ fn validate_reads_stdin() {
     let place = Place::with("build.yaml", BUILD);
     let mut command = place.command(&["validate", "-"]);
     command.stdin(Stdio::from(std::fs::File::open(place.path("build.yaml")).expect("the file")));
-    assert_snapshot!(place.outcome("validate - < build.yaml", command), @"");
+    assert_snapshot!(place.outcome("validate - < build.yaml", command), @r"
+    $ laneway validate - < build.yaml
+    exit code 0
+    ----- stdout
+    stdin: ok, stdin has 3 steps
+    ----- stderr
+    ");
 }
 
 #[test]
 fn plan_shows_levels_lanes_and_the_critical_path() {
-    assert_snapshot!(Place::with("build.yaml", BUILD).laneway("plan build.yaml"), @"");
+    assert_snapshot!(Place::with("build.yaml", BUILD).laneway("plan build.yaml"), @r"
+    $ laneway plan build.yaml
+    exit code 0
+    ----- stdout
+    build: 3 steps in 2 levels, width 2
+
+    levels
+      0  lint, test
+      1  package
+
+    lanes
+      3, each a step of its own: lint, test, package
+
+    critical path: 2 steps: lint -> package
+    pre-warm: nothing, no lane is parallel
+    ----- stderr
+    ");
 }
 
 #[test]
@@ -69,14 +117,26 @@ fn graph_is_drawn_in_three_formats() {
     let place = Place::with("build.yaml", BUILD);
     assert!(place.laneway("graph build.yaml").stdout.starts_with("digraph"));
     assert!(place.laneway("graph build.yaml --format mermaid").stdout.starts_with("flowchart"));
-    assert_snapshot!(place.laneway("graph build.yaml -o build.svg"), @"");
+    assert_snapshot!(place.laneway("graph build.yaml -o build.svg"), @r"
+    $ laneway graph build.yaml -o build.svg
+    exit code 0
+    ----- stdout
+    ----- stderr
+    ");
     assert!(place.read("build.svg").starts_with("<svg"), "the ending of the file says the format");
 }
 
 #[test]
 fn a_graph_that_cannot_be_written_says_where() {
     let place = Place::with("build.yaml", BUILD);
-    assert_snapshot!(place.laneway("graph build.yaml -o no/such/place.svg"), @"");
+    assert_snapshot!(place.laneway("graph build.yaml -o no/such/place.svg"), @r"
+    $ laneway graph build.yaml -o no/such/place.svg
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: no/such/place.svg cannot be written
+      caused by: No such file or directory (os error 2)
+    ");
 }
 
 #[test]
@@ -120,7 +180,32 @@ fn dry_run_shows_what_would_run_and_makes_nothing() {
     let place = Place::with("etl.yaml", FORESEEN);
     let mut command = place.command(&["run", "etl.yaml", "--dry-run", "-p", "name=Ada Lovelace"]);
     command.env("LANEWAY_MAX_PARALLEL", "2");
-    assert_snapshot!(place.outcome("run etl.yaml --dry-run -p 'name=Ada Lovelace'", command), @"");
+    assert_snapshot!(place.outcome("run etl.yaml --dry-run -p 'name=Ada Lovelace'", command), @r#"
+    $ laneway run etl.yaml --dry-run -p 'name=Ada Lovelace'
+    exit code 0
+    ----- stdout
+    etl would run 4 steps, at most 2 at once:
+      with name = "Ada Lovelace"
+      with deep = false
+
+    fetch
+      echo "$WHO"
+      echo files=2 >> "$LANEWAY_OUTPUT"
+      WHO='Ada Lovelace'
+
+    parse  after fetch
+      ./parse --for 'Ada Lovelace' '${{ steps.fetch.output.files }}'
+      WHO='Ada Lovelace'
+
+    dig  after fetch  skipped: `params.deep` is false
+      echo digging
+      WHO='Ada Lovelace'
+
+    report  after parse, dig  when all_done
+      echo done
+      WHO='Ada Lovelace'
+    ----- stderr
+    "#);
     assert!(!place.path(".laneway").exists(), "--dry-run makes no store");
 }
 
@@ -128,7 +213,10 @@ fn dry_run_shows_what_would_run_and_makes_nothing() {
 fn dry_run_as_json_tells_values_and_conditions() {
     let place = Place::with("etl.yaml", FORESEEN);
     let shown = place.json("run etl.yaml --dry-run --json -p name=ada");
-    assert_eq!(shown["steps"][1]["argv"], json!(["./parse", "--for", "ada", "${{ steps.fetch.output.files }}"]));
+    assert_eq!(
+        shown["steps"][1]["argv"],
+        json!(["./parse", "--for", "ada", "${{ steps.fetch.output.files }}"])
+    );
     assert_eq!(shown["steps"][2]["condition"], json!(false));
     assert_eq!(shown["params"], json!({ "name": "ada", "deep": false }));
 }

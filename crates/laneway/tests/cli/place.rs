@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -80,7 +81,8 @@ impl Place {
     pub(crate) fn spawn(&self, line: &str) -> Running {
         let args: Vec<&str> = line.split_whitespace().collect();
         let mut command = self.command(&args);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         Running { line: line.to_owned(), dir: self.dir.path().to_owned(), child: Some(child) }
     }
 
@@ -114,6 +116,22 @@ impl Running {
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let child = self.child.as_ref().expect("it was not waited for yet");
         rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).expect("it runs");
+    }
+
+    /// Waits until a line of stdout contains a text. What was read so far is not part of the outcome.
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        let stdout = self.child.as_mut().and_then(|child| child.stdout.as_mut()).expect("stdout is a pipe");
+        // Byte by byte: a buffer would keep what belongs to the outcome.
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        while !String::from_utf8_lossy(&line).contains(text) {
+            if byte == *b"\n" {
+                line.clear();
+            }
+            stdout
+                .read_exact(&mut byte)
+                .unwrap_or_else(|error| panic!("`{text}` was never printed: {error}"));
+            line.extend(byte);
+        }
     }
 
     pub(crate) fn wait(mut self) -> Outcome {

@@ -1,1 +1,2 @@
-SELECT status, gate, run_at, attempt, retries, lost, started_at, session FROM tasks WHERE run_no = ?1 AND position = ?2;
+SELECT status, gate, run_at, attempt, retries, lost, started_at, session, stop
+FROM tasks WHERE run_no = ?1 AND position = ?2;

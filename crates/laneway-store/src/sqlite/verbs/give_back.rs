@@ -4,7 +4,7 @@ use laneway_core::event::TaskReturned;
 use laneway_core::state::TaskMove;
 use rusqlite::params;
 
-use super::finish::{Ending, Record, end, keep_attempt};
+use super::finish::{EndedBy, Ending, Record, end, keep_attempt};
 use crate::fence::{ClaimRef, Fate};
 use crate::sqlite::run_work::RunWork;
 use crate::sqlite::txn::{Done, Txn, sql};
@@ -32,6 +32,7 @@ fn one(work: &mut RunWork<'_, '_>, claim: &ClaimRef) -> Done<Fate> {
     {
         // Its run starts nothing any more: back in the line it would wait for ever.
         let ending = Ending {
+            by: EndedBy::GiveBack,
             step: TaskMove::Cancel,
             reason: Some(closing.reason()),
             detail: None,
@@ -50,7 +51,7 @@ fn one(work: &mut RunWork<'_, '_>, claim: &ClaimRef) -> Done<Fate> {
     if changed == 0 {
         return Ok(Fate::ClaimLost);
     }
-    let record = Record { outcome: "returned", reason: None, detail: None, exit_code: None };
+    let record = Record { outcome: "returned", reason: None, detail: None, exit_code: None, took_ms: None };
     keep_attempt(work, claim, &task, &record)?;
     work.append(TaskReturned { step: work.name(claim.position), attempt: claim.attempt })?;
     Ok(Fate::Recorded)

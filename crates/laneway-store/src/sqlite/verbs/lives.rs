@@ -1,7 +1,7 @@
 //! Sessions begin and end, and runs change hands: `register`, `reap` (also `retire`), `adopt`.
 
 use laneway_core::definition::OnLost;
-use laneway_core::event::{Closing, RunAdopted, TaskLost};
+use laneway_core::event::{RunAdopted, TaskLost};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
@@ -9,7 +9,7 @@ use laneway_core::state::TaskMove;
 use rusqlite::params;
 use serde_json::Map;
 
-use super::finish::{Ending, Record, end, keep_attempt};
+use super::finish::{EndedBy, Ending, Record, end, keep_attempt};
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::model::NewSession;
@@ -30,6 +30,8 @@ pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewS
 /// Returns everything that a session held, and forgets it. The caller has proof that it is over.
 /// Gives the number of tasks, or `None` when somebody else has reaped it before.
 pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<usize>> {
+    // Another process may have reaped it since we last heard of it.
+    txn.shelf.forget();
     let Some(node) = txn.node(session)? else { return Ok(None) };
     let id = session.to_string();
     let held: Vec<(i64, Position, u32)> = txn
@@ -55,20 +57,17 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
 /// One claim of a dead session. Whether it ever started does not matter: nobody can know that it did not.
 fn lose(work: &mut RunWork<'_, '_>, claim: &ClaimRef, node: &str) -> Done<()> {
     let task = work.task(claim.position)?;
-    let stopped = work.closing.filter(|closing| match closing {
-        Closing::Aborted | Closing::Canceled | Closing::RunTimeout => true,
-        Closing::Halted => false,
-    });
     let ending = |step, reason: Reason, detail: Option<String>| Ending {
+        by: EndedBy::Reaper,
         step,
         reason: Some(reason),
         detail,
         exit_code: None,
         output: Map::new(),
     };
-    if let Some(closing) = stopped {
+    if let Some(reason) = task.stop {
         // It was to be stopped, and it has been.
-        end(work, claim, &task, ending(TaskMove::Cancel, closing.reason(), None))?;
+        end(work, claim, &task, ending(TaskMove::Cancel, reason, None))?;
         return Ok(());
     }
     if work.step(claim.position).on_lost == OnLost::Fail || task.lost >= MAX_LOST {
@@ -87,7 +86,8 @@ fn lose(work: &mut RunWork<'_, '_>, claim: &ClaimRef, node: &str) -> Done<()> {
         claim.session.to_string(),
         node
     ])?;
-    let record = Record { outcome: "lost", reason: Some(Reason::Lost), detail: None, exit_code: None };
+    let record =
+        Record { outcome: "lost", reason: Some(Reason::Lost), detail: None, exit_code: None, took_ms: None };
     keep_attempt(work, claim, &task, &record)?;
     let step = work.name(claim.position);
     work.append(TaskLost { step, attempt: claim.attempt, node: node.to_owned() })?;

@@ -7,7 +7,7 @@ use laneway_core::gate::Counts;
 use laneway_core::id::RunId;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
-use laneway_core::state::{RunMove, TaskMove, TaskStatus};
+use laneway_core::state::{RunMove, RunStatus, TaskMove, TaskStatus};
 use rusqlite::params;
 
 use crate::error::Error;
@@ -19,40 +19,65 @@ pub(in crate::sqlite) fn retry(txn: &Txn<'_>, run: RunId, from: Option<&str>, by
     let work = ended(txn, run)?;
     let ends = ends(&work)?;
     let first: Vec<Position> = match from {
-        Some(step) => vec![find(&work, step)?],
+        Some(step) => {
+            let mut first = vec![find(&work, step)?];
+            // Branches beside it that were halted or canceled with the run are not left hanging.
+            first.extend(positions(&ends, End::fell_with_the_run));
+            first
+        }
         // What a person skipped stays so; `--from` that step undoes it.
         None => positions(&ends, |end| end.settled != Some(Settled::Succeeded)),
     };
     if first.is_empty() {
         return Err(Error::NothingToRetry { run }.into());
     }
-    let mut again: BTreeSet<Position> =
-        work.plan().dependents_of(first.iter().copied()).into_iter().collect();
-    again.extend(first);
-    // With --from, branches beside it that were halted or canceled are not left hanging.
-    again.extend(positions(&ends, |end| matches!(end.reason, Some(Reason::Halted))));
+    let again = with_dependents(&work, first);
     reopen(work, ends, &again, Reopening::Retry, by, None)
 }
 
-/// Marks a failed step as passed by a person; what was skipped because of it runs.
+/// Marks a failed step as passed by a person; what was skipped because of it runs, and everything behind that.
+/// A canceled run stays canceled: only a retry brings it back.
 pub(in crate::sqlite) fn skip(txn: &Txn<'_>, run: RunId, step: &str, by: &str) -> Done<Vec<String>> {
     let work = ended(txn, run)?;
+    if work.status == RunStatus::Canceled {
+        return Err(Error::Ended { run, status: work.status }.into());
+    }
     let position = find(&work, step)?;
     let ends = ends(&work)?;
     let status = ends[position as usize].status;
     if status != TaskStatus::Failed {
         return Err(Error::NotFailed { run, step: step.to_owned(), status }.into());
     }
-    let again = positions(&ends, |end| {
-        matches!(end.reason, Some(Reason::Halted | Reason::Upstream | Reason::Aborted))
-    });
-    reopen(work, ends, &again.into_iter().collect(), Reopening::Skip, by, Some(position))
+    let mut first = positions(&ends, End::fell_with_the_run);
+    let behind = work.plan().dependents_of([position]);
+    first.extend(behind.iter().filter(|behind| ends[**behind as usize].reason == Some(Reason::Upstream)));
+    let mut again = with_dependents(&work, first);
+    again.remove(&position);
+    reopen(work, ends, &again, Reopening::Skip, by, Some(position))
 }
 
 struct End {
     status: TaskStatus,
     reason: Option<Reason>,
     settled: Option<Settled>,
+}
+
+impl End {
+    /// It did not run, or not to its end, because of what happened to the run as a whole.
+    fn fell_with_the_run(&self) -> bool {
+        let is_so = matches!(
+            self.reason,
+            Some(Reason::Halted | Reason::Aborted | Reason::Canceled | Reason::RunTimeout)
+        );
+        is_so && self.settled == Some(Settled::PassedOver)
+    }
+}
+
+/// Steps and everything behind them.
+fn with_dependents(work: &RunWork<'_, '_>, first: Vec<Position>) -> BTreeSet<Position> {
+    let mut all: BTreeSet<Position> = work.plan().dependents_of(first.iter().copied()).into_iter().collect();
+    all.extend(first);
+    all
 }
 
 fn ended<'t, 'c>(txn: &'t Txn<'c>, run: RunId) -> Done<RunWork<'t, 'c>> {

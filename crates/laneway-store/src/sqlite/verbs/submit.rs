@@ -23,6 +23,9 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
         let why = format!("`groups` can be planned but not run yet (group `{}`)", group.name);
         return Err(Error::NotRunnable { why }.into());
     }
+    if submission.max_parallel == 0 {
+        return Err(Error::NotRunnable { why: "`max_parallel` must be at least 1".to_owned() }.into());
+    }
     txn.shelf.plans().keep(plan);
     let params = serde_json::Value::Object(submission.params.clone()).to_string();
     let (version, name) = (plan.version.as_str(), &plan.workflow.name);

@@ -1,0 +1,121 @@
+//! What must hold after every verb, whatever it was: the history tells the state, limits hold, and nothing
+//! is left behind. `recount` looks beneath the verbs, at the counters that the store keeps for itself.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use laneway_core::event::Event;
+use laneway_core::gate::{self, Counts, Needs};
+use laneway_core::id::RunId;
+use laneway_core::plan::{Plan, Position};
+use laneway_core::reason::Reason;
+use laneway_core::run_state::{RunState, TaskState, replay};
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_store::Store;
+use rusqlite::{Connection, OpenFlags};
+
+/// The history tells the state byte for byte, and the state is a possible one.
+pub(crate) async fn check(store: &dyn Store, run: RunId) {
+    let events = store.events_since(run, 0, usize::MAX).await.expect("events");
+    for (index, event) in events.iter().enumerate() {
+        assert_eq!(event.seq, index as u64 + 1, "events are numbered from 1 without gaps");
+    }
+    let stored = store.run_state(run).await.expect("a run");
+    let plan = store.plan(&stored.version).await.expect("a plan");
+    check_replay(&plan, &events, &stored);
+    check_state(&plan, &stored);
+}
+
+fn check_replay(plan: &Plan, events: &[Event], stored: &RunState) {
+    let names = plan.workflow.steps.iter().map(|step| step.name.as_str());
+    let told = replay(names, events).unwrap_or_else(|broken| panic!("{broken}\n{events:#?}"));
+    let text = |state: &RunState| serde_json::to_string_pretty(state).expect("a state is plain data");
+    assert_eq!(text(&told), text(stored), "what the events tell (left) is what is stored (right)");
+}
+
+fn check_state(plan: &Plan, state: &RunState) {
+    let live = state.tasks.iter().filter(|task| task.status.is_live()).count();
+    assert!(live <= state.max_parallel as usize, "{live} live of {}", state.max_parallel);
+    let is_settled = state.tasks.iter().all(|task| task.status.is_final());
+    assert_eq!(state.status.is_final(), is_settled, "a run ends with its last task: {state:#?}");
+    for (position, task) in state.tasks.iter().enumerate() {
+        check_task(plan, state, position as Position, task, live);
+    }
+    if state.status == RunStatus::Running {
+        let moves = |task: &TaskState| task.status.is_live() || task.run_at.is_some();
+        assert!(state.tasks.iter().any(moves), "nothing will ever move this run: {state:#?}");
+    }
+}
+
+/// A task is live only behind needs that are met, and waits only behind needs that are not.
+fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskState, live: usize) {
+    let counts = count(&state.tasks, &plan.needs[position as usize]);
+    let when = plan.step(position).when;
+    let needs = if plan.needs[position as usize].is_empty() { Needs::Met } else { gate::needs(when, counts) };
+    match task.status {
+        TaskStatus::Available | TaskStatus::Running => {
+            assert_eq!(needs, Needs::Met, "{} is live: {state:#?}", task.step);
+        }
+        TaskStatus::Pending => {
+            assert_ne!(needs, Needs::Never, "{} waits for ever: {state:#?}", task.step);
+            let has_reason =
+                needs == Needs::Wait || task.run_at.is_some() || live >= state.max_parallel as usize;
+            assert!(has_reason, "{} waits for nothing: {state:#?}", task.step);
+        }
+        TaskStatus::Parked
+        | TaskStatus::Succeeded
+        | TaskStatus::Failed
+        | TaskStatus::Canceled
+        | TaskStatus::Skipped => {}
+    }
+}
+
+fn count(tasks: &[TaskState], needs: &[Position]) -> Counts {
+    let mut counts = Counts::default();
+    for need in needs {
+        let task = &tasks[*need as usize];
+        match (task.status, task.reason) {
+            (TaskStatus::Succeeded, _) | (TaskStatus::Skipped, Some(Reason::SkippedByPerson)) => {
+                counts.succeeded += 1;
+            }
+            (TaskStatus::Failed, _) => counts.failed += 1,
+            (TaskStatus::Canceled | TaskStatus::Skipped, _) => counts.passed_over += 1,
+            (TaskStatus::Pending | TaskStatus::Available | TaskStatus::Running | TaskStatus::Parked, _) => {
+                counts.unsettled += 1;
+            }
+        }
+    }
+    counts
+}
+
+/// The counters of a SQLite file equal a count of what they stand for.
+pub(crate) fn recount(file: &Path, plan: &Plan, state: &RunState) {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).expect("the store's file");
+    let (no, unsettled): (i64, usize) = connection
+        .query_row("SELECT no, unsettled FROM runs WHERE id = ?1", [state.run.to_string()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .expect("the run's row");
+    let open = state.tasks.iter().filter(|task| !task.status.is_final()).count();
+    assert_eq!(unsettled, open, "unsettled tasks of the run");
+    let mut read = connection
+        .prepare("SELECT set_no, unsettled, succeeded, failed, passed_over FROM needs_sets WHERE run_no = ?1")
+        .expect("a statement");
+    let stored: HashMap<usize, Counts> = read
+        .query_map([no], |row| {
+            let counts = Counts {
+                unsettled: row.get(1)?,
+                succeeded: row.get(2)?,
+                failed: row.get(3)?,
+                passed_over: row.get(4)?,
+            };
+            Ok((row.get(0)?, counts))
+        })
+        .and_then(Iterator::collect)
+        .expect("the needs sets");
+    for (set, needs) in plan.needs_sets.iter().enumerate() {
+        assert_eq!(stored.get(&set), Some(&count(&state.tasks, &needs.needs)), "needs set {set}: {state:#?}");
+    }
+    assert_eq!(stored.len(), plan.needs_sets.len());
+}

@@ -1,0 +1,319 @@
+//! A place for a store, nodes that work on it, and short words for what they do. Every verb that changes a
+//! run is followed by `audit::check`.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::definition::{Source, compile};
+use laneway_core::event::Event;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::Plan;
+use laneway_core::reason::Reason;
+use laneway_core::run_state::{RunState, TaskState};
+use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
+use laneway_store::model::{Answer, Ask, Attempt, Finished, NewSession, Outcome, RunView, Stop, Submission};
+use laneway_store::sqlite::{Clock, SqliteStore};
+use laneway_store::{ClaimRef, Fate, Open, Result, Store};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+use crate::audit;
+
+/// The databases that the suite drives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Database {
+    Sqlite,
+}
+
+/// Runs each named function once per database: with a fresh place, or, `by name`, with the database's name.
+/// A function that is not named is reported as dead code.
+macro_rules! for_each_database {
+    (by name: $($name:ident,)+) => {
+        mod sqlite {
+            $(#[test]
+            fn $name() {
+                super::$name(crate::harness::Database::Sqlite);
+            })+
+        }
+    };
+    ($($name:ident,)+) => {
+        mod sqlite {
+            $(#[test]
+            fn $name() {
+                crate::harness::run(crate::harness::Database::Sqlite, super::$name);
+            })+
+        }
+    };
+}
+pub(crate) use for_each_database;
+
+pub(crate) fn run<F: Future<Output = ()>>(database: Database, test: impl FnOnce(Place) -> F) {
+    block_on(test(Place::new(database)));
+}
+
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
+    runtime.expect("threads can be started").block_on(future)
+}
+
+/// When every store of this suite begins.
+pub(crate) const START: Millis = Millis(1_700_000_000_000);
+
+/// Where one fresh store lives, with its clock.
+pub(crate) struct Place {
+    pub(crate) database: Database,
+    pub(crate) clock: Arc<Clock>,
+    dir: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new(database: Database) -> Self {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        Self { database, clock: Arc::new(Clock::manual(START)), dir }
+    }
+
+    /// The store's file, for those who look beneath the verbs.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join("laneway.db")
+    }
+
+    /// A handle of its own: to the others it is another process.
+    pub(crate) fn open(&self) -> Arc<dyn Store> {
+        match self.database {
+            Database::Sqlite => {
+                let store = SqliteStore::open_with(&self.path(), Open::Create, Arc::clone(&self.clock));
+                Arc::new(store.expect("a store that opens"))
+            }
+        }
+    }
+
+    /// A node in a process of its own.
+    pub(crate) async fn node(&self, name: &str) -> Node {
+        Node::register(self.open(), name).await
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+}
+
+/// A session on a store. Dropping the last handle of its store is the death of its process.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) session: SessionId,
+}
+
+/// A claim with the name of its step.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) at: ClaimRef,
+    pub(crate) step: String,
+}
+
+impl Node {
+    pub(crate) async fn register(store: Arc<dyn Store>, name: &str) -> Self {
+        let node = NewSession { node: name.to_owned(), pid: std::process::id() };
+        let session = store.register(node).await.expect("a session");
+        Self { store, session }
+    }
+
+    pub(crate) async fn submit(&self, document: &str) -> RunId {
+        self.submit_with(document, json!({})).await
+    }
+
+    pub(crate) async fn submit_with(&self, document: &str, params: Value) -> RunId {
+        let run = self.store.submit(submission(document, params, self.session)).await.expect("a run");
+        audit::check(&*self.store, run).await;
+        run
+    }
+
+    pub(crate) fn ask(&self, run: RunId, limit: usize) -> Ask {
+        Ask { session: self.session, run, limit }
+    }
+
+    /// Claims up to `limit` tasks.
+    pub(crate) async fn take(&self, run: RunId, limit: usize) -> Vec<Held> {
+        let claims = self.store.claim(self.ask(run, limit)).await.expect("a claim");
+        audit::check(&*self.store, run).await;
+        claims
+            .into_iter()
+            .map(|claim| Held { step: claim.head.plan.step(claim.at.position).name.clone(), at: claim.at })
+            .collect()
+    }
+
+    /// Claims the one task that is expected to be next, and starts it.
+    pub(crate) async fn begin(&self, run: RunId, step: &str) -> Held {
+        let held = self.take(run, 1).await.pop().unwrap_or_else(|| panic!("{step} is not available"));
+        assert_eq!(held.step, step);
+        assert_eq!(self.start(&held).await, Fate::Recorded);
+        held
+    }
+
+    pub(crate) async fn start(&self, held: &Held) -> Fate {
+        let fates = self.store.start(vec![held.at]).await.expect("an answer");
+        audit::check(&*self.store, held.at.run).await;
+        fates[0]
+    }
+
+    pub(crate) async fn give_back(&self, held: &Held) -> Fate {
+        let fates = self.store.give_back(vec![held.at]).await.expect("an answer");
+        audit::check(&*self.store, held.at.run).await;
+        fates[0]
+    }
+
+    pub(crate) async fn finish_with(&self, held: &Held, outcome: Outcome) -> Answer {
+        let finished = vec![Finished { claim: held.at, outcome, took: std::time::Duration::ZERO }];
+        let answer = self.store.finish(finished, Some(self.ask(held.at.run, 0))).await.expect("an answer");
+        audit::check(&*self.store, held.at.run).await;
+        answer
+    }
+
+    pub(crate) async fn finish(&self, held: &Held, outcome: Outcome) -> Fate {
+        self.finish_with(held, outcome).await.fates[0]
+    }
+
+    pub(crate) async fn succeed(&self, held: &Held) {
+        assert_eq!(self.finish(held, succeeded()).await, Fate::Recorded);
+    }
+
+    pub(crate) async fn fail(&self, held: &Held) {
+        assert_eq!(self.finish(held, failed(1)).await, Fate::Recorded);
+    }
+
+    pub(crate) async fn cancel(&self, run: RunId) -> RunStatus {
+        let status = self.store.cancel(run, "ada").await.expect("a run to cancel");
+        audit::check(&*self.store, run).await;
+        status
+    }
+
+    pub(crate) async fn retry(&self, run: RunId, from: Option<&str>) -> Result<Vec<String>> {
+        let steps = self.store.retry(run, from, "ada").await;
+        audit::check(&*self.store, run).await;
+        steps
+    }
+
+    pub(crate) async fn skip(&self, run: RunId, step: &str) -> Result<Vec<String>> {
+        let steps = self.store.skip(run, step, "ada").await;
+        audit::check(&*self.store, run).await;
+        steps
+    }
+
+    pub(crate) async fn promote(&self) -> Option<Millis> {
+        self.store.promote().await.expect("an answer")
+    }
+
+    /// Claims, starts and finishes one task after the other until none is available. Returns the order.
+    pub(crate) async fn work(&self, run: RunId, outcome: impl Fn(&str) -> Outcome) -> Vec<String> {
+        let mut order = Vec::new();
+        while let Some(held) = self.take(run, 1).await.pop() {
+            assert_eq!(self.start(&held).await, Fate::Recorded);
+            assert_eq!(self.finish(&held, outcome(&held.step)).await, Fate::Recorded);
+            order.push(held.step);
+        }
+        order
+    }
+
+    pub(crate) async fn view(&self, run: RunId) -> RunView {
+        self.store.run(run).await.expect("a run")
+    }
+
+    pub(crate) async fn state(&self, run: RunId) -> RunState {
+        self.store.run_state(run).await.expect("a run")
+    }
+
+    pub(crate) async fn status(&self, run: RunId) -> RunStatus {
+        self.store.status(run).await.expect("a run")
+    }
+
+    pub(crate) async fn task(&self, run: RunId, step: &str) -> TaskState {
+        let state = self.state(run).await;
+        state.tasks.into_iter().find(|task| task.step == step).expect("a step of that name")
+    }
+
+    pub(crate) async fn events(&self, run: RunId) -> Vec<Event> {
+        self.store.events_since(run, 0, usize::MAX).await.expect("events")
+    }
+
+    pub(crate) async fn attempts(&self, run: RunId, step: &str) -> Vec<Attempt> {
+        self.store.attempts(run, step).await.expect("attempts")
+    }
+
+    pub(crate) async fn stops(&self) -> Vec<Stop> {
+        self.store.stops(self.session).await.expect("an answer")
+    }
+
+    /// All tasks in one line: `a succeeded, b skipped (upstream)`.
+    pub(crate) async fn tasks(&self, run: RunId) -> String {
+        let state = self.state(run).await;
+        let shown = state.tasks.iter().map(|task| match task.reason {
+            Some(reason) => format!("{} {} ({reason})", task.step, task.status),
+            None => format!("{} {}", task.step, task.status),
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    }
+}
+
+pub(crate) fn names(held: &[Held]) -> Vec<&str> {
+    held.iter().map(|held| held.step.as_str()).collect()
+}
+
+pub(crate) fn succeeded() -> Outcome {
+    Outcome::Succeeded { output: Map::new() }
+}
+
+pub(crate) fn succeeded_with(output: Value) -> Outcome {
+    let Value::Object(output) = output else { panic!("an output is an object") };
+    Outcome::Succeeded { output }
+}
+
+pub(crate) fn failed(code: i32) -> Outcome {
+    let detail = format!("exit code {code}");
+    Outcome::Failed { reason: Reason::Exit, detail, exit_code: Some(code) }
+}
+
+pub(crate) fn canceled(reason: Reason) -> Outcome {
+    Outcome::Canceled { reason }
+}
+
+/// A document: keys of its head, then steps as name and further keys.
+pub(crate) fn flow(head: &str, steps: &[(&str, &str)]) -> String {
+    let mut text = format!("name: flow\n{head}\nsteps:\n");
+    for (name, keys) in steps {
+        let comma = if keys.is_empty() { "" } else { ", " };
+        text.push_str(&format!("  {name}: {{run: \"true\"{comma}{keys}}}\n"));
+    }
+    text
+}
+
+/// `count` steps without needs, named `s0`, `s1`, …
+pub(crate) fn flat(count: usize, max_parallel: usize) -> String {
+    let names: Vec<String> = (0..count).map(|step| format!("s{step}")).collect();
+    let steps: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    flow(&format!("max_parallel: {max_parallel}"), &steps)
+}
+
+pub(crate) fn plan(document: &str) -> Plan {
+    let source =
+        Source { file: "flow.yaml".to_owned(), default_name: "flow".to_owned(), text: document.to_owned() };
+    compile(&source).unwrap_or_else(|found| panic!("{}\n{document}", found.render(false)))
+}
+
+pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Submission {
+    let plan = plan(document);
+    let Value::Object(given) = params else { panic!("params are an object") };
+    let params = laneway_core::params::bind(&plan.workflow, given).expect("params that fit");
+    let max_parallel = plan.workflow.max_parallel.map_or(4, std::num::NonZeroU32::get);
+    Submission {
+        plan: Arc::new(plan),
+        document: document.to_owned(),
+        dir: "/tmp".to_owned(),
+        params,
+        max_parallel,
+        owner,
+        by: "ada".to_owned(),
+    }
+}

@@ -1,0 +1,154 @@
+//! A submission is seen whole or not at all, however large it is.
+
+use std::time::Duration;
+
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_store::model::RunFilter;
+use laneway_store::{Error, Store};
+use serde_json::json;
+
+use crate::audit;
+use crate::harness::{Node, Place, flat, flow, for_each_database, submission, succeeded};
+
+for_each_database! {
+    submitted_run_is_running_with_its_first_tasks_available,
+    large_run_is_invisible_until_it_is_complete,
+    half_submitted_run_of_a_dead_process_is_discarded,
+    submission_by_a_session_that_is_over_is_refused_whole,
+    workflow_with_groups_is_refused,
+    run_without_room_for_a_task_is_refused,
+    same_document_is_kept_once_and_found_by_its_name,
+    plan_is_made_again_by_a_process_that_never_saw_it,
+}
+
+/// More than the store takes in one transaction, several times over.
+const LARGE: usize = 10_000;
+
+async fn all(store: &dyn Store) -> usize {
+    let filter = RunFilter { limit: usize::MAX, ..RunFilter::default() };
+    store.runs(filter).await.expect("runs").len()
+}
+
+async fn submitted_run_is_running_with_its_first_tasks_available(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("", &[("a", ""), ("b", "needs: [a]")])).await;
+    let state = node.state(run).await;
+    assert_eq!(state.status, RunStatus::Running);
+    assert_eq!((state.submitted_at, state.started_at), (crate::harness::START, Some(crate::harness::START)));
+    let events = node.events(run).await;
+    let names: Vec<&str> = events.iter().map(|event| event.fact.name()).collect();
+    assert_eq!(names, ["run_submitted", "run_started", "task_available"]);
+    assert_eq!(node.store.events_since(run, 1, 1).await.expect("events"), events[1..2]);
+    assert_eq!(node.view(run).await.owner.as_deref(), Some("one"));
+}
+
+async fn large_run_is_invisible_until_it_is_complete(place: Place) {
+    let (node, other) = (place.node("one").await, place.node("two").await);
+    let submission = submission(&flat(LARGE, 7), json!({}), node.session);
+    let store = std::sync::Arc::clone(&node.store);
+    let mut commits = node.store.changes();
+    commits.mark_unchanged();
+    let mut seen = Vec::new();
+    let mut submit = tokio::spawn(async move { store.submit(submission).await });
+    let run = loop {
+        tokio::select! {
+            biased;
+            run = &mut submit => break run.expect("a task that ends").expect("a run"),
+            _ = commits.changed() => seen.push(all(&*other.store).await),
+        }
+    };
+    assert!(seen.len() >= 3, "it came in chunks: {seen:?}");
+    // The last look may have come after the last chunk; those before it saw nothing.
+    assert!(seen[..seen.len() - 1].iter().all(|runs| *runs == 0), "{seen:?}");
+    audit::check(&*other.store, run).await;
+    let state = other.state(run).await;
+    assert_eq!(state.tasks.len(), LARGE);
+    assert_eq!(state.tasks.iter().filter(|task| task.status == TaskStatus::Available).count(), 7);
+    assert_eq!(other.store.claim(other.ask(run, 9)).await.expect("claims").len(), 7);
+}
+
+async fn half_submitted_run_of_a_dead_process_is_discarded(place: Place) {
+    let (dying, node) = (place.node("dying").await, place.node("heir").await);
+    let submission = submission(&flat(LARGE, 7), json!({}), dying.session);
+    let mut commits = dying.store.changes();
+    commits.mark_unchanged();
+    // The process dies between two chunks: after the second commit nobody goes on.
+    {
+        let submit = dying.store.submit(submission);
+        tokio::pin!(submit);
+        for _ in 0..2 {
+            tokio::select! {
+                biased;
+                changed = commits.changed() => changed.expect("a store that is open"),
+                run = &mut submit => panic!("{run:?} was to be interrupted"),
+            }
+        }
+    }
+    drop(dying);
+    assert!(rows(&place) > 0, "a part of it was written");
+    assert_eq!(all(&*node.store).await, 0);
+    assert!(matches!(node.store.find_run("last").await, Err(Error::NoSuchRun { .. })));
+    let reaped = node.store.reap().await.expect("an answer");
+    assert_eq!(reaped.nodes, ["dying"]);
+    assert_eq!(rows(&place), 0, "nothing of it is left");
+    let run = node.submit(&flat(2, 2)).await;
+    assert_eq!(node.work(run, |_| succeeded()).await.len(), 2);
+}
+
+/// Rows of tasks, needs sets and runs, whoever may see them.
+fn rows(place: &Place) -> i64 {
+    let count = "SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM needs_sets) + (SELECT count(*) FROM runs)";
+    let connection = rusqlite::Connection::open(place.path()).expect("the store's file");
+    connection.query_row(count, [], |row| row.get(0)).expect("a count")
+}
+
+async fn submission_by_a_session_that_is_over_is_refused_whole(place: Place) {
+    let (gone, node) = (place.node("gone").await, place.node("one").await);
+    gone.store.retire(gone.session).await.expect("a session that can end");
+    let late = submission(&flat(2, 2), json!({}), gone.session);
+    let refusal = gone.store.submit(late).await.expect_err("its session is over");
+    assert!(matches!(refusal, Error::Closed { .. }), "{refusal}");
+    assert_eq!(rows(&place), 0);
+    let run = node.submit(&flat(2, 2)).await;
+    assert_eq!(node.work(run, |_| succeeded()).await.len(), 2);
+}
+
+async fn workflow_with_groups_is_refused(place: Place) {
+    let node = place.node("one").await;
+    let document = format!("{}groups: {{both: {{steps: [a, b]}}}}\n", flow("", &[("a", ""), ("b", "")]));
+    let refusal = node.store.submit(submission(&document, json!({}), node.session)).await;
+    let refusal = refusal.expect_err("groups are not run yet");
+    assert!(matches!(refusal, Error::NotRunnable { .. }), "{refusal}");
+    assert_eq!(rows(&place), 0);
+}
+
+async fn run_without_room_for_a_task_is_refused(place: Place) {
+    let node = place.node("one").await;
+    let mut submission = submission(&flat(1, 1), json!({}), node.session);
+    submission.max_parallel = 0;
+    let refusal = node.store.submit(submission).await.expect_err("nothing could ever run");
+    assert!(matches!(refusal, Error::NotRunnable { .. }), "{refusal}");
+}
+
+async fn same_document_is_kept_once_and_found_by_its_name(place: Place) {
+    let node = place.node("one").await;
+    let document = flat(1, 1);
+    let first = node.submit(&document).await;
+    place.advance(Duration::from_secs(1));
+    let second = node.submit(&document).await;
+    let version = node.state(first).await.version;
+    assert_eq!(node.state(second).await.version, version);
+    assert_eq!(node.store.document(&version).await.expect("a document"), document);
+    let known = node.store.latest("flow").await.expect("a workflow");
+    assert_eq!((known.version, known.dir.as_str()), (version, "/tmp"));
+    assert!(matches!(node.store.latest("flaw").await, Err(Error::NoSuchWorkflow { .. })));
+}
+
+async fn plan_is_made_again_by_a_process_that_never_saw_it(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("", &[("a", ""), ("b", "needs: [a]")])).await;
+    let other: Node = place.node("two").await;
+    let claims = other.store.claim(other.ask(run, 1)).await.expect("a claim");
+    assert_eq!(claims[0].head.plan.step(1).needs, ["a"]);
+    assert_eq!(other.view(run).await.plan.workflow.steps.len(), 2);
+}
