@@ -1,5 +1,7 @@
 //! `laneway explain`: why a task waits, in the gate keeper's own words, or why it ended as it did.
 
+use std::time::Duration;
+
 use laneway_core::gate::Cause;
 use laneway_core::run_state::TaskState;
 use laneway_core::state::TaskStatus;
@@ -133,13 +135,10 @@ fn attempt_text(attempt: &Attempt) -> String {
     if let Some(reason) = attempt.reason {
         out.push_str(&format!(": {}", why(reason, attempt.detail.as_deref())));
     }
-    match (attempt.started_at, attempt.finished_at) {
-        (Some(started), Some(finished)) => {
-            out.push_str(&format!(
-                ", {} at {}",
-                text::duration(finished.since(started)),
-                text::clock(started)
-            ));
+    match (attempt.started_at, attempt.took_ms) {
+        (Some(started), Some(ms)) => {
+            let took = text::duration(Duration::from_millis(ms));
+            out.push_str(&format!(", {took} at {}", text::clock(started)));
         }
         (Some(started), None) => out.push_str(&format!(" since {}", text::clock(started))),
         (None, _) => {}
@@ -183,6 +182,7 @@ fn attempt_json(attempt: &Attempt) -> Value {
         "detail": attempt.detail,
         "exit_code": attempt.exit_code,
         "started_at": attempt.started_at.map(|at| at.to_string()),
+        "took_ms": attempt.took_ms,
         "finished_at": attempt.finished_at.map(|at| at.to_string()),
     })
 }
