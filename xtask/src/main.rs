@@ -1,1 +1,121 @@
-fn main() {}
+//! The workspace's own tasks: `cargo xtask` lists them, `cargo xtask check` is exactly what CI runs.
+//! Owns which task does what, in which order; never holds what the product itself would need.
+
+mod examples;
+mod generate;
+mod links;
+mod program;
+mod shell;
+mod stage;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::program::Program;
+use crate::shell::{Shell, cargo};
+use crate::stage::Stages;
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "Tasks of this workspace", subcommand_required = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum Task {
+    /// Everything that CI checks, in the order in which it fails soonest
+    Check {
+        /// Go on after a stage that failed
+        #[arg(long)]
+        keep_going: bool,
+    },
+    /// Format all code
+    Fmt,
+    /// Clippy over all targets, warnings denied
+    Lint,
+    /// All tests, and those in the documentation
+    Test,
+    /// Validate and run every example
+    Examples,
+    /// Links of all pages, and the crates' own documentation
+    Docs,
+    /// Write the generated files anew
+    Generate,
+}
+
+fn main() -> ExitCode {
+    let task = Cli::parse().task;
+    let shell = match Shell::at_the_root() {
+        Ok(shell) => shell,
+        Err(error) => return stage::failed_to_begin(&error),
+    };
+    let mut stages = Stages::new(matches!(task, Task::Check { keep_going: true }));
+    match task {
+        Task::Check { .. } => check(&shell, &mut stages),
+        Task::Fmt => stages.run("format", "", || shell.run(cargo(&["fmt", "--all"]))),
+        Task::Lint => lint(&shell, &mut stages),
+        Task::Test => test(&shell, &mut stages),
+        Task::Examples => run_examples(&shell, &mut stages),
+        Task::Docs => {
+            check_links(&shell, &mut stages);
+            document(&shell, &mut stages);
+        }
+        Task::Generate => stages.run("generate", "build errors come first; mend them", || {
+            generate::write(&shell, &Program::build(&shell)?)
+        }),
+    }
+    stages.close()
+}
+
+/// What is cheap and fails often comes first.
+fn check(shell: &Shell, stages: &mut Stages) {
+    stages.run("format", "run `cargo xtask fmt`", || shell.run(cargo(&["fmt", "--all", "--check"])));
+    check_links(shell, stages);
+    lint(shell, stages);
+    test(shell, stages);
+    run_examples(shell, stages);
+    stages.run("generated files", "run `cargo xtask generate` and commit what it wrote", || {
+        generate::compare(shell, &Program::build(shell)?)
+    });
+    document(shell, stages);
+}
+
+fn lint(shell: &Shell, stages: &mut Stages) {
+    stages.run("clippy", "mend what it names; `#[expect(…, reason = \"…\")]` where it is wrong", || {
+        shell.run(cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
+    });
+}
+
+fn test(shell: &Shell, stages: &mut Stages) {
+    stages.run("tests", "run one again with `cargo nextest run NAME`, or `cargo test NAME`", || {
+        if shell.has_nextest() {
+            shell.run(cargo(&["nextest", "run", "--workspace", "--profile", "ci"]))
+        } else {
+            stage::note("cargo-nextest is not installed; `cargo test` runs the same tests, but not each in a process of its own");
+            shell.run(cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]))
+        }
+    });
+    stages.run("tests in documentation", "mend the example that it names", || {
+        shell.run(cargo(&["test", "--workspace", "--doc", "--quiet"]))
+    });
+}
+
+fn run_examples(shell: &Shell, stages: &mut Stages) {
+    stages.run("examples", "mend the example, or the promise in its first lines", || {
+        examples::run_all(shell, &Program::build(shell)?)
+    });
+}
+
+fn check_links(shell: &Shell, stages: &mut Stages) {
+    stages.run("links", "mend the link, or add the page", || links::check(shell.root()));
+}
+
+fn document(shell: &Shell, stages: &mut Stages) {
+    stages.run("documentation", "mend the comment that it names", || {
+        let mut command = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+        command.env("RUSTDOCFLAGS", "--deny warnings");
+        shell.run(command)
+    });
+}

@@ -129,3 +129,84 @@ fn clip(text: &str) -> String {
     }
     clipped
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::definition::{Source, read};
+
+    fn workflow() -> Workflow {
+        let text = "
+params:
+  date: {type: string, required: true}
+  depth: {type: integer, default: 2}
+  ratio: {type: number}
+  fast: {type: boolean, default: false}
+  tags: {type: list, default: [a]}
+  more: {type: object}
+  level: {type: string, enum: [low, high], default: low}
+steps: {a: {run: make}}
+";
+        read(&Source { file: "w.yaml".into(), default_name: "w".into(), text: text.into() })
+            .expect("it is valid")
+    }
+
+    fn bound(given: Value) -> Result<Value, Vec<String>> {
+        let Value::Object(given) = given else { unreachable!("an object literal") };
+        bind(&workflow(), given)
+            .map(Value::Object)
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    fn parsed(name: &str, text: &str) -> Result<Value, String> {
+        let workflow = workflow();
+        let param = workflow.params.iter().find(|param| param.name == name).expect("declared");
+        parse_value(param, text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_not_given_is_the_default_or_null() {
+        assert_eq!(
+            bound(json!({"date": "today", "ratio": 1})),
+            Ok(json!({"date": "today", "depth": 2, "ratio": 1, "fast": false, "tags": ["a"],
+                      "more": null, "level": "low"}))
+        );
+    }
+
+    #[test]
+    fn every_wrong_parameter_is_named_at_once() {
+        assert_eq!(
+            bound(json!({"depht": 1, "depth": 1.5, "ratio": "x", "fast": "yes", "tags": {}, "more": [],
+                         "level": "mid"})),
+            Err(vec![
+                "parameter `date` is required; give it with `-p date=VALUE`".into(),
+                "parameter `depth` must be an integer, not a number `1.5`".into(),
+                "parameter `ratio` must be a number, not a string `x`".into(),
+                "parameter `fast` must be true or false, not a string `yes`".into(),
+                "parameter `tags` must be a list, as JSON such as [\"a\", \"b\"], not an object".into(),
+                "parameter `more` must be an object, as JSON such as {\"a\": 1}, not a list".into(),
+                "parameter `level` must be one of low, high, not `mid`".into(),
+                "the workflow has no parameter `depht`; did you mean `depth`?".into(),
+            ])
+        );
+    }
+
+    #[test]
+    fn text_of_the_command_line_becomes_a_value_of_the_type() {
+        assert_eq!(parsed("date", "12"), Ok(json!("12")));
+        assert_eq!(parsed("depth", "12"), Ok(json!(12)));
+        assert_eq!(parsed("ratio", "0.5"), Ok(json!(0.5)));
+        assert_eq!(parsed("fast", "true"), Ok(json!(true)));
+        assert_eq!(parsed("tags", "[1, \"x\"]"), Ok(json!([1, "x"])));
+        assert_eq!(parsed("more", "{\"a\": {}}"), Ok(json!({"a": {}})));
+        let wrong = |name: &str, text: &str| parsed(name, text).expect_err("it does not fit");
+        assert_eq!(wrong("depth", "x"), "parameter `depth` must be an integer, not `x`");
+        assert_eq!(wrong("depth", ""), "parameter `depth` must be an integer, not ``");
+        assert_eq!(wrong("fast", "yes"), "parameter `fast` must be true or false, not `yes`");
+        assert_eq!(wrong("level", "mid"), "parameter `level` must be one of low, high, not `mid`");
+        assert!(wrong("tags", "a,b").contains("as JSON"));
+        assert!(parsed("tags", &"[".repeat(100_000)).is_err());
+    }
+}

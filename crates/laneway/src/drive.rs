@@ -139,6 +139,7 @@ pub(crate) async fn to_the_end(
         run: work.run,
         slots: work.max_parallel.max(MIN_SLOTS) as usize,
         kill_grace: args.kill_grace,
+        by: env::person(),
     }
     .until_done(control.clone());
     let mut worker = std::pin::pin!(worker);

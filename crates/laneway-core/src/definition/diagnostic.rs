@@ -65,15 +65,16 @@ struct Excerpt {
 impl Diagnostics {
     /// Sorts by position, drops repeats (one node may be read through several aliases), and keeps
     /// of the document only the lines that will be shown.
-    pub(super) fn new(file: &str, text: Option<&Text<'_>>, findings: Findings) -> Self {
+    pub(super) fn new(file: &str, text: Option<&str>, findings: Findings) -> Self {
         let Findings { mut kept, dropped } = findings;
         kept.sort_by(|a, b| (a.span, &a.message).cmp(&(b.span, &b.message)));
         kept.dedup_by(|a, b| a.span == b.span && a.message == b.message);
+        let text = text.map(Text::index);
         let more = dropped + kept.len().saturating_sub(MAX_SHOWN);
         kept.truncate(MAX_SHOWN);
         Self {
             file: file.to_owned(),
-            all: kept.into_iter().map(|finding| place(text, finding)).collect(),
+            all: kept.into_iter().map(|finding| place(text.as_ref(), finding)).collect(),
             more,
         }
     }

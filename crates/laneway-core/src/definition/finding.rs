@@ -14,6 +14,11 @@ impl Span {
         Self { start: start as u32, end: end.max(start) as u32 }
     }
 
+    /// The same place in a text with `bytes` more in front.
+    pub(super) fn behind(self, bytes: usize) -> Self {
+        Self { start: self.start + bytes as u32, end: self.end + bytes as u32 }
+    }
+
     pub(super) fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -74,6 +79,13 @@ impl Findings {
             self.kept.push(finding);
         } else {
             self.dropped += 1;
+        }
+    }
+
+    pub(super) fn append(&mut self, others: Self) {
+        self.dropped += others.dropped;
+        for finding in others.kept {
+            self.push(finding);
         }
     }
 

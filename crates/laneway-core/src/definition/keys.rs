@@ -67,3 +67,9 @@ pub(super) const GROUP: Keys = Keys {
 
 pub(super) const PARAM: Keys =
     Keys { owner: "a parameter", known: &["type", "required", "default", "enum", "description"], later: &[] };
+
+pub(super) const RETRY: Keys = Keys {
+    owner: "`retry`",
+    known: &["max", "backoff", "factor", "max_backoff", "jitter", "on"],
+    later: &[],
+};

@@ -7,6 +7,7 @@
 
 mod diagnostic;
 mod finding;
+mod json;
 mod keys;
 mod model;
 mod names;
@@ -14,6 +15,7 @@ mod param;
 mod params_file;
 mod read;
 mod reader;
+mod scalar;
 mod schema;
 mod text;
 mod value;
@@ -32,8 +34,7 @@ pub use text::MAX_BYTES;
 use crate::hash::Version;
 use crate::plan::{Fault, Place, Plan};
 use finding::{Finding, Findings, Span};
-use read::{Outcome, Spans};
-use text::Text;
+use read::Spans;
 
 /// A document and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,59 +71,64 @@ impl Source {
 
 /// Reads a document alone, without looking at its graph or at the names in its expressions.
 pub fn read(source: &Source) -> Result<Workflow, Diagnostics> {
-    let checked = checked(source)?;
-    let (outcome, _) = outcome(source, &checked);
-    match outcome.workflow {
-        Some(workflow) if outcome.findings.is_empty() => Ok(workflow),
-        Some(_) | None => Err(Diagnostics::new(&source.file, Some(&checked), outcome.findings)),
-    }
+    let mut findings = Findings::default();
+    let workflow = parsed(source, &mut findings).and_then(|tree| {
+        let outcome = read::workflow(&source.text, &tree, &source.default_name);
+        findings.append(outcome.findings);
+        outcome.workflow
+    });
+    finish(source, workflow, findings)
 }
 
 /// Reads, checks and plans a document.
 pub fn compile(source: &Source) -> Result<Plan, Diagnostics> {
-    let checked = checked(source)?;
-    let (outcome, tree) = outcome(source, &checked);
-    let Outcome { workflow, spans, mut findings, sites } = outcome;
-    let mut plan = None;
-    if let (Some(workflow), Some(tree)) = (workflow, tree) {
-        for finding in names::check(&source.text, &tree, &workflow, &spans, &sites) {
-            findings.push(finding);
-        }
-        // The tree is large, and the planner needs memory of its own.
-        drop(tree);
-        let version = Version::of(&workflow.name, &source.text);
-        match Plan::build(workflow, version) {
-            Ok(built) => plan = Some(built),
-            Err(faults) => {
-                for fault in faults {
-                    if let Some(finding) = located(fault, &spans) {
-                        findings.push(finding);
-                    }
+    let mut findings = Findings::default();
+    let plan = parsed(source, &mut findings).and_then(|tree| plan(source, tree, &mut findings));
+    finish(source, plan, findings)
+}
+
+fn plan(source: &Source, tree: yaml::Tree<'_>, findings: &mut Findings) -> Option<Plan> {
+    let outcome = read::workflow(&source.text, &tree, &source.default_name);
+    let spans = outcome.spans;
+    findings.append(outcome.findings);
+    let workflow = outcome.workflow?;
+    for finding in names::check(&source.text, &tree, &workflow, &spans, &outcome.sites) {
+        findings.push(finding);
+    }
+    // The tree is large, and the planner needs memory of its own.
+    drop(tree);
+    let version = Version::of(&workflow.name, &source.text);
+    match Plan::build(workflow, version) {
+        Ok(plan) => Some(plan),
+        Err(faults) => {
+            for fault in faults {
+                if let Some(finding) = located(fault, &spans) {
+                    findings.push(finding);
                 }
             }
+            None
         }
     }
-    match plan {
-        Some(plan) if findings.is_empty() => Ok(plan),
-        Some(_) | None => Err(Diagnostics::new(&source.file, Some(&checked), findings)),
+}
+
+fn parsed<'t>(source: &'t Source, findings: &mut Findings) -> Option<yaml::Tree<'t>> {
+    match text::check(&source.text) {
+        Ok(()) => yaml::parse(&source.text, findings),
+        Err(refused) => {
+            findings.push(refused);
+            None
+        }
     }
 }
 
-fn checked(source: &Source) -> Result<Text<'_>, Diagnostics> {
-    Text::check(&source.text).map_err(|refused| {
-        let mut findings = Findings::default();
-        let text = Text::index(&source.text);
-        let text = refused.span.is_some().then_some(&text);
-        findings.push(refused.clone());
-        Diagnostics::new(&source.file, text, findings)
-    })
-}
-
-fn outcome<'t>(source: &'t Source, text: &Text<'t>) -> (Outcome, Option<yaml::Tree<'t>>) {
-    let mut findings = Findings::default();
-    match yaml::parse(text.all, &mut findings) {
-        Some(tree) => (read::workflow(&source.text, &tree, findings, &source.default_name), Some(tree)),
-        None => (Outcome { workflow: None, spans: Spans::default(), findings, sites: Vec::new() }, None),
+fn finish<T>(source: &Source, result: Option<T>, findings: Findings) -> Result<T, Diagnostics> {
+    match result {
+        Some(result) if findings.is_empty() => Ok(result),
+        Some(_) | None => {
+            // What is too large is not looked at, not even for its lines.
+            let text = (source.text.len() <= MAX_BYTES).then_some(source.text.as_str());
+            Err(Diagnostics::new(&source.file, text, findings))
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::finding::Finding;
 use super::keys;
 use super::model::{Param, ParamType};
-use super::reader::{Field, Reader, truth};
+use super::reader::{Field, Reader};
+use super::scalar::truth;
 
 impl<'t> Reader<'t> {
     /// The parameters, and whether something about them could not be read.

@@ -5,25 +5,29 @@ use serde_json::{Map, Value};
 
 use super::finding::{Finding, Findings};
 use super::reader::Reader;
-use super::yaml::{self, Data};
-use super::{Diagnostics, Source, checked};
+use super::yaml::{Data, Tree};
+use super::{Diagnostics, Source, finish, parsed};
 
 /// The object that the file holds.
 pub fn read_params(source: &Source) -> Result<Map<String, Value>, Diagnostics> {
-    let checked = checked(source)?;
     let mut findings = Findings::default();
-    let Some(tree) = yaml::parse(checked.all, &mut findings) else {
-        return Err(Diagnostics::new(&source.file, Some(&checked), findings));
-    };
+    let params = parsed(source, &mut findings).and_then(|tree| object(&source.text, &tree, &mut findings));
+    finish(source, params, findings)
+}
+
+fn object(text: &str, tree: &Tree<'_>, findings: &mut Findings) -> Option<Map<String, Value>> {
     let root = tree.node(tree.root);
     if !matches!(root.data, Data::Map(_)) {
         let wrong = Finding::new("a file of parameters must hold one object", root.span);
         findings.push(wrong.hint("write `name: value` lines"));
+        return None;
     }
-    let mut reader = Reader { text: &source.text, tree: &tree, findings, sites: Vec::new(), step: None };
-    match (reader.json(tree.root), reader.findings.is_empty()) {
-        (Value::Object(params), true) => Ok(params),
-        (_, _) => Err(Diagnostics::new(&source.file, Some(&checked), reader.findings)),
+    let mut reader = Reader { text, tree, findings: Findings::default(), sites: Vec::new(), step: None };
+    let value = reader.json(tree.root);
+    findings.append(reader.findings);
+    match value {
+        Value::Object(params) => Some(params),
+        _ => None,
     }
 }
 

@@ -46,13 +46,8 @@ pub(super) struct GroupSpans {
 const RUN_ADVICE: &str =
     "a value must not become code: pass it through `env: {X: \"${{ … }}\"}` and use \"$X\" in the script";
 
-pub(super) fn workflow<'t>(
-    text: &'t str,
-    tree: &'t Tree<'t>,
-    findings: Findings,
-    default_name: &str,
-) -> Outcome {
-    let mut reader = Reader { text, tree, findings, sites: Vec::new(), step: None };
+pub(super) fn workflow<'t>(text: &'t str, tree: &'t Tree<'t>, default_name: &str) -> Outcome {
+    let mut reader = Reader { text, tree, findings: Findings::default(), sites: Vec::new(), step: None };
     let mut spans = Spans::default();
     let workflow = document(&mut reader, &mut spans, default_name);
     Outcome { workflow, spans, findings: reader.findings, sites: reader.sites }

@@ -92,7 +92,7 @@ fn step() -> Value {
             "command": {
                 "description": "A program and its arguments, without a shell.",
                 "type": "array", "minItems": 1,
-                "items": {"$ref": "#/$defs/scalar", "not": {"pattern": "\\$\\{\\{"}},
+                "items": {"$ref": "#/$defs/scalar", "not": {"type": "string", "pattern": "\\$\\{\\{"}},
             },
             "args": {
                 "description": "Further arguments of the script or program; ${{ … }} can stand in them.",
@@ -231,4 +231,123 @@ fn env(description: &str) -> Value {
 
 fn described_text(description: &str) -> Value {
     json!({"description": description, "type": "string"})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::{Source, compile, keys};
+
+    /// Documents with the verdict of both, as JSON, which is YAML.
+    const AGREED: &[(bool, &str)] = &[
+        (true, r#"{"steps": {"a": {"run": "make"}}}"#),
+        (
+            true,
+            r#"{"name": "x", "description": "d", "max_parallel": 2, "on_failure": "abort", "timeout": "1h30m",
+                   "env": {"A": 1, "B": true, "C": "x"}, "execution": "dataflow", "placement": "local", "x-mine": [1],
+                   "params": {"p": {"type": "integer", "default": 2, "enum": [1, 2], "description": "d"}},
+                   "steps": {"a": {"run": "make"}, "b": {"command": ["x", 1], "args": ["${{ params.p }}"], "needs": "a",
+                     "when": "all_done", "if": "params.p > 1", "env": {"A": "${{ steps.a.output.x }}"}, "workdir": "w",
+                     "timeout": "0s", "on_lost": "fail", "description": "d",
+                     "retry": {"max": 3, "backoff": "500ms", "factor": 1.5, "max_backoff": "1m", "jitter": 0.1, "on": ["exit", 75]}}},
+                   "groups": {"g": {"steps": ["a"]}}}"#,
+        ),
+        (true, r#"{"steps": {"a": {"run": "make", "if": true, "needs": []}}}"#),
+        (true, r#"{"steps": {"a": {"run": "make"}}, "params": {"p": {"type": "list", "default": []}}}"#),
+        (false, r#"{}"#),
+        (false, r#"[]"#),
+        (false, r#"{"steps": {}}"#),
+        (false, r#"{"steps": []}"#),
+        (false, r#"{"steps": {"a": {}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "command": ["x"]}}}"#),
+        (false, r#"{"steps": {"a": {"run": ""}}}"#),
+        (false, r#"{"steps": {"a": {"run": 5}}}"#),
+        (false, r#"{"steps": {"a": {"run": "echo ${{ run.id }}"}}}"#),
+        (false, r#"{"steps": {"a": {"command": []}}}"#),
+        (false, r#"{"steps": {"a": {"command": ["x", "${{ run.id }}"]}}}"#),
+        (false, r#"{"steps": {"a": {"command": "x"}}}"#),
+        (false, r#"{"steps": {"1a": {"run": "x"}}}"#),
+        (false, r#"{"steps": {"a b": {"run": "x"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "needs": [1]}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "timeout": 30}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "timeout": ""}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "timeout": "1m1h"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "timeout": "1.5s"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "when": "never"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "on_lost": "ignore"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "env": {"1A": "x"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "env": {"A": null}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "args": "x"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "retry": 3}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "retry": {}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "retry": {"max": 1001}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "retry": {"max": 1, "factor": 0.5}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "retry": {"max": 1, "jitter": 2}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "retry": {"max": 1, "on": []}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "retry": {"max": 1, "on": [256]}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "retry": {"max": 1, "on": ["halted"]}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "workdir": ""}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "busybox"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "stepz": 1}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "schedule": {"cron": "* * * * *"}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "max_parallel": 0}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "max_parallel": 1.5}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "on_failure": "stop"}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "execution": "levels"}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "placement": "pinned"}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "name": ""}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "params": {"p": {}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "params": {"p": {"type": "int"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "params": {"p": {"type": "string", "default": 1}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "params": {"p": {"type": "list", "default": {}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "params": {"p": {"type": "number", "enum": ["x"]}}}"#),
+        (
+            false,
+            r#"{"steps": {"a": {"run": "x"}}, "params": {"p": {"type": "string", "required": true, "default": "x"}}}"#,
+        ),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "params": {"p": {"type": "string", "required": "yes"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": []}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a", "a"]}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "failure": "strict"}}}"#),
+    ];
+
+    #[test]
+    fn schema_and_reader_agree() {
+        let validator = jsonschema::draft202012::new(&schema()).expect("the schema is valid");
+        for (is_valid, text) in AGREED {
+            let document: Value = serde_json::from_str(text).expect("it is JSON");
+            let by_schema = validator.is_valid(&document);
+            let source = Source { file: "f.json".into(), default_name: "f".into(), text: (*text).into() };
+            let by_reader = compile(&source);
+            assert_eq!(by_schema, *is_valid, "the schema on {text}");
+            assert_eq!(by_reader.is_ok(), *is_valid, "the reader on {text}: {:?}", by_reader.err());
+        }
+    }
+
+    #[test]
+    fn every_key_that_is_built_is_described_and_no_other() {
+        let schema = schema();
+        for (keys, properties) in [
+            (&keys::WORKFLOW, &schema["properties"]),
+            (&keys::STEP, &schema["$defs"]["step"]["properties"]),
+            (&keys::GROUP, &schema["$defs"]["group"]["properties"]),
+            (&keys::PARAM, &schema["$defs"]["param"]["properties"]),
+            (&keys::RETRY, &schema["$defs"]["retry"]["properties"]),
+        ] {
+            let described = properties.as_object().expect("an object of keys");
+            let mut known = keys.known.to_vec();
+            let mut named: Vec<&str> = described.keys().map(String::as_str).collect();
+            known.sort_unstable();
+            named.sort_unstable();
+            assert_eq!(known, named, "{}", keys.owner);
+            for (key, value) in described {
+                let target = match value.get("$ref") {
+                    Some(_) => &schema["$defs"][key],
+                    None => value,
+                };
+                assert!(target["description"].is_string(), "{} lacks words for {key}", keys.owner);
+            }
+        }
+    }
 }

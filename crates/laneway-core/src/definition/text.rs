@@ -12,6 +12,25 @@ pub const MAX_BYTES: usize = 32 * 1024 * 1024;
 /// Bytes between two entries of the index of characters.
 const STRIDE: usize = 1024;
 
+/// Refuses what no parser should see: too much, and characters that nobody can see.
+pub(super) fn check(all: &str) -> Result<(), Finding> {
+    if all.len() > MAX_BYTES {
+        return Err(too_large(all.len()));
+    }
+    if let Some((at, bad)) = first_refused(all) {
+        let span = Span::new(at, at + bad.len_utf8());
+        let what = match bad {
+            '\0' => "a NUL character".to_owned(),
+            bad if bad.is_control() => format!("the control character {}", code_point(bad)),
+            bad => format!("the invisible character {}", code_point(bad)),
+        };
+        return Err(Finding::new(format!("{what} cannot stand in a document"), span).hint(
+            "a workflow is plain UTF-8 text; remove the character, or write it as an escape in \"…\"",
+        ));
+    }
+    Ok(())
+}
+
 #[derive(Debug)]
 pub(super) struct Text<'t> {
     pub(super) all: &'t str,
@@ -22,25 +41,7 @@ pub(super) struct Text<'t> {
 }
 
 impl<'t> Text<'t> {
-    /// Refuses what no parser should see: too much, and characters that nobody can see.
-    pub(super) fn check(all: &'t str) -> Result<Self, Finding> {
-        if all.len() > MAX_BYTES {
-            return Err(too_large(all.len()));
-        }
-        if let Some((at, bad)) = first_refused(all) {
-            let span = Span::new(at, at + bad.len_utf8());
-            let what = match bad {
-                '\0' => "a NUL character".to_owned(),
-                bad if bad.is_control() => format!("the control character {}", code_point(bad)),
-                bad => format!("the invisible character {}", code_point(bad)),
-            };
-            return Err(Finding::new(format!("{what} cannot stand in a document"), span).hint(
-                "a workflow is plain UTF-8 text; remove the character, or write it as an escape in \"…\"",
-            ));
-        }
-        Ok(Self::index(all))
-    }
-
+    /// Costs a pass over the document and memory by lines, so it is made only to show errors.
     pub(super) fn index(all: &'t str) -> Self {
         let mut lines = vec![0];
         lines.extend(all.match_indices('\n').map(|(at, _)| at as u32 + 1));
@@ -172,7 +173,8 @@ mod tests {
     fn lines_and_columns_are_counted_in_characters() {
         let long = "é".repeat(2000);
         let all = format!("a: 1\r\nbé: 2\n{long}x\n");
-        let text = Text::check(&all).expect("nothing is refused");
+        check(&all).expect("nothing is refused");
+        let text = Text::index(&all);
         assert_eq!(text.place(0), (1, 1));
         assert_eq!(text.place(6), (2, 1));
         assert_eq!(text.place(9), (2, 3));

@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use super::finding::{Finding, Span, is_invisible, shown};
+use super::keys;
 use super::model::{Retry, RetryOn};
-use super::reader::{Field, Keys, Reader};
+use super::reader::{Field, Reader};
 use super::text::code_point;
 use super::yaml::NodeId;
 use crate::expression::Template;
@@ -27,12 +28,6 @@ pub(super) const RETRYABLE: [Reason; 6] = [
     Reason::Expression,
     Reason::BadOutput,
 ];
-
-const RETRY: Keys = Keys {
-    owner: "`retry`",
-    known: &["max", "backoff", "factor", "max_backoff", "jitter", "on"],
-    later: &[],
-};
 
 impl<'t> Reader<'t> {
     /// Whether a name that the author chose may be used; says so if not.
@@ -102,7 +97,7 @@ impl<'t> Reader<'t> {
             self.findings.push(finding);
             return None;
         }
-        let fields = self.fields(field, &RETRY, "a mapping such as {max: 3, backoff: 1s}")?;
+        let fields = self.fields(field, &keys::RETRY, "a mapping such as {max: 3, backoff: 1s}")?;
         let mut retry = Retry::default();
         let mut has_max = false;
         let mut max_backoff = None;

@@ -1,21 +1,27 @@
 //! A document as a tree with spans, built from the parser's events without recursion.
 //!
 //! Owns every bound on size: depth, nodes, and what aliases expand to (they share their target, and
-//! only its weight is counted). JSON is read by the same path. Refused here: several documents,
+//! only its weight is counted). JSON comes from `json.rs`. Refused here: several documents,
 //! tags, merge keys (`<<`: an alias stands for a whole value instead), keys that are no scalars, and
 //! duplicate keys.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
 use super::finding::{Finding, Findings, Span, shown};
+use super::json;
 use super::text::Walk;
 
 const MAX_DEPTH: usize = 64;
 /// Counts every use of an alias as all that it stands for.
 const MAX_NODES: usize = 2_000_000;
+
+/// What the scanner may hold before it hands something out; each token takes about 100 bytes.
+const MAX_AHEAD: usize = 1_000_000;
 
 pub(super) type NodeId = u32;
 
@@ -66,30 +72,22 @@ pub(super) fn parse<'t>(text: &'t str, findings: &mut Findings) -> Option<Tree<'
     // A byte order mark is allowed in front, and is not part of the first key.
     let skipped = if text.starts_with('\u{feff}') { 3 } else { 0 };
     let body = &text[skipped..];
-    let mut builder = Builder {
-        nodes: Vec::new(),
-        children: Vec::new(),
-        open: Vec::new(),
-        anchors: HashMap::new(),
-        weight: 0,
-        root: None,
-    };
-    let mut walk = Walk::new(body);
-    for event in Parser::new_from_str(body) {
-        let (event, span) = match event {
-            Ok(event) => event,
-            Err(error) => {
-                let at = skipped + walk.byte(error.marker().index());
-                findings.push(syntax(text, error.info(), at));
-                return None;
-            }
-        };
-        let start = skipped + walk.byte(span.start.index());
-        let end = skipped + walk.byte(span.end.index());
-        if let Err(finding) = builder.take(event, Span::new(start, end), findings) {
-            findings.push(finding);
-            return None;
-        }
+    let mut found = Findings::default();
+    let mut builder = Builder::new(text);
+    let mut parsed = None;
+    if body.trim_start().starts_with('{') {
+        let take = |event, span: Span| builder.take(event, span.behind(skipped), &mut found);
+        parsed = json::events(body, take);
+    }
+    let parsed = parsed.unwrap_or_else(|| {
+        found = Findings::default();
+        builder = Builder::new(text);
+        events(body, |event, span| builder.take(event, span.behind(skipped), &mut found))
+    });
+    findings.append(found);
+    if let Err(finding) = parsed {
+        findings.push(finding);
+        return None;
     }
     match builder.root {
         Some(root) => Some(Tree { nodes: builder.nodes, root }),
@@ -103,8 +101,57 @@ pub(super) fn parse<'t>(text: &'t str, findings: &mut Findings) -> Option<Tree<'
     }
 }
 
+/// Calls `take` for each event until it fails.
+fn events<'t>(
+    text: &'t str,
+    mut take: impl FnMut(Event<'t>, Span) -> Result<(), Finding>,
+) -> Result<(), Finding> {
+    let ahead = Rc::new(Cell::new(0));
+    let characters = Characters { rest: text.chars(), ahead: Rc::clone(&ahead) };
+    let mut walk = Walk::new(text);
+    let mut last = Span::default();
+    for event in Parser::new_from_iter(characters) {
+        if ahead.replace(0) > MAX_AHEAD {
+            return Err(Finding::new("a single value is too large to be read", last)
+                .hint("keep data in files of its own; write large lists and mappings in block style, or the whole document as JSON"));
+        }
+        let (event, span) =
+            event.map_err(|error| syntax(text, error.info(), walk.byte(error.marker().index())))?;
+        last = Span::new(walk.byte(span.start.index()), walk.byte(span.end.index()));
+        take(event, last)?;
+    }
+    Ok(())
+}
+
+/// The characters of the document, until the scanner has read too far ahead: it keeps every token of
+/// a `[…]` or `{…}` until that ends, in case the whole is a key.
+#[derive(Debug)]
+struct Characters<'t> {
+    rest: std::str::Chars<'t>,
+    /// Tokens, at most, that were made since the last event.
+    ahead: Rc<Cell<usize>>,
+}
+
+impl Iterator for Characters<'_> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.rest.next()?;
+        let tokens = match next {
+            ':' => 3,
+            ',' => 2,
+            '[' | ']' | '{' | '}' => 1,
+            _ => return Some(next),
+        };
+        let ahead = self.ahead.get() + tokens;
+        self.ahead.set(ahead);
+        (ahead <= MAX_AHEAD).then_some(next)
+    }
+}
+
 #[derive(Debug)]
 struct Builder<'t> {
+    text: &'t str,
     nodes: Vec<Node<'t>>,
     /// Finished children of all open containers, innermost last.
     children: Vec<NodeId>,
@@ -126,6 +173,18 @@ struct Open {
 }
 
 impl<'t> Builder<'t> {
+    fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            nodes: Vec::new(),
+            children: Vec::new(),
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            weight: 0,
+            root: None,
+        }
+    }
+
     fn take(&mut self, event: Event<'t>, span: Span, findings: &mut Findings) -> Result<(), Finding> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
@@ -138,6 +197,7 @@ impl<'t> Builder<'t> {
                 refuse_tag(tag.is_some(), span)?;
                 let before = self.weight;
                 let is_plain = style == ScalarStyle::Plain;
+                let text = self.borrowed(text, span);
                 let id = self.add(span, Data::Scalar { text, is_plain })?;
                 if anchor > 0 {
                     self.anchors.insert(anchor, Some((id, self.weight - before)));
@@ -157,6 +217,18 @@ impl<'t> Builder<'t> {
             Event::SequenceStart(anchor, tag) => self.enter(false, anchor, tag.is_some(), span),
             Event::MappingStart(anchor, tag) => self.enter(true, anchor, tag.is_some(), span),
             Event::SequenceEnd | Event::MappingEnd => self.leave(span, findings),
+        }
+    }
+
+    /// The parser copies every scalar. Most stand in the document as they are, perhaps between
+    /// quotes, and need no copy: a document of millions of words would not fit otherwise.
+    fn borrowed(&self, text: Cow<'t, str>, span: Span) -> Cow<'t, str> {
+        let raw = self.text.get(span.range()).unwrap_or_default();
+        let inner = raw.get(1..raw.len().saturating_sub(1)).unwrap_or_default();
+        match text {
+            Cow::Owned(owned) if owned == raw => Cow::Borrowed(raw),
+            Cow::Owned(owned) if owned == inner => Cow::Borrowed(inner),
+            other @ (Cow::Owned(_) | Cow::Borrowed(_)) => other,
         }
     }
 
@@ -188,11 +260,10 @@ impl<'t> Builder<'t> {
             // An alias's target may lie far before its use.
             if last.start >= open.start.start { last.end } else { open.start.end }
         });
-        // Block collections end where the next thing starts; their own text ends with the last child.
-        let span = Span::new(
-            open.start.start as usize,
-            if end.is_empty() { last as usize } else { end.end as usize },
-        );
+        // A block ends where the next thing starts; its own text ends with its last child. The end
+        // of a `{…}` is its bracket, though the parser counts the comment behind it as well.
+        let end = if end.is_empty() { last } else { end.start + 1 };
+        let span = Span::new(open.start.start as usize, end as usize);
         let data =
             if open.is_map { Data::Map(self.check_keys(children, findings)) } else { Data::List(children) };
         let id = self.add(span, data)?;

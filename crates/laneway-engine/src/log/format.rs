@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub(super) const MAGIC: [u8; 8] = *b"LNWLOG01";
 
 /// Bytes in front of a frame's payload.
-pub(crate) const HEADER: usize = 13;
+pub const HEADER: usize = 13;
 
 /// No frame is larger: the reader takes a greater length for damage instead of allocating it.
 pub(super) const MAX_PAYLOAD: usize = 1 << 20;

@@ -9,10 +9,9 @@ mod lines;
 mod reader;
 mod writer;
 
-pub use format::{Error, Frame, Stream};
+pub use format::{Error, Frame, HEADER, Stream};
 pub use lines::{Line, Lines, MAX_LINE};
 pub use reader::{Follower, Frames, Tail, read};
 pub use writer::{Summary, Writer};
 
 pub(crate) use clock::unix_ms;
-pub(crate) use format::HEADER;

@@ -1,9 +1,9 @@
 //! Appends to the log of one attempt, under a cap, and never lets a log's trouble become the step's.
 //!
 //! Writes are direct and small (at most one pipe's content, 64 KiB, per call) instead of going through
-//! a writer thread: a copy into the page cache takes about 20 µs where handing over costs two context
-//! switches, and most steps print a line or nothing. The file lies beside the store, so a disk that
-//! stalls it stalls the store's commits as well; renewal has its own thread.
+//! a writer thread: such a copy into the page cache was measured at 33 µs (p99 90 µs, the worst of
+//! thousands 4 ms), handing over costs two context switches, and most steps print a line or nothing.
+//! The file lies beside the store, so a disk that stalls it stalls the store's commits as well.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};

@@ -30,55 +30,51 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// so as well if the future is dropped.
 pub async fn execute(job: Job, stop: StopSignal) -> Ending {
     let begun = Instant::now();
-    let mut log = log::Writer::new(job.log.clone(), job.log_cap);
-    let never_ran = |outcome, log: log::Writer| Ending {
+    let never_ran = |outcome| Ending {
         outcome,
         duration: begun.elapsed(),
         output: Ok(Map::new()),
-        log: log.finish(),
+        log: log::Summary::default(),
     };
     if stop.is_asked() {
-        return never_ran(Outcome::Stopped, log);
+        return never_ran(Outcome::Stopped);
     }
     let started = match start(&job).await {
-        Ok(mut group) => match Pump::new(&mut group, log) {
-            Ok(pump) => Attempt {
-                group,
-                pump,
-                level: Level::Run,
-                cut_short: None,
-                // A timeout beyond what a clock can hold is none.
-                deadline: job.timeout.and_then(|timeout| begun.checked_add(timeout)),
-            },
-            Err(source) => {
-                log = log::Writer::new(job.log.clone(), job.log_cap);
-                let error = StartError::Limit { source };
-                return never_ran(Outcome::StartFailed(error.to_string()), log);
-            }
+        Ok((group, pump)) => Attempt {
+            group,
+            pump,
+            level: Level::Run,
+            cut_short: None,
+            // A timeout beyond what a clock can hold is none.
+            deadline: job.timeout.and_then(|timeout| begun.checked_add(timeout)),
         },
-        Err(error) => return never_ran(Outcome::StartFailed(error.to_string()), log),
+        Err(error) => return never_ran(Outcome::StartFailed(error.to_string())),
     };
     let (outcome, exited_at, log) = started.run(&stop, job.kill_grace).await;
     Ending { outcome, duration: exited_at - begun, output: output::take(&job.output), log }
 }
 
-async fn start(job: &Job) -> Result<Group, StartError> {
+async fn start(job: &Job) -> Result<(Group, Pump), StartError> {
     /// A fork of another thread holds a fresh script's file for less than a millisecond.
     const BUSY_TRIES: u32 = 100;
     const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
     let launch = Launch::prepare(job)?;
     let mut tries = 0;
-    loop {
+    let mut group = loop {
         match spawn(&launch) {
-            Ok(group) => return Ok(group),
+            Ok(group) => break group,
             Err(error) if is_text_busy(&error) && tries < BUSY_TRIES => {
                 tries += 1;
                 tokio::time::sleep(BUSY_PAUSE).await;
             }
             Err(error) => return Err(explain(&launch, error)),
         }
-    }
+    };
+    let log = log::Writer::new(job.log.clone(), job.log_cap);
+    // Registering the pipes only fails at a limit of the system; the group is killed as it is dropped.
+    let pump = Pump::new(&mut group, log).map_err(|source| StartError::Limit { source })?;
+    Ok((group, pump))
 }
 
 struct Attempt {
@@ -155,7 +151,7 @@ impl Attempt {
     /// A shell dies of TERM at once while the program it runs still cleans up: the grace is for all.
     /// After an exit that nobody asked for there is none.
     async fn wait_for_members(&mut self, stop: &StopSignal, grace: Duration, exited_at: Instant) {
-        let mut pause = Duration::from_millis(2);
+        let mut pause = Duration::from_millis(10);
         while self.level == Level::Stop && self.group.has_members(exited_at.into_std()) {
             tokio::select! {
                 biased;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 
 /// A table this young is good enough: the caller asks again until its grace is over.
-const FRESH: Duration = Duration::from_millis(20);
+const FRESH: Duration = Duration::from_millis(10);
 
 /// Groups that have a living process. Shared, so that canceling hundreds of steps does not read the
 /// table hundreds of times.

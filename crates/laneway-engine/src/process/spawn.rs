@@ -170,13 +170,12 @@ fn has_exited(pid: Pid) -> bool {
 fn keep_exit_statuses() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        const SIGCHLD_BIT: u64 = 1 << (17 - 1);
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status
             .lines()
             .find_map(|line| line.strip_prefix("SigIgn:"))
             .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        if ignored.is_some_and(|mask| mask & SIGCHLD_BIT != 0)
+        if ignored.is_some_and(|mask| (mask >> (Signal::CHILD.as_raw() - 1)) & 1 == 1)
             && let Err(error) = tokio::signal::unix::signal(SignalKind::child())
         {
             tracing::warn!("SIGCHLD is ignored and cannot be handled: {error}");
@@ -186,6 +185,8 @@ fn keep_exit_statuses() {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn shell(script: &str) -> Launch {
@@ -228,6 +229,8 @@ mod tests {
         // The pipe ends when the last process of the group is gone.
         let read =
             tokio::task::spawn_blocking(move || io::Read::read(&mut std::fs::File::from(stdout), &mut [0]));
-        assert_eq!(read.await.expect("joins").expect("reads"), 0);
+        let read = tokio::time::timeout(Duration::from_secs(30), read).await;
+        let read = read.expect("the pipe ends").expect("joins");
+        assert_eq!(read.expect("reads"), 0);
     }
 }

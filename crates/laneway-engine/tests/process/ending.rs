@@ -90,7 +90,8 @@ async fn a_stop_ends_children_and_grandchildren() {
 #[tokio::test]
 async fn the_grace_is_also_for_the_children_of_a_shell_that_died_at_once() {
     let bench = Bench::new();
-    let child = "trap \"echo child cleaned; exit\" TERM; echo $$ > child; while :; do sleep 0.01; done";
+    let child =
+        "trap \"sleep 0.3; echo child cleaned; exit\" TERM; echo $$ > child; while :; do sleep 0.01; done";
     let job = bench.script(&format!("sh -c '{child}'; echo never"));
     let (stop, ending) = begin(job);
     bench.pid("child").await;
@@ -239,4 +240,15 @@ async fn a_hundred_stopped_at_once_are_gone_at_once() {
         assert_eq!(task.await.expect("no panic").outcome, Outcome::Stopped);
     }
     assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+#[tokio::test]
+async fn exit_codes_survive_a_parent_that_ignored_sigchld() {
+    // An ignored signal is inherited, and makes the system forget how children ended.
+    let mut again = std::process::Command::new("env");
+    again.arg("--ignore-signal=CHLD").arg(std::env::current_exe().expect("this test"));
+    again.args(["--exact", "ending::exit_codes_are_reported_as_they_are"]);
+    let output = tokio::task::spawn_blocking(move || again.output()).await.expect("joins").expect("runs");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
 }

@@ -179,22 +179,33 @@ async fn new_script_files_can_be_executed_while_other_threads_spawn() {
 #[tokio::test]
 async fn the_steps_own_environment_wins_over_what_is_inherited() {
     let bench = Bench::new();
-    let mut job = bench.script("echo \"$HOME|${CARGO_MANIFEST_DIR-none}|$A|$LANEWAY_OUTPUT\"");
+    let mut job = bench.command(&["env"]);
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     job.env = vec![pair("HOME", "/mine"), pair("A", "1"), pair("A", "2"), pair("LANEWAY_OUTPUT", "x")];
-    run(job.clone()).await;
-    let inherited = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    let output = bench.path("output").display().to_string();
-    assert_eq!(bench.stdout(), format!("/mine|{inherited}|2|{output}\n"));
+    let path = format!("PATH={}", std::env::var("PATH").expect("tests have a PATH"));
+    let own = ["A=2", "HOME=/mine", &format!("LANEWAY_OUTPUT={}", bench.path("output").display())];
 
+    let ending = run(job.clone()).await;
+    assert_eq!(ending.outcome, Outcome::Exited(0));
+    let printed = bench.stdout();
+    for expected in own.iter().chain([&path.as_str()]) {
+        let count = printed.lines().filter(|line| line == expected).count();
+        assert_eq!(count, 1, "{expected} in {printed}");
+    }
+
+    let sorted = |printed: String| {
+        let mut lines: Vec<_> = printed.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
     job.inherit_env = InheritEnv::Only(vec!["PATH".to_owned(), "NOT_SET_ANYWHERE".to_owned()]);
-    run(job).await;
-    assert_eq!(bench.stdout(), format!("/mine|none|2|{output}\n"));
+    run(job.clone()).await;
+    assert_eq!(sorted(bench.stdout()), [own[0], own[1], own[2], &path]);
 
-    let mut job = bench.command(&["env"]);
+    // Without any PATH a program is still found where programs are.
     job.inherit_env = InheritEnv::Only(Vec::new());
     run(job).await;
-    assert_eq!(bench.stdout(), format!("LANEWAY_OUTPUT={output}\n"));
+    assert_eq!(sorted(bench.stdout()), own);
 }
 
 #[tokio::test]

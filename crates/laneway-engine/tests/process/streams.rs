@@ -107,3 +107,19 @@ async fn everything_printed_before_the_exit_is_there() {
         assert!(bench.stdout().ends_with("\n1999\n2000\n"));
     }
 }
+
+#[tokio::test]
+async fn a_flood_does_not_hold_up_other_attempts() {
+    let flood = Bench::new();
+    let (stop, ending) = begin(flood.script("yes & yes >&2"));
+    let log = flood.path("log");
+    until("the cap is reached", || std::fs::metadata(&log).is_ok_and(|log| log.len() > 1 << 20)).await;
+    let bench = Bench::new();
+    for _ in 0..20 {
+        assert_eq!(run(bench.script("echo hi")).await.outcome, Outcome::Exited(0));
+    }
+    stop.stop();
+    let ending = ending.await;
+    assert_eq!(ending.outcome, Outcome::Stopped);
+    assert!(ending.log.dropped > 0 && ending.log.bytes < 1 << 20);
+}

@@ -172,7 +172,7 @@ impl Work {
         receiver: &mpsc::Receiver<Box<dyn Verb>>,
         waiting: &mut VecDeque<Box<dyn Verb>>,
     ) -> bool {
-        // The last batch was full before its turn came.
+        // A batch that ran out of time left some for the next.
         if !waiting.is_empty() {
             return true;
         }

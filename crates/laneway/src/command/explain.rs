@@ -104,7 +104,7 @@ fn task_text(task: &TaskState, cause: Option<&Cause>, palette: Palette) -> Strin
                 out.push_str(&palette.dim(&format!("\n    since {since}")));
             }
             if !cause.text.contains(&cause.opens) {
-                out.push_str(&palette.dim(&format!("\n    opens when {}", cause.opens)));
+                out.push_str(&palette.dim(&format!("\n    opens {}", cause.opens)));
             }
         }
         (None, Some(reason)) => out.push_str(&format!(": {}", why(reason, task.detail.as_deref()))),

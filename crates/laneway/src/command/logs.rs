@@ -22,6 +22,9 @@ use crate::text;
 /// A log that grows commits nothing, so it is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How many looks at logs for one at the run when nothing hints that it changed.
+const LOOKS_WITHOUT_HINT: u32 = 5;
+
 /// The longest prefix; longer names are not cut, they only stand out.
 const MAX_PREFIX: usize = 24;
 
@@ -61,6 +64,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         opened: HashMap::new(),
     };
     let mut changes = store.changes();
+    let mut looks = 0_u32;
     loop {
         reader.open(store.as_ref(), run, &state, &args);
         reader.drain(&state)?;
@@ -72,17 +76,22 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if context.printer.is_closed() {
             break;
         }
-        // A commit is no reason to hurry: the step's last bytes are read when its end is known.
         tokio::time::sleep(LOOK).await;
-        if changes.has_changed().unwrap_or(true) {
+        looks += 1;
+        // A commit tells that a step may have ended; now and then it is looked at without being told.
+        if changes.has_changed().unwrap_or(false) {
             changes.mark_unchanged();
             state = store.run_state(run).await?;
-        } else if store.run(run).await?.is_interrupted {
-            context.printer.warning(&format!(
-                "the process that ran it is gone; `laneway run --resume {}` goes on with it",
-                run.short()
-            ));
-            break;
+        } else if looks % LOOKS_WITHOUT_HINT == 0 {
+            let view = store.run(run).await?;
+            state = view.state;
+            if view.is_interrupted {
+                context.printer.warning(&format!(
+                    "the process that ran it is gone; `laneway run --resume {}` goes on with it",
+                    run.short()
+                ));
+                break;
+            }
         }
     }
     reader.finish()?;

@@ -28,6 +28,7 @@ pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
             Ok(plan) if args.json => printer.json(&verdict(file, Some(&plan.workflow.name), json!([])))?,
             Ok(plan) => {
                 let steps = text::count(plan.workflow.steps.len() as u64, "step");
+                let file = if file == "-" { "stdin" } else { file };
                 printer.line(&format!("{file}: ok, {} has {steps}", plan.workflow.name))?;
             }
             Err(error) => {

@@ -23,7 +23,8 @@ const WORTH_SAYING: Duration = Duration::from_millis(100);
 
 /// The text to leave behind when the run has ended.
 pub(crate) fn show(palette: Palette, logs: &Path, run: RunId, tally: &Tally) -> String {
-    let mut text = String::new();
+    // What failed is set apart from the lines above it.
+    let mut text = String::from(if tally.failures().next().is_some() { "\n" } else { "" });
     for (step, attempt) in tally.failures().take(MAX_FAILURES) {
         text.push_str(&failure(palette, logs, run, step, attempt));
     }

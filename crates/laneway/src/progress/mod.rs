@@ -7,7 +7,7 @@ mod sentence;
 mod tally;
 mod terminal;
 
-use laneway_core::event::Event;
+use laneway_core::event::{Event, Fact};
 use laneway_core::plan::Plan;
 
 use crate::print::Printer;
@@ -56,6 +56,8 @@ impl<'a> Progress<'a> {
             if is_new {
                 match &mut self.view {
                     View::Json => lines.push_str(&format!("{}\n", event.to_json())),
+                    // The last word of a run is its summary.
+                    View::Lines if matches!(event.fact, Fact::RunFinished(_)) => {}
                     View::Lines => {
                         if let Some(sentence) = sentence(event, &self.tally) {
                             lines.push_str(&format!("{} {sentence}\n", text::clock(event.at)));

@@ -1,0 +1,222 @@
+//! Commands that read a document and run nothing: validate, plan, graph, schema, completions, --dry-run.
+
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::place::Place;
+
+const BUILD: &str = "
+steps:
+  lint: {run: echo lint}
+  test: {run: echo test}
+  package: {needs: [lint, test], run: echo package}
+";
+
+#[test]
+fn validate_tells_of_every_file() {
+    let place = Place::with("build.yaml", BUILD);
+    place.write("bad.yaml", "steps:\n  a: {run: echo a, neds: [b]}\n  b: {needs: [c], run: echo b}\n");
+    assert_snapshot!(place.laneway("validate build.yaml bad.yaml gone.yaml"), @r"
+    $ laneway validate build.yaml bad.yaml gone.yaml
+    exit code 2
+    ----- stdout
+    build.yaml: ok, build has 3 steps
+    ----- stderr
+    error: a step has no key `neds`
+     --> bad.yaml:2:20
+      |
+    2 |   a: {run: echo a, neds: [b]}
+      |                    ^^^^
+      |
+      = help: did you mean `needs`?
+
+    error: step `b` needs `c`, which is not a step
+     --> bad.yaml:3:15
+      |
+    3 |   b: {needs: [c], run: echo b}
+      |               ^
+    error: there is no file gone.yaml
+    ");
+    assert!(!place.path(".laneway").exists(), "validate makes no store");
+}
+
+#[test]
+fn validate_exits_with_zero_when_all_is_well() {
+    assert_snapshot!(Place::with("build.yaml", BUILD).laneway("validate build.yaml"), @r"
+    $ laneway validate build.yaml
+    exit code 0
+    ----- stdout
+    build.yaml: ok, build has 3 steps
+    ----- stderr
+    ");
+}
+
+#[test]
+fn validate_gives_its_verdict_as_json() {
+    let place = Place::with("build.yaml", BUILD);
+    assert_eq!(
+        place.json("validate build.yaml --json"),
+        json!({ "file": "build.yaml", "valid": true, "workflow": "build", "errors": [] })
+    );
+    place.write("bad.yaml", "steps: {a: {run: echo, neds: [b]}}");
+    let verdict = place.json("validate bad.yaml --json");
+    assert_eq!(verdict["valid"], json!(false));
+    assert_eq!(verdict["errors"][0]["line"], json!(1));
+    assert_eq!(place.laneway("validate bad.yaml --json").code, Some(2));
+}
+
+#[test]
+fn validate_reads_stdin() {
+    let place = Place::with("build.yaml", BUILD);
+    let mut command = place.command(&["validate", "-"]);
+    command.stdin(Stdio::from(std::fs::File::open(place.path("build.yaml")).expect("the file")));
+    assert_snapshot!(place.outcome("validate - < build.yaml", command), @r"
+    $ laneway validate - < build.yaml
+    exit code 0
+    ----- stdout
+    -: ok, stdin has 3 steps
+    ----- stderr
+    ");
+}
+
+#[test]
+fn plan_shows_levels_lanes_and_the_critical_path() {
+    assert_snapshot!(Place::with("build.yaml", BUILD).laneway("plan build.yaml"), @r"
+    $ laneway plan build.yaml
+    exit code 0
+    ----- stdout
+    build: 3 steps in 2 levels, width 2
+
+    levels
+      0  lint, test
+      1  package
+
+    lanes
+      3, each a step of its own: lint, test, package
+
+    critical path: 2 steps: lint -> package
+    pre-warm: nothing, no lane is parallel
+    ----- stderr
+    ");
+}
+
+#[test]
+fn plan_as_json_has_the_promised_shape() {
+    let plan = Place::with("build.yaml", BUILD).json("plan build.yaml --json");
+    assert_eq!(plan["order"], json!(["lint", "test", "package"]));
+    assert_eq!(plan["levels"], json!([["lint", "test"], ["package"]]));
+    assert_eq!(plan["lanes"], json!([{ "step": "lint" }, { "step": "test" }, { "step": "package" }]));
+    assert_eq!(plan["critical_path"], json!(["lint", "package"]));
+    assert!(plan["prewarm"].is_object());
+}
+
+#[test]
+fn graph_is_drawn_in_three_formats() {
+    let place = Place::with("build.yaml", BUILD);
+    assert!(place.laneway("graph build.yaml").stdout.starts_with("digraph"));
+    assert!(place.laneway("graph build.yaml --format mermaid").stdout.starts_with("flowchart"));
+    assert_snapshot!(place.laneway("graph build.yaml -o build.svg"), @r"
+    $ laneway graph build.yaml -o build.svg
+    exit code 0
+    ----- stdout
+    ----- stderr
+    ");
+    assert!(place.read("build.svg").starts_with("<svg"), "the ending of the file says the format");
+}
+
+#[test]
+fn a_graph_that_cannot_be_written_says_where() {
+    let place = Place::with("build.yaml", BUILD);
+    assert_snapshot!(place.laneway("graph build.yaml -o no/such/place.svg"), @r"
+    $ laneway graph build.yaml -o no/such/place.svg
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: no/such/place.svg cannot be written
+      caused by: No such file or directory (os error 2)
+    ");
+}
+
+#[test]
+fn schema_is_a_json_schema_that_accepts_the_document() {
+    let schema = Place::new().json("schema");
+    let validator = jsonschema::validator_for(&schema).expect("a well-formed schema");
+    assert!(validator.is_valid(&json!({ "steps": { "a": { "run": "echo" } } })));
+    assert!(!validator.is_valid(&json!({ "steps": { "a": { "rum": "echo" } } })));
+}
+
+#[test]
+fn completions_exist_for_the_shells() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let outcome = place.laneway(&format!("completions {shell}"));
+        assert_eq!(outcome.code, Some(0));
+        assert!(outcome.stdout.contains("laneway"), "{shell}");
+    }
+}
+
+const FORESEEN: &str = r#"
+params:
+  name: {type: string, required: true}
+  deep: {type: boolean, default: false}
+env: {WHO: "${{ params.name }}"}
+steps:
+  fetch:
+    run: |
+      echo "$WHO"
+      echo files=2 >> "$LANEWAY_OUTPUT"
+  parse:
+    needs: [fetch]
+    command: [./parse]
+    args: ["--for", "${{ params.name }}", "${{ steps.fetch.output.files }}"]
+  dig: {needs: [fetch], if: "${{ params.deep }}", run: echo digging}
+  report: {needs: [parse, dig], when: all_done, run: echo done}
+"#;
+
+#[test]
+fn dry_run_shows_what_would_run_and_makes_nothing() {
+    let place = Place::with("etl.yaml", FORESEEN);
+    let mut command = place.command(&["run", "etl.yaml", "--dry-run", "-p", "name=Ada Lovelace"]);
+    command.env("LANEWAY_MAX_PARALLEL", "2");
+    assert_snapshot!(place.outcome("run etl.yaml --dry-run -p 'name=Ada Lovelace'", command), @r#"
+    $ laneway run etl.yaml --dry-run -p 'name=Ada Lovelace'
+    exit code 0
+    ----- stdout
+    etl would run 4 steps, at most 2 at once:
+      with name = "Ada Lovelace"
+      with deep = false
+
+    fetch
+      echo "$WHO"
+      echo files=2 >> "$LANEWAY_OUTPUT"
+      WHO='Ada Lovelace'
+
+    parse  after fetch
+      ./parse --for 'Ada Lovelace' '${{ steps.fetch.output.files }}'
+      WHO='Ada Lovelace'
+
+    dig  after fetch  skipped: `params.deep` is false
+      echo digging
+      WHO='Ada Lovelace'
+
+    report  after parse, dig  when all_done
+      echo done
+      WHO='Ada Lovelace'
+    ----- stderr
+    "#);
+    assert!(!place.path(".laneway").exists(), "--dry-run makes no store");
+}
+
+#[test]
+fn dry_run_as_json_tells_values_and_conditions() {
+    let place = Place::with("etl.yaml", FORESEEN);
+    let shown = place.json("run etl.yaml --dry-run --json -p name=ada");
+    assert_eq!(
+        shown["steps"][1]["argv"],
+        json!(["./parse", "--for", "ada", "${{ steps.fetch.output.files }}"])
+    );
+    assert_eq!(shown["steps"][2]["condition"], json!(false));
+    assert_eq!(shown["params"], json!({ "name": "ada", "deep": false }));
+}

@@ -1,0 +1,332 @@
+//! What is refused, with what to do about it, and the exit code that belongs to it.
+
+use insta::assert_snapshot;
+
+use crate::place::Place;
+
+const ONE: &str = "steps: {hello: {run: echo hello}}";
+
+#[test]
+fn a_file_that_is_not_there_is_bad_input() {
+    assert_snapshot!(Place::new().laneway("run gone.yaml"), @r"
+    $ laneway run gone.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: there is no file gone.yaml
+    ");
+}
+
+#[test]
+fn a_directory_is_no_workflow() {
+    assert_snapshot!(Place::new().laneway("run ."), @r"
+    $ laneway run .
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: . cannot be read: it is a directory
+    hint: name a file
+    ");
+}
+
+#[test]
+fn a_bad_document_is_shown_with_its_place_and_runs_nothing() {
+    let place = Place::with("bad.yaml", "steps:\n  a: {run: echo a, needs: [a]}\n");
+    assert_snapshot!(place.laneway("run bad.yaml"), @r"
+    $ laneway run bad.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: step `a` needs itself
+     --> bad.yaml:2:28
+      |
+    2 |   a: {run: echo a, needs: [a]}
+      |                            ^
+      |
+      = help: remove `a` from its own `needs`
+    ");
+    assert!(!place.path(".laneway").exists());
+}
+
+#[test]
+fn looking_back_without_a_store_says_so_and_makes_none() {
+    let place = Place::new();
+    for command in
+        ["runs", "show last", "logs last", "events last", "explain last", "cancel last", "retry last"]
+    {
+        let outcome = place.laneway(command);
+        assert_eq!(outcome.code, Some(3), "{outcome}");
+        assert!(outcome.stderr.contains("hint: run a workflow first"), "{outcome}");
+    }
+    assert_snapshot!(place.laneway("runs"), @r"
+    $ laneway runs
+    exit code 3
+    ----- stdout
+    ----- stderr
+    error: there is no store at .laneway/laneway.db
+    hint: run a workflow first, or name another store with --store
+    ");
+    assert!(!place.path(".laneway").exists());
+}
+
+#[test]
+fn a_file_that_is_no_store_is_left_alone() {
+    let place = Place::with("hello.yaml", ONE);
+    place.write("notes.txt", &"not a database\n".repeat(100));
+    assert_snapshot!(place.laneway("run hello.yaml --store notes.txt"), @r"
+    $ laneway run hello.yaml --store notes.txt
+    exit code 3
+    ----- stdout
+    ----- stderr
+    error: notes.txt is not a Laneway store
+    hint: name another file with --store; this one was left as it is
+    ");
+    assert_eq!(place.read("notes.txt"), "not a database\n".repeat(100));
+}
+
+#[test]
+fn an_unknown_kind_of_store_is_refused() {
+    assert_snapshot!(Place::with("hello.yaml", ONE).laneway("run hello.yaml --store redis://here"), @r"
+    $ laneway run hello.yaml --store redis://here
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `redis://` is not a kind of store; give a path or sqlite://PATH
+    ");
+    assert_snapshot!(Place::with("hello.yaml", ONE).laneway("run hello.yaml --store postgres://here"), @r"
+    $ laneway run hello.yaml --store postgres://here
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: a store on Postgres is not supported yet
+    ");
+}
+
+const TYPED: &str = "
+params:
+  date: {type: string, required: true}
+  depth: {type: integer, default: 2}
+  mode: {type: string, enum: [fast, slow], default: fast}
+steps: {hello: {run: echo hello}}
+";
+
+#[test]
+fn parameters_are_refused_before_a_run_exists_all_at_once() {
+    let place = Place::with("typed.yaml", TYPED);
+    assert_snapshot!(place.laneway("run typed.yaml"), @r"
+    $ laneway run typed.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: parameter `date` is required; give it with `-p date=VALUE`
+    ");
+    assert_snapshot!(place.laneway("run typed.yaml -p date=x -p dept=3"), @r"
+    $ laneway run typed.yaml -p date=x -p dept=3
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: the workflow has no parameter `dept`; did you mean `depth`?
+    ");
+    assert_snapshot!(place.laneway("run typed.yaml -p depth=deep -p mode=slowly"), @r"
+    $ laneway run typed.yaml -p depth=deep -p mode=slowly
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: 3 parameters are wrong:
+      parameter `depth` must be an integer, not `deep`
+      parameter `mode` must be one of fast, slow, not `slowly`
+      parameter `date` is required; give it with `-p date=VALUE`
+    ");
+    assert_snapshot!(place.laneway("run typed.yaml -p date"), @r"
+    $ laneway run typed.yaml -p date
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `-p date` is not a parameter
+    hint: write it as -p NAME=VALUE
+    ");
+    assert!(!place.path(".laneway").exists());
+}
+
+#[test]
+fn a_bad_file_of_parameters_is_shown_with_its_place() {
+    let place = Place::with("typed.yaml", TYPED);
+    place.write("params.yaml", "- date\n");
+    assert_snapshot!(place.laneway("run typed.yaml --params-file params.yaml"), @r"
+    $ laneway run typed.yaml --params-file params.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: a file of parameters must hold one object
+     --> params.yaml:1:1
+      |
+    1 | - date
+      | ^^^^^^
+      |
+      = help: write `name: value` lines
+    ");
+    assert_snapshot!(place.laneway("run typed.yaml --params-file gone.yaml"), @r"
+    $ laneway run typed.yaml --params-file gone.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: there is no file gone.yaml
+    ");
+}
+
+#[test]
+fn a_limit_below_one_is_refused() {
+    let place = Place::with("hello.yaml", ONE);
+    assert_eq!(place.laneway("run hello.yaml --max-parallel 0").code, Some(2));
+    let mut command = place.command(&["run", "hello.yaml"]);
+    command.env("LANEWAY_MAX_PARALLEL", "0");
+    assert_snapshot!(place.outcome("run hello.yaml (LANEWAY_MAX_PARALLEL=0)", command), @r"
+    $ laneway run hello.yaml (LANEWAY_MAX_PARALLEL=0)
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: LANEWAY_MAX_PARALLEL is `0`
+    hint: set it to a whole number of at least 1, or leave it out
+    ");
+}
+
+#[test]
+fn groups_can_be_planned_and_not_yet_run() {
+    let place = Place::with(
+        "groups.yaml",
+        "steps: {a: {run: echo a}, b: {run: echo b}}\ngroups: {both: {steps: [a, b]}}\n",
+    );
+    assert_eq!(place.laneway("plan groups.yaml").code, Some(0));
+    assert_snapshot!(place.laneway("run groups.yaml"), @r"
+    $ laneway run groups.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: the workflow cannot be run: `groups` can be planned but not run yet (group `both`)
+    ");
+}
+
+#[test]
+fn runs_and_steps_that_are_not_there_are_refused_with_a_hint() {
+    let place = Place::with("hello.yaml", ONE);
+    place.laneway("run hello.yaml");
+    assert_snapshot!(place.laneway("show nope"), @r"
+    $ laneway show nope
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: there is no run `nope`
+    hint: `laneway runs` lists them
+    ");
+    assert_snapshot!(place.laneway("logs last helo"), @r"
+    $ laneway logs last helo
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: run [id] has no step `helo`
+    hint: did you mean `hello`?
+    ");
+    assert_snapshot!(place.laneway("explain last helo"), @r"
+    $ laneway explain last helo
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: run [id] has no step `helo`
+    hint: did you mean `hello`?
+    ");
+    assert_snapshot!(place.laneway("logs last hello --attempt 7"), @r"
+    $ laneway logs last hello --attempt 7
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: step `hello` has no attempt 7
+    hint: it had one attempt
+    ");
+    assert_snapshot!(place.laneway("start nightly --wait"), @r"
+    $ laneway start nightly --wait
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: no run of a workflow named `nightly` is in this store
+    ");
+    assert_snapshot!(place.laneway("start hello"), @r"
+    $ laneway start hello
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: there is no server that would run it in the background
+    hint: `laneway start hello --wait` runs it here
+    ");
+    assert_snapshot!(place.laneway("retry last"), @r"
+    $ laneway retry last
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: nothing of run [id] failed, was skipped or canceled
+    hint: use --from STEP to run a step and all behind it again
+    ");
+    assert_snapshot!(place.laneway("skip last hello"), @r"
+    $ laneway skip last hello
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: step `hello` of run [id] is succeeded; only a failed step can be skipped
+    ");
+    assert_snapshot!(place.laneway("run --resume last"), @r"
+    $ laneway run --resume last
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: run [id] has ended: it is succeeded
+    hint: `laneway retry [id]` runs what did not succeed again
+    ");
+    assert_snapshot!(place.laneway("runs --status done"), @r"
+    $ laneway runs --status done
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: invalid value 'done' for '--status <STATUS>': use one of queued, running, succeeded, failed, canceled
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn a_short_id_must_name_one_run() {
+    let place = Place::with("hello.yaml", ONE);
+    // Seventeen runs: two of them begin with the same digit.
+    for _ in 0..17 {
+        place.laneway("run hello.yaml");
+    }
+    let runs = place.json("runs --json --limit 100");
+    let tails: Vec<String> = runs
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|run| crate::place::text(&run["run"]).rsplit('-').next().expect("five parts").to_owned())
+        .collect();
+    let digit = tails
+        .iter()
+        .map(|tail| &tail[..1])
+        .find(|digit| tails.iter().filter(|tail| tail.starts_with(digit)).count() > 1)
+        .expect("seventeen ids, sixteen digits");
+    let outcome = place.laneway(&format!("show {digit}"));
+    assert_eq!(outcome.code, Some(2), "{outcome}");
+    assert!(outcome.stderr.contains("names more than one run"), "{outcome}");
+    assert!(outcome.stderr.contains("hint: type more of the id"), "{outcome}");
+    for tail in &tails {
+        assert_eq!(place.laneway(&format!("show {}", &tail[..8])).code, Some(0));
+    }
+}
+
+#[test]
+fn usage_errors_exit_with_two() {
+    let place = Place::new();
+    assert_eq!(place.laneway("run").code, Some(2));
+    assert_eq!(place.laneway("rum build.yaml").code, Some(2));
+    assert_eq!(place.laneway("").code, Some(2));
+    assert_eq!(place.laneway("run build.yaml --resume last").code, Some(2));
+    assert_eq!(place.laneway("run build.yaml --kill-grace 5").code, Some(2));
+    assert_eq!(place.laneway("--version").code, Some(0));
+    assert_eq!(place.laneway("run --help").code, Some(0));
+}

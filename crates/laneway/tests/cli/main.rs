@@ -1,0 +1,11 @@
+//! The program as a person meets it: real commands, a real store, real processes. Every test shows the
+//! command, its exit code, stdout and stderr. One binary, because linking takes longer than the tests.
+
+mod definition;
+mod errors;
+mod interrupt;
+mod looking_back;
+mod place;
+mod repair;
+mod run;
+mod terminal;

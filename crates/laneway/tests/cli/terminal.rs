@@ -1,0 +1,65 @@
+//! On a terminal: colours, lines that move, and tables that fit.
+
+use std::process::Command;
+
+use crate::place::Place;
+
+/// Runs the program in a pseudo-terminal and returns all that it was sent.
+fn on_terminal(place: &Place, line: &str, env: &[(&str, &str)]) -> String {
+    let program = env!("CARGO_BIN_EXE_laneway");
+    let mut command = Command::new("script");
+    command
+        .args(["-q", "-e", "-c", &format!("stty cols 60 rows 30; {program} {line}"), "/dev/null"])
+        .current_dir(place.path(""))
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("TERM", "xterm")
+        .env("TZ", "UTC")
+        .env("USER", "ada")
+        .envs(env.iter().copied());
+    let output = command.output().expect("util-linux's script runs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+const BUILD: &str = "
+steps:
+  lint: {run: echo linted}
+  test: {run: 'echo broken; exit 1'}
+";
+
+#[test]
+fn a_run_on_a_terminal_draws_a_bar_and_leaves_lines_behind() {
+    let shown = on_terminal(&Place::with("build.yaml", BUILD), "run build.yaml", &[]);
+    assert!(shown.contains("\u{1b}["), "it moves and has colours: {shown:?}");
+    assert!(shown.contains("2/2") || shown.contains("1/2") || shown.contains("0/2"), "a bar: {shown:?}");
+    assert!(shown.contains("✓\u{1b}[0m lint"), "{shown:?}");
+    assert!(shown.contains("broken"), "the failed step's last lines: {shown:?}");
+    assert!(!shown.contains("lint started"), "plain lines are for pipes: {shown:?}");
+}
+
+#[test]
+fn no_color_means_no_color_and_the_same_words() {
+    let place = Place::with("build.yaml", BUILD);
+    let plain = on_terminal(&place, "run build.yaml", &[("NO_COLOR", "1")]);
+    assert!(!plain.contains("\u{1b}[32m") && !plain.contains("\u{1b}[1;31m"), "{plain:?}");
+    assert!(plain.contains("✓ lint"), "{plain:?}");
+    let shown = on_terminal(&place, "show last", &[("NO_COLOR", "1")]);
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+}
+
+#[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let place = Place::with("build.yaml", BUILD);
+    let shown = on_terminal(&place, "run build.yaml", &[("TERM", "dumb")]);
+    assert!(!shown.contains('\u{1b}'), "{shown:?}");
+    assert!(shown.contains("lint started"), "{shown:?}");
+}
+
+#[test]
+fn a_table_fits_the_terminal() {
+    let place = Place::with("wide.yaml", &format!("steps: {{{}: {{run: exit 1}}}}", "long-name-".repeat(5)));
+    place.laneway("run wide.yaml");
+    let shown = on_terminal(&place, "show last", &[("NO_COLOR", "1")]);
+    let table = shown.split("STEP").nth(1).expect("a table");
+    assert!(table.lines().all(|line| line.trim_end().chars().count() <= 60), "{shown}");
+}

@@ -1,0 +1,62 @@
+//! The program under test: built once, in the profile and with the features of the tests, and started without anything of the caller's that could change what it prints.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::shell::{Shell, cargo, program};
+
+#[derive(Debug)]
+pub(crate) struct Program {
+    path: PathBuf,
+    /// For files of a task's own: kept out of git, gone with `cargo clean`.
+    pub(crate) scratch: PathBuf,
+}
+
+impl Program {
+    /// Shares what the tests were built with: the features are the same (see Cargo.toml).
+    pub(crate) fn build(shell: &Shell) -> Result<Self> {
+        shell.run(cargo(&["build", "--workspace", "--quiet"]))?;
+        let metadata =
+            shell.output(cargo(&["metadata", "--no-deps", "--offline", "--format-version", "1"]))?;
+        if !metadata.status.success() {
+            bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&metadata.stderr).trim());
+        }
+        let metadata: Value =
+            serde_json::from_slice(&metadata.stdout).context("what cargo metadata prints")?;
+        let target =
+            metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
+        let target = PathBuf::from(target);
+        Ok(Self { path: target.join("debug/laneway"), scratch: target.join("xtask") })
+    }
+
+    /// The program with arguments, colourless and without the caller's settings.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = program(&self.path);
+        command.args(args).env_remove("COLUMNS").env("NO_COLOR", "1");
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("LANEWAY_") {
+                command.env_remove(name);
+            }
+        }
+        command
+    }
+
+    /// What it prints to stdout when it succeeds; an error with all it said when it does not.
+    pub(crate) fn stdout(&self, shell: &Shell, args: &[&str]) -> Result<String> {
+        let output = shell.output(self.command(args))?;
+        if !output.status.success() {
+            bail!("`laneway {}` ended with {}:\n{}", args.join(" "), output.status, said(&output));
+        }
+        String::from_utf8(output.stdout)
+            .with_context(|| format!("`laneway {}` prints no text", args.join(" ")))
+    }
+}
+
+/// All that a program said, for an error.
+pub(crate) fn said(output: &Output) -> String {
+    let text = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    text.concat().trim_end().to_owned()
+}
