@@ -3,9 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use uuid::Uuid;
 
 use super::fault;
@@ -65,8 +65,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
     if migrate::look(&connection).map_err(tell)? == Found::Foreign {
         return Err(Error::NotAStore { path: path.to_owned() });
     }
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(tell)?;
+    let mode = write_ahead(&connection).map_err(tell)?;
     if mode != "wal" {
         return Err(Error::CannotLock {
             path: path.to_owned(),
@@ -81,6 +80,22 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
         .map_err(tell)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(connection)
+}
+
+/// Turns the journal to WAL. Of several processes that do so with a new file at once, SQLite tells all but one
+/// at once that it is busy, without waiting: they would wait for each other. So we ask again.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
+    let begun = Instant::now();
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && begun.elapsed() < BUSY =>
+            {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            answer => return answer,
+        }
+    }
 }
 
 /// A connection that can only read, and never waits for a writer.

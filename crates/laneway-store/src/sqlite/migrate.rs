@@ -22,9 +22,10 @@ pub(super) enum Found {
 }
 
 pub(super) fn look(connection: &Connection) -> rusqlite::Result<Found> {
-    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let schema: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    // One statement is one snapshot: another process may be migrating the file just now.
+    let (application, schema, tables): (i64, i64, i64) =
+        connection
+            .query_row(include_str!("sql/look.sql"), [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     Ok(match (application, tables) {
         (APPLICATION_ID, _) => Found::Store { schema },
         (0, 0) => Found::Empty,

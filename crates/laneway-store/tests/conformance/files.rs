@@ -114,7 +114,7 @@ fn address_of_an_unknown_kind_is_refused() {
 
 #[test]
 fn several_processes_that_open_a_new_file_at_once_make_one_store() {
-    for round in 0..8 {
+    for round in 0..20 {
         let place = Arc::new(Place::new(Database::Sqlite));
         let together = Arc::new(Barrier::new(6));
         let openers: Vec<_> = (0..6)
