@@ -1,6 +1,8 @@
 //! `kill -9` at random moments, resumed each time until the run ends. The steps write a ledger outside of
 //! Laneway: nothing may be lost, and nothing may run again whose finish was committed.
 
+#![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

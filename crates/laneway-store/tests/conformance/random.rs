@@ -225,7 +225,7 @@ impl World {
 
     async fn retry(&self, a: u8, b: u8) {
         let step = format!("s{}", usize::from(a) % self.plan.workflow.steps.len());
-        let from = (b % 2 == 0).then_some(step.as_str());
+        let from = b.is_multiple_of(2).then_some(step.as_str());
         let is_final = self.nodes[0].status(self.run).await.is_final();
         match self.nodes[0].retry(self.run, from).await {
             Ok(again) => assert!(is_final && !again.is_empty()),
