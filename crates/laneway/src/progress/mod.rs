@@ -3,6 +3,7 @@
 //! Owns what is shown and when; never touches the run (`drive.rs` does).
 
 mod ending;
+mod keys;
 mod sentence;
 mod tally;
 mod terminal;

@@ -10,6 +10,7 @@ use laneway_core::event::{Event, Fact};
 use laneway_core::plan::Plan;
 use laneway_core::state::TaskStatus;
 
+use super::keys::QuietKeys;
 use super::{Tally, sentence};
 use crate::text::{self, Palette};
 
@@ -26,6 +27,8 @@ pub(super) struct Terminal {
     bar: ProgressBar,
     steps: BTreeMap<String, ProgressBar>,
     has_many: bool,
+    /// Held for as long as lines move.
+    _quiet: Option<QuietKeys>,
 }
 
 impl Terminal {
@@ -33,7 +36,14 @@ impl Terminal {
         let total = plan.workflow.steps.len() as u64;
         let all = MultiProgress::new();
         let bar = all.add(ProgressBar::new(total).with_style(style("  {bar:24} {pos}/{len} {msg} {took}")));
-        Self { palette, all, bar, steps: BTreeMap::new(), has_many: total > MANY_STEPS }
+        Self {
+            palette,
+            all,
+            bar,
+            steps: BTreeMap::new(),
+            has_many: total > MANY_STEPS,
+            _quiet: QuietKeys::begin(),
+        }
     }
 
     /// Leaves a line behind for what has ended.
@@ -67,8 +77,12 @@ impl Terminal {
             Fact::RunHalted(_) | Fact::RunCanceling(_) | Fact::RunAdopted(_) | Fact::RunReopened(_) => {
                 palette.dim(&format!("  {}", told(event)))
             }
-            Fact::RunSubmitted(_)
-            | Fact::RunStarted(_)
+            // The id comes first: whoever wants to cancel from elsewhere needs it now.
+            Fact::RunSubmitted(f) => {
+                let steps = text::count(self.bar.length().unwrap_or(0), "step");
+                format!("{} {} {}", palette.bold(&f.workflow), event.run.short(), palette.dim(&steps))
+            }
+            Fact::RunStarted(_)
             | Fact::RunFinished(_)
             | Fact::TaskAvailable(_)
             | Fact::TaskStarted(_)
@@ -159,6 +173,6 @@ fn style(template: &str) -> ProgressStyle {
                 out.write_str(&text::duration(shown))
             };
         })
-        .progress_chars("━╸ ")
+        .progress_chars("━╸─")
         .tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ")
 }

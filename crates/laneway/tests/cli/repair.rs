@@ -96,8 +96,10 @@ steps:
 fn long() -> (Place, crate::place::Running) {
     let place = Place::with("long.yaml", LONG);
     place.pipe("reached");
-    let running = place.spawn("run long.yaml");
+    let mut running = place.spawn("run long.yaml");
     place.read("reached");
+    // A start may share the commit of a later verb: what is shown depends on whether it is recorded.
+    running.wait_for("long started");
     (place, running)
 }
 
@@ -114,10 +116,10 @@ fn a_killed_run_is_resumed_where_it_was() {
       submitted [date] by ada
       directory [dir]
 
-    STEP  STATUS       ATTEMPT  TOOK  WHY
+    STEP  STATUS       ATTEMPT  TOOK            WHY
     done  ✓ succeeded  1        [took]
-    long  · available                 ready, but the process that ran this run is gone
-    last  · pending                   waits for long (available)
+    long  ▶ running    1        since [clock]
+    last  · pending                             waits for long (running)
 
     interrupted: the process that ran it is gone; laneway run --resume [id] goes on with it
     ----- stderr
