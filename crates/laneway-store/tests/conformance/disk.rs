@@ -1,5 +1,5 @@
 //! A full disk: verbs fail in words, nothing that was acknowledged is lost, and work goes on when space
-//! returns. The disk is a small file system in memory, in a mount namespace of a child of this test.
+//! returns. Then the same disk read-only. The disk is a small file system in memory, in a mount namespace of a child of this test.
 
 use std::fs;
 use std::io::Write;
@@ -66,11 +66,20 @@ fn fill(disk: &Path) {
         let file = rusqlite::Connection::open(&path).expect("the file");
         let sound: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a check");
         assert_eq!(sound, "ok");
+        drop(file);
         let again = Node::register(std::sync::Arc::new(open()), "two").await;
         assert_kept(&again, run, &recorded).await;
         again.store.reap().await.expect("an answer");
         audit::check(&*again.store, run).await;
         assert_eq!(again.status(run).await, RunStatus::Canceled);
+        drop(again);
+
+        let remount = Command::new("mount").args(["-o", "remount,ro"]).arg(disk).status();
+        assert!(remount.expect("`mount`").success());
+        let refusal = SqliteStore::open(&path, Open::Existing).expect_err("the file system is read-only");
+        assert!(matches!(refusal, Error::ReadOnly { .. }), "{refusal}");
+        let refusal = SqliteStore::open(&disk.join("new.db"), Open::Create).expect_err("nor can one be made");
+        assert!(matches!(refusal, Error::ReadOnly { .. }), "{refusal}");
     });
 }
 

@@ -198,3 +198,22 @@ fn what_was_acknowledged_is_there_after_the_store_was_closed() {
         crate::audit::check(&*again, run).await;
     });
 }
+
+#[test]
+fn sessions_of_a_copied_store_are_dead_in_the_copy() {
+    let place = Place::new(Database::Sqlite);
+    block_on(async {
+        let node = place.node("one").await;
+        let run = node.submit(&flat(2, 2)).await;
+        node.begin(run, "s0").await;
+        let copy = dir();
+        let path = copy.path().join("laneway.db");
+        let file = rusqlite::Connection::open(place.path()).expect("the file");
+        file.execute("VACUUM INTO ?1", [path.display().to_string()]).expect("a copy");
+        let store = SqliteStore::open(&path, Open::Existing).expect("the copy");
+        let reaped = store.reap().await.expect("an answer");
+        assert_eq!((reaped.nodes.as_slice(), reaped.tasks), (&["one".to_owned()][..], 1));
+        crate::audit::check(&store, run).await;
+        assert_eq!(node.store.reap().await.expect("an answer").tasks, 0, "it lives where it is");
+    });
+}
