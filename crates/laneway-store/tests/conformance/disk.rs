@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use laneway_core::id::RunId;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -14,7 +13,7 @@ use laneway_store::{Error, Fate, Open};
 use serde_json::json;
 
 use crate::audit;
-use crate::harness::{Held, Node, block_on, flat, submission, succeeded, succeeded_with};
+use crate::harness::{Held, Node, block_on, command, flat, submission, succeeded, succeeded_with};
 
 /// Names the small disk to the process that fills it.
 const DISK: &str = "LANEWAY_TEST_DISK";
@@ -27,7 +26,7 @@ fn full_disk_loses_nothing_that_was_acknowledged() {
     let place = tempfile::tempdir().expect("a temporary directory");
     // A user namespace lets everybody mount; the mount ends with the child.
     let script = "mount -t tmpfs -o size=4m tmpfs \"$LANEWAY_TEST_DISK\" && exec \"$0\" \"$@\"";
-    let output = Command::new("unshare")
+    let output = command("unshare")
         .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
         .arg(std::env::current_exe().expect("this program"))
         .args(["--exact", "disk::full_disk_loses_nothing_that_was_acknowledged", "--nocapture"])
@@ -74,7 +73,7 @@ fn fill(disk: &Path) {
         assert_eq!(again.status(run).await, RunStatus::Canceled);
         drop(again);
 
-        let remount = Command::new("mount").args(["-o", "remount,ro"]).arg(disk).status();
+        let remount = command("mount").args(["-o", "remount,ro"]).arg(disk).status();
         assert!(remount.expect("`mount`").success());
         let refusal = SqliteStore::open(&path, Open::Existing).expect_err("the file system is read-only");
         assert!(matches!(refusal, Error::ReadOnly { .. }), "{refusal}");

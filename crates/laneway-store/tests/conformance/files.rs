@@ -4,14 +4,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Barrier};
 
 use laneway_store::sqlite::SqliteStore;
 use laneway_store::{Error, Open, Store};
 use tempfile::TempDir;
 
-use crate::harness::{Database, Place, block_on, flat, succeeded};
+use crate::harness::{Database, Place, block_on, command, flat, succeeded};
 
 fn dir() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -159,7 +158,7 @@ fn directory_that_cannot_be_written_is_told_as_such() {
     }
     mode(&program, 0o755);
     mode(place.path(), 0o755);
-    let mut child = Command::new(&program);
+    let mut child = command(&program);
     child
         .args(["--exact", "files::directory_that_cannot_be_written_is_told_as_such"])
         .env(READ_ONLY, place.path())

@@ -1,8 +1,10 @@
 //! A place for a store, nodes that work on it, and short words for what they do. Every verb that changes a
 //! run is followed by `audit::check`.
 
+use std::ffi::OsStr;
 use std::future::Future;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +59,12 @@ pub(crate) fn run<F: Future<Output = ()>>(database: Database, test: impl FnOnce(
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
     runtime.expect("threads can be started").block_on(future)
+}
+
+/// The one place where this suite starts a process.
+#[expect(clippy::disallowed_methods, reason = "a test needs another process: one to kill, one that may less")]
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
 }
 
 /// When every store of this suite begins.

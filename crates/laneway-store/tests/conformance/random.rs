@@ -138,7 +138,7 @@ impl World {
             15 => self.die(usize::from(a) % 2).await,
             16..=17 => self.advance(u64::from(b) * 50).await,
             18 if !self.stale.is_empty() => self.be_stale(usize::from(a) % self.stale.len()).await,
-            19 if b % 6 == 0 => self.cancel(usize::from(a) % 2).await,
+            19 if b.is_multiple_of(6) => self.cancel(usize::from(a) % 2).await,
             20..=21 => self.retry(a, b).await,
             22..=23 => self.skip(a).await,
             _ => {}
@@ -225,7 +225,7 @@ impl World {
 
     async fn retry(&self, a: u8, b: u8) {
         let step = format!("s{}", usize::from(a) % self.plan.workflow.steps.len());
-        let from = (b % 2 == 0).then_some(step.as_str());
+        let from = b.is_multiple_of(2).then_some(step.as_str());
         let is_final = self.nodes[0].status(self.run).await.is_final();
         match self.nodes[0].retry(self.run, from).await {
             Ok(again) => assert!(is_final && !again.is_empty()),
@@ -240,7 +240,7 @@ impl World {
         // One that failed, if there is one: the others are refused, which a few tries show.
         let failed = before.tasks.iter().filter(|task| task.status == TaskStatus::Failed);
         let mut choice: Vec<&str> = failed.map(|task| task.step.as_str()).collect();
-        if choice.is_empty() || a % 8 == 0 {
+        if choice.is_empty() || a.is_multiple_of(8) {
             choice = before.tasks.iter().map(|task| task.step.as_str()).collect();
         }
         let step = choice[usize::from(a) % choice.len()].to_owned();
