@@ -17,7 +17,7 @@ use crate::shell::{Shell, cargo};
 use crate::stage::Stages;
 
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", about = "Tasks of this workspace", subcommand_required = true)]
+#[command(name = "cargo xtask", about = "Tasks of this workspace", arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     task: Task,

@@ -49,7 +49,8 @@ impl Shell {
 /// The cargo that runs us, so that a `+toolchain` holds for every stage.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(args);
+    // A check never writes into the sources; snapshots that differ are shown, and fail.
+    command.args(args).env("INSTA_UPDATE", "no");
     command
 }
 

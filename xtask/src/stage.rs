@@ -68,8 +68,8 @@ impl Stages {
         eprintln!("── summary");
         for Done { name, took, end } in &self.done {
             match end {
-                End::Passed => eprintln!("   ✓ {name:width$}  {}", seconds(*took)),
-                End::Failed => eprintln!("   ✗ {name:width$}  {}  FAILED", seconds(*took)),
+                End::Passed => eprintln!("   ✓ {name:width$}  {:>7}", seconds(*took)),
+                End::Failed => eprintln!("   ✗ {name:width$}  {:>7}  FAILED", seconds(*took)),
                 End::NotRun => eprintln!("   · {name:width$}  not run"),
             }
         }

@@ -188,6 +188,8 @@ facts! {
         detail: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
+        /// As its holder measured it.
+        took_ms: u64,
         run_at: Millis,
     }
     /// The node that held it died; it is pending again.
@@ -218,6 +220,9 @@ facts! {
         detail: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
+        /// As its holder measured it; none for what never ran, or was lost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        took_ms: Option<u64>,
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         output: Map<String, Value>,
     }
@@ -267,12 +272,16 @@ mod tests {
         (
             "task_retrying",
             1,
-            r#"{"step":"test","attempt":1,"reason":"exit","detail":"exit code 75","exit_code":75,"run_at":1700000000123}"#,
+            r#"{"step":"test","attempt":1,"reason":"exit","detail":"exit code 75","exit_code":75,"took_ms":12,"run_at":1700000000123}"#,
         ),
         ("task_lost", 1, r#"{"step":"test","attempt":1,"node":"host:1"}"#),
         ("task_returned", 1, r#"{"step":"test","attempt":1}"#),
         ("task_skipped", 1, r#"{"step":"package","why":"upstream","detail":"test failed"}"#),
-        ("task_finished", 1, r#"{"step":"test","attempt":2,"status":"succeeded","output":{"files":["a"]}}"#),
+        (
+            "task_finished",
+            1,
+            r#"{"step":"test","attempt":2,"status":"succeeded","took_ms":1200,"output":{"files":["a"]}}"#,
+        ),
     ];
 
     #[test]

@@ -46,6 +46,8 @@ pub struct TaskState {
     pub run_at: Option<Millis>,
     pub started_at: Option<Millis>,
     pub finished_at: Option<Millis>,
+    /// How long the last attempt took, as its holder measured it.
+    pub took_ms: Option<u64>,
     /// Retries spent since the run was last opened.
     pub retries: u32,
     /// How often it was lost with its node since the run was last opened.
@@ -66,6 +68,7 @@ impl TaskState {
             run_at: None,
             started_at: None,
             finished_at: None,
+            took_ms: None,
             retries: 0,
             lost: 0,
         }
@@ -208,6 +211,7 @@ impl Fold {
                 task.reason = Some(f.reason);
                 task.detail.clone_from(&f.detail);
                 task.exit_code = f.exit_code;
+                task.took_ms = Some(f.took_ms);
                 task.run_at = Some(f.run_at);
                 task.retries += 1;
             }
@@ -219,6 +223,7 @@ impl Fold {
                 task.reason = Some(Reason::Lost);
                 task.detail = None;
                 task.exit_code = None;
+                task.took_ms = None;
                 task.lost += 1;
             }
             Fact::TaskSkipped(f) => {
@@ -249,6 +254,7 @@ impl Fold {
                 task.reason = f.reason;
                 task.detail.clone_from(&f.detail);
                 task.exit_code = f.exit_code;
+                task.took_ms = f.took_ms;
                 task.output.clone_from(&f.output);
                 task.run_at = None;
                 task.finished_at = Some(at);
@@ -296,6 +302,7 @@ fn forget_last_attempt(task: &mut TaskState) {
     task.reason = None;
     task.detail = None;
     task.exit_code = None;
+    task.took_ms = None;
     task.started_at = None;
 }
 

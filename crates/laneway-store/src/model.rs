@@ -1,6 +1,7 @@
 //! What goes into the verbs and what comes out of them. Plain values; `store.rs` says what they mean.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_core::gate::Cause;
 use laneway_core::hash::Version;
@@ -67,6 +68,8 @@ pub struct RunHead {
 pub struct Finished {
     pub claim: ClaimRef,
     pub outcome: Outcome,
+    /// By its holder's own watch: the store hears of a start and an end only when it commits them.
+    pub took: Duration,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -162,6 +165,7 @@ pub struct Attempt {
     pub exit_code: Option<i32>,
     pub started_at: Option<Millis>,
     pub finished_at: Option<Millis>,
+    pub took_ms: Option<u64>,
 }
 
 /// A workflow that was submitted before.

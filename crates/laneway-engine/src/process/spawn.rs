@@ -42,6 +42,7 @@ pub(super) struct Group {
 ///
 /// The command has no `pre_exec` and an absolute program, so std uses `posix_spawn`, which does not copy
 /// this process's page tables.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that starts processes")]
 pub(super) fn spawn(launch: &Launch) -> io::Result<Group> {
     keep_exit_statuses();
     let mut command = Command::new(&launch.program);

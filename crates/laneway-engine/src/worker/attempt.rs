@@ -19,24 +19,37 @@ pub(super) struct Setting {
     pub(super) kill_grace: Duration,
 }
 
-/// How it ended. `None`: it was stopped because somebody asked, who also knows the reason.
-pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> Option<Outcome> {
+/// How an attempt ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    /// `None`: it was stopped because somebody asked, who also knows the reason.
+    pub(super) outcome: Option<Outcome>,
+    pub(super) took: Duration,
+}
+
+impl Ended {
+    fn unstarted(reason: Reason, detail: String) -> Self {
+        Self { outcome: Some(failed(reason, detail)), took: Duration::ZERO }
+    }
+}
+
+pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> Ended {
     let scope = match scope(&setting, &claim).await {
         Ok(scope) => scope,
         Err(error) => {
-            return Some(failed(Reason::StartFailed, format!("its inputs could not be read: {error}")));
+            return Ended::unstarted(Reason::StartFailed, format!("its inputs could not be read: {error}"));
         }
     };
     let job = match prepare::job(&claim, &scope, &setting.places, setting.kill_grace) {
         Ok(job) => job,
-        Err(detail) => return Some(failed(Reason::Expression, detail)),
+        Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
     let timeout = job.timeout;
     let ending = process::execute(job, stop).await;
     if let Some(error) = &ending.log.error {
         tracing::warn!(run = %claim.head.run.short(), %error, "a log could not be kept");
     }
-    outcome(ending, timeout)
+    Ended { took: ending.duration, outcome: outcome(ending, timeout) }
 }
 
 /// The read costs a thread's round trip, so it is made only for steps that read something.

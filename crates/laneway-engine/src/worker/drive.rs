@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Error;
-use super::attempt::{self, Setting};
+use super::attempt::{self, Ended, Setting};
 use super::control::{Control, Urge};
 use super::prepare::Places;
 use crate::process::StopSignal;
@@ -93,8 +93,7 @@ impl Drive {
 
 /// Everything that can happen to the loop from its own futures.
 enum Message {
-    /// An attempt is over; `None` when it was stopped on request.
-    Ended(ClaimRef, Option<Outcome>),
+    Ended(ClaimRef, Ended),
     /// What had ended is recorded, or not.
     Recorded(Result<Answer, laneway_store::Error>),
     Started(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
@@ -170,7 +169,7 @@ impl Loop {
 
     fn on_message(&mut self, message: Message) -> Result<(), Error> {
         match message {
-            Message::Ended(claim, outcome) => self.on_ended(claim, outcome),
+            Message::Ended(claim, ended) => self.on_ended(claim, ended),
             Message::Recorded(Ok(answer)) => {
                 self.recording = None;
                 self.told_of_trouble = false;
@@ -231,14 +230,14 @@ impl Loop {
         Ok(())
     }
 
-    fn on_ended(&mut self, claim: ClaimRef, outcome: Option<Outcome>) {
+    fn on_ended(&mut self, claim: ClaimRef, ended: Ended) {
         let Some(running) = self.running.remove(&claim) else { return };
         if running.is_lost {
             return;
         }
         let outcome =
-            outcome.unwrap_or(Outcome::Canceled { reason: running.reason.unwrap_or(Reason::Canceled) });
-        self.ended.push(Finished { claim, outcome });
+            ended.outcome.unwrap_or(Outcome::Canceled { reason: running.reason.unwrap_or(Reason::Canceled) });
+        self.ended.push(Finished { claim, outcome, took: ended.took });
         self.record();
     }
 

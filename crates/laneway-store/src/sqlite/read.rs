@@ -154,7 +154,7 @@ pub(super) fn run_state(connection: &Connection, head: &Head) -> Done<RunState> 
         .query_row([head.no], |row| Ok(run_row(row, head)))??;
     let mut tasks = connection.prepare_cached(
         "SELECT position, status, attempt, node, reason, detail, exit_code, output, run_at, started_at, finished_at,
-                retries, lost
+                retries, lost, took_ms
          FROM tasks WHERE run_no = ?1 ORDER BY position",
     )?;
     let mut rows = tasks.query([head.no])?;
@@ -216,6 +216,7 @@ fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
         finished_at: millis(10)?,
         retries: row.get(11)?,
         lost: row.get(12)?,
+        took_ms: row.get(13)?,
     };
     // A claim has no event until its holder says `start`: to the history it is still available, and the number
     // that the claim minted has not been heard of.
@@ -245,14 +246,15 @@ pub(super) fn attempts(connection: &Connection, head: &Head, position: Position)
             exit_code: row.get(5)?,
             started_at: row.get::<_, Option<i64>>(6)?.map(Millis),
             finished_at: row.get::<_, Option<i64>>(7)?.map(Millis),
+            took_ms: row.get(8)?,
         })
     };
     Ok(connection
         .prepare_cached(
-            "SELECT attempt, node, outcome, reason, detail, exit_code, started_at, finished_at
+            "SELECT attempt, node, outcome, reason, detail, exit_code, started_at, finished_at, took_ms
              FROM attempts WHERE run_no = ?1 AND position = ?2
              UNION ALL
-             SELECT attempt, node, 'running', NULL, NULL, NULL, started_at, NULL
+             SELECT attempt, node, 'running', NULL, NULL, NULL, started_at, NULL, NULL
              FROM tasks WHERE run_no = ?1 AND position = ?2 AND status = 'running' AND started_at IS NOT NULL
              ORDER BY 1",
         )?

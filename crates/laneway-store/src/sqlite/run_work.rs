@@ -313,6 +313,7 @@ impl<'t, 'c> RunWork<'t, 'c> {
             reason: Some(reason),
             detail: None,
             exit_code: None,
+            took_ms: None,
             output: Map::new(),
         })?;
         self.settle(position, Settled::PassedOver)

@@ -48,12 +48,13 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
                     let lost = Finished {
                         claim: laneway_store::ClaimRef { attempt: 9, ..held.at },
                         outcome: succeeded(),
+                        took: std::time::Duration::ZERO,
                     };
                     let answer = node.store.finish(vec![lost], None).await.expect("an answer");
                     assert_eq!(answer.fates, [Fate::ClaimLost]);
                 }
             }
-            let finished = Finished { claim: held.at, outcome: succeeded() };
+            let finished = Finished { claim: held.at, outcome: succeeded(), took: std::time::Duration::ZERO };
             let answer = node.store.finish(vec![finished], None).await.expect("an answer");
             assert_eq!(answer.fates, [Fate::Recorded]);
         }));

@@ -47,7 +47,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
                 if args.json {
                     lines.push_str(&format!("{}\n", event.to_json()));
                 } else {
-                    let told = sentence(event, &tally).unwrap_or_else(|| unsaid(event));
+                    let told = sentence(event).unwrap_or_else(|| unsaid(event));
                     lines.push_str(&format!("{:>5} {} {told}\n", event.seq, text::date(event.at)));
                 }
             }

@@ -1,8 +1,11 @@
 //! `laneway explain`: why a task waits, in the gate keeper's own words, or why it ended as it did.
 
+use std::time::Duration;
+
 use laneway_core::gate::Cause;
 use laneway_core::run_state::TaskState;
 use laneway_core::state::TaskStatus;
+use laneway_core::time::Millis;
 use laneway_store::model::{Attempt, RunView};
 use serde_json::{Value, json};
 
@@ -101,7 +104,7 @@ fn task_text(task: &TaskState, cause: Option<&Cause>, palette: Palette) -> Strin
             if let Some(since) = &cause.since
                 && !cause.text.contains(since.as_str())
             {
-                out.push_str(&palette.dim(&format!("\n    since {since}")));
+                out.push_str(&palette.dim(&format!("\n    since {}", local(since))));
             }
             if !cause.text.contains(&cause.opens) {
                 out.push_str(&palette.dim(&format!("\n    opens {}", cause.opens)));
@@ -119,18 +122,23 @@ fn task_text(task: &TaskState, cause: Option<&Cause>, palette: Palette) -> Strin
     out
 }
 
+/// The time of day where the person is.
+fn local(moment: &str) -> String {
+    match moment.parse::<jiff::Timestamp>() {
+        Ok(at) => text::clock(Millis(at.as_millisecond())),
+        Err(_) => moment.to_owned(),
+    }
+}
+
 fn attempt_text(attempt: &Attempt) -> String {
     let mut out = format!("    attempt {} {}", attempt.attempt, attempt.outcome);
     if let Some(reason) = attempt.reason {
         out.push_str(&format!(": {}", why(reason, attempt.detail.as_deref())));
     }
-    match (attempt.started_at, attempt.finished_at) {
-        (Some(started), Some(finished)) => {
-            out.push_str(&format!(
-                ", {} at {}",
-                text::duration(finished.since(started)),
-                text::clock(started)
-            ));
+    match (attempt.started_at, attempt.took_ms) {
+        (Some(started), Some(ms)) => {
+            let took = text::duration(Duration::from_millis(ms));
+            out.push_str(&format!(", {took} at {}", text::clock(started)));
         }
         (Some(started), None) => out.push_str(&format!(" since {}", text::clock(started))),
         (None, _) => {}
@@ -174,6 +182,7 @@ fn attempt_json(attempt: &Attempt) -> Value {
         "detail": attempt.detail,
         "exit_code": attempt.exit_code,
         "started_at": attempt.started_at.map(|at| at.to_string()),
+        "took_ms": attempt.took_ms,
         "finished_at": attempt.finished_at.map(|at| at.to_string()),
     })
 }

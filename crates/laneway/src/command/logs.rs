@@ -82,7 +82,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if changes.has_changed().unwrap_or(false) {
             changes.mark_unchanged();
             state = store.run_state(run).await?;
-        } else if looks % LOOKS_WITHOUT_HINT == 0 {
+        } else if looks.is_multiple_of(LOOKS_WITHOUT_HINT) {
             let view = store.run(run).await?;
             state = view.state;
             if view.is_interrupted {

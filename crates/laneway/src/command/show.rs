@@ -1,5 +1,7 @@
 //! `laneway show`: a run and its tasks. The shape of `--json` is DESIGN's; fields are only ever added.
 
+use std::time::Duration;
+
 use comfy_table::Cell;
 use laneway_core::gate::Cause;
 use laneway_core::reason::Reason;
@@ -107,12 +109,12 @@ fn table(view: &RunView, palette: Palette, width: Option<u16>) -> String {
 }
 
 fn took(task: &TaskState) -> String {
-    match (task.started_at, task.finished_at) {
-        (Some(started), Some(finished)) => text::duration(finished.since(started)),
+    match (task.started_at, task.took_ms) {
+        (_, Some(ms)) => text::duration(Duration::from_millis(ms)),
         (Some(started), None) if task.status == TaskStatus::Running => {
             format!("since {}", text::clock(started))
         }
-        (Some(_) | None, _) => String::new(),
+        (Some(_) | None, None) => String::new(),
     }
 }
 
@@ -159,6 +161,7 @@ struct WireTask<'a> {
     started_at: Option<String>,
     finished_at: Option<String>,
     detail: Option<&'a str>,
+    took_ms: Option<u64>,
     run_at: Option<String>,
 }
 
@@ -179,6 +182,7 @@ impl<'a> From<&'a RunView> for Wire<'a> {
             started_at: time(task.started_at),
             finished_at: time(task.finished_at),
             detail: task.detail.as_deref(),
+            took_ms: task.took_ms,
             run_at: time(task.run_at),
         });
         Self {

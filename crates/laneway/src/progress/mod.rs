@@ -59,11 +59,11 @@ impl<'a> Progress<'a> {
                     // The last word of a run is its summary.
                     View::Lines if matches!(event.fact, Fact::RunFinished(_)) => {}
                     View::Lines => {
-                        if let Some(sentence) = sentence(event, &self.tally) {
+                        if let Some(sentence) = sentence(event) {
                             lines.push_str(&format!("{} {sentence}\n", text::clock(event.at)));
                         }
                     }
-                    View::Terminal(terminal) => terminal.tell(event, &self.tally),
+                    View::Terminal(terminal) => terminal.tell(event),
                 }
             }
             self.tally.apply(event, is_new);

@@ -1,19 +1,16 @@
 //! An event as a sentence, the same in the progress of a run and in `laneway events`.
 
+use std::time::Duration;
+
 use laneway_core::event::{Closing, Event, Fact, Reopening};
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 
-use super::Tally;
 use crate::text;
 
 /// What happened, without the time. `None` for what goes without saying: a task that became available is
 /// about to start.
-pub(crate) fn sentence(event: &Event, tally: &Tally) -> Option<String> {
-    let took = |step: &str| match tally.took(step, event.at) {
-        Some(took) => format!(" {} {}", "in", text::duration(took)),
-        None => String::new(),
-    };
+pub(crate) fn sentence(event: &Event) -> Option<String> {
     Some(match &event.fact {
         Fact::RunSubmitted(f) => format!("run {} of {} submitted", event.run.short(), f.workflow),
         Fact::RunStarted(_) | Fact::TaskAvailable(_) => return None,
@@ -51,13 +48,13 @@ pub(crate) fn sentence(event: &Event, tally: &Tally) -> Option<String> {
         Fact::TaskRetrying(f) => {
             let why = why(f.reason, f.detail.as_deref());
             let delay = text::duration(f.run_at.since(event.at));
-            format!("{} failed{}: {why}; retry in {delay}", f.step, took(&f.step))
+            format!("{} failed{}: {why}; retry in {delay}", f.step, took(Some(f.took_ms)))
         }
         Fact::TaskLost(f) => format!("{} lost: {} died", f.step, f.node),
         Fact::TaskReturned(f) => format!("{} given back unstarted", f.step),
         Fact::TaskSkipped(f) => format!("{} skipped: {}", f.step, why(f.why, f.detail.as_deref())),
         Fact::TaskFinished(f) => {
-            let took = took(&f.step);
+            let took = took(f.took_ms);
             match (f.status, f.reason) {
                 (TaskStatus::Failed | TaskStatus::Canceled, Some(reason)) => {
                     format!("{} {}{took}: {}", f.step, f.status, why(reason, f.detail.as_deref()))
@@ -66,6 +63,10 @@ pub(crate) fn sentence(event: &Event, tally: &Tally) -> Option<String> {
             }
         }
     })
+}
+
+fn took(took_ms: Option<u64>) -> String {
+    took_ms.map(|ms| format!(" in {}", text::duration(Duration::from_millis(ms)))).unwrap_or_default()
 }
 
 /// A reason for people: its detail where there is one, which says more than the word.

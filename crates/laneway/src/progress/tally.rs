@@ -58,16 +58,16 @@ impl Tally {
             Fact::TaskStarted(f) => {
                 self.running.insert(f.step.clone(), event.at);
             }
-            Fact::TaskRetrying(f) => self.attempt_ended(&f.step, event.at, is_new),
-            Fact::TaskLost(f) => self.attempt_ended(&f.step, event.at, false),
-            Fact::TaskReturned(f) => self.attempt_ended(&f.step, event.at, false),
+            Fact::TaskRetrying(f) => self.attempt_ended(&f.step, Some(f.took_ms), is_new),
+            Fact::TaskLost(f) => self.attempt_ended(&f.step, None, is_new),
+            Fact::TaskReturned(f) => self.attempt_ended(&f.step, None, is_new),
             Fact::TaskSkipped(f) => {
                 self.failed.retain(|step| *step != f.step);
                 self.reopen(&f.step);
                 self.end(&f.step, TaskStatus::Skipped, 0);
             }
             Fact::TaskFinished(f) => {
-                self.attempt_ended(&f.step, event.at, is_new);
+                self.attempt_ended(&f.step, f.took_ms, is_new);
                 self.end(&f.step, f.status, f.attempt);
             }
             Fact::RunReopened(f) => {
@@ -95,11 +95,6 @@ impl Tally {
         self.ended.len() as u64
     }
 
-    /// How long the attempt that ends now has run, where its start was told.
-    pub(crate) fn took(&self, step: &str, now: Millis) -> Option<Duration> {
-        self.running.get(step).map(|started| now.since(*started))
-    }
-
     /// Failed steps and the attempts that failed last, in the order in which they did.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (&str, u32)> {
         self.failed.iter().filter_map(|step| Some((step.as_str(), self.ended.get(step)?.attempt)))
@@ -118,11 +113,10 @@ impl Tally {
         self.work.saturating_sub(self.wall())
     }
 
-    fn attempt_ended(&mut self, step: &str, at: Millis, counts: bool) {
-        if let Some(started) = self.running.remove(step)
-            && counts
-        {
-            self.work += at.since(started);
+    fn attempt_ended(&mut self, step: &str, took_ms: Option<u64>, is_new: bool) {
+        self.running.remove(step);
+        if is_new {
+            self.work += Duration::from_millis(took_ms.unwrap_or(0));
         }
     }
 

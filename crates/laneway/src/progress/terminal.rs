@@ -36,15 +36,15 @@ impl Terminal {
         Self { palette, all, bar, steps: BTreeMap::new(), has_many: total > MANY_STEPS }
     }
 
-    /// Leaves a line behind for what has ended. `tally` is from before the event.
-    pub(super) fn tell(&self, event: &Event, tally: &Tally) {
+    /// Leaves a line behind for what has ended.
+    pub(super) fn tell(&self, event: &Event) {
         let palette = self.palette;
         let line = match &event.fact {
             Fact::TaskFinished(f) if f.status == TaskStatus::Succeeded => {
                 if self.has_many {
                     return;
                 }
-                let took = tally.took(&f.step, event.at).map(text::duration).unwrap_or_default();
+                let took = text::duration(Duration::from_millis(f.took_ms.unwrap_or(0)));
                 format!("{} {} {}", palette.green("✓"), f.step, palette.dim(&took))
             }
             Fact::TaskFinished(f) => {
@@ -53,19 +53,19 @@ impl Terminal {
                 if f.status == TaskStatus::Canceled && (self.has_many || f.attempt == 0) {
                     return;
                 }
-                format!("{mark} {}", told(event, tally))
+                format!("{mark} {}", told(event))
             }
             Fact::TaskSkipped(_) => {
                 if self.has_many {
                     return;
                 }
-                palette.dim(&format!("– {}", told(event, tally)))
+                palette.dim(&format!("– {}", told(event)))
             }
             Fact::TaskRetrying(_) | Fact::TaskLost(_) => {
-                format!("{} {}", palette.yellow("↻"), told(event, tally))
+                format!("{} {}", palette.yellow("↻"), told(event))
             }
             Fact::RunHalted(_) | Fact::RunCanceling(_) | Fact::RunAdopted(_) | Fact::RunReopened(_) => {
-                palette.dim(&format!("  {}", told(event, tally)))
+                palette.dim(&format!("  {}", told(event)))
             }
             Fact::RunSubmitted(_)
             | Fact::RunStarted(_)
@@ -140,8 +140,8 @@ impl Terminal {
     }
 }
 
-fn told(event: &Event, tally: &Tally) -> String {
-    sentence(event, tally).unwrap_or_default()
+fn told(event: &Event) -> String {
+    sentence(event).unwrap_or_default()
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -76,7 +76,7 @@ fn validate_reads_stdin() {
     $ laneway validate - < build.yaml
     exit code 0
     ----- stdout
-    -: ok, stdin has 3 steps
+    stdin: ok, stdin has 3 steps
     ----- stderr
     ");
 }

@@ -291,12 +291,13 @@ steps:
     exit code 0
     ----- stdout
     ▶ wait [id] running
-    · first is available: ready, waits for a free slot
-        opens when when a slot of its node is free
+    ▶ first is running since [clock] on [node]
     · second is pending: waits for a place: max_parallel is 1 and first hold it
-        opens when when one of them ends
-    · third is pending: waits for first (available)
-        opens when when `all_succeeded` holds for what it needs
+        since [clock]
+        opens when one of them ends
+    · third is pending: waits for first (running)
+        since [clock]
+        opens when `all_succeeded` holds for what it needs
     ----- stderr
     ");
     assert_snapshot!(place.laneway("explain last third"), @r"
@@ -304,8 +305,8 @@ steps:
     exit code 0
     ----- stdout
     · third is pending: waits for first (running)
-        since [time]
-        opens when when `all_succeeded` holds for what it needs
+        since [clock]
+        opens when `all_succeeded` holds for what it needs
     ----- stderr
     ");
     let causes = place.json("show last --json");

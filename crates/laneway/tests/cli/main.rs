@@ -1,6 +1,8 @@
 //! The program as a person meets it: real commands, a real store, real processes. Every test shows the
 //! command, its exit code, stdout and stderr. One binary, because linking takes longer than the tests.
 
+#![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
+
 mod definition;
 mod errors;
 mod interrupt;

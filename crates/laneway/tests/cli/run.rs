@@ -82,6 +82,7 @@ steps:
     [clock] test failed in [took]: exit code 3
     [clock] run halts because test failed: nothing new starts
     [clock] package skipped: another step failed
+
     ✗ test, its last lines (laneway logs [id] test):
       │ line 4
       │ line 5
@@ -145,6 +146,7 @@ steps:
     [clock] run halts because slow failed: nothing new starts
     [clock] clean started
     [clock] clean succeeded in [took]
+
     ✗ slow printed nothing
 
     ✗ slow [id] failed in [took]: 1 succeeded, 1 failed (slow failed: ran longer than [took])

@@ -69,6 +69,7 @@ CREATE TABLE tasks (
     exit_code   INTEGER,
     output      TEXT,
     started_at  INTEGER,                   -- NULL while claimed and not yet started
+    took_ms     INTEGER,                   -- as the holder of the claim measured it
     finished_at INTEGER,
     PRIMARY KEY (run_no, position),
     CHECK ((status = 'pending') = (gate IS NOT NULL)),
@@ -108,6 +109,7 @@ CREATE TABLE attempts (
     exit_code   INTEGER,
     started_at  INTEGER,
     finished_at INTEGER NOT NULL,
+    took_ms     INTEGER,
     PRIMARY KEY (run_no, position, attempt)
 ) STRICT, WITHOUT ROWID;
 

@@ -41,10 +41,12 @@ fn finish_one(work: &mut RunWork<'_, '_>, finished: &Finished) -> Done<Fate> {
     if !task.is_held_by(claim) {
         return earlier_fate(work, claim);
     }
+    let took_ms = u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX);
+    let by = EndedBy::Holder { took_ms };
     match &finished.outcome {
         Outcome::Succeeded { output } => {
             let ending = Ending {
-                by: EndedBy::Holder,
+                by,
                 step: TaskMove::Succeed,
                 reason: None,
                 detail: None,
@@ -55,7 +57,7 @@ fn finish_one(work: &mut RunWork<'_, '_>, finished: &Finished) -> Done<Fate> {
         }
         Outcome::Canceled { reason } => {
             let ending = Ending {
-                by: EndedBy::Holder,
+                by,
                 step: TaskMove::Cancel,
                 reason: Some(*reason),
                 detail: None,
@@ -65,13 +67,13 @@ fn finish_one(work: &mut RunWork<'_, '_>, finished: &Finished) -> Done<Fate> {
             end(work, claim, &task, ending)
         }
         Outcome::Failed { reason, detail, exit_code } => {
-            let failure = Failure { reason: *reason, detail, exit_code: *exit_code };
+            let failure = Failure { reason: *reason, detail, exit_code: *exit_code, took_ms };
             match delay(work, claim, &task, &failure) {
                 Some(run_at) => retry_later(work, claim, &task, &failure, run_at),
                 None => {
                     let (reason, detail) = (Some(*reason), Some(detail.clone()));
                     let ending = Ending {
-                        by: EndedBy::Holder,
+                        by,
                         step: TaskMove::Fail,
                         reason,
                         detail,
@@ -89,6 +91,7 @@ struct Failure<'a> {
     reason: Reason,
     detail: &'a str,
     exit_code: Option<i32>,
+    took_ms: u64,
 }
 
 /// When the task may be tried again; `None` when its failure is final.
@@ -121,7 +124,7 @@ fn dice(claim: &ClaimRef) -> f64 {
 /// ended in its place is lost to it.
 #[derive(Clone, Copy)]
 pub(super) enum EndedBy {
-    Holder,
+    Holder { took_ms: u64 },
     Reaper,
     GiveBack,
 }
@@ -130,9 +133,16 @@ impl EndedBy {
     /// What the attempt's record says.
     fn outcome(self, status: TaskStatus) -> &'static str {
         match self {
-            Self::Holder => status.as_str(),
+            Self::Holder { .. } => status.as_str(),
             Self::Reaper => "lost",
             Self::GiveBack => "returned",
+        }
+    }
+
+    fn took_ms(self) -> Option<u64> {
+        match self {
+            Self::Holder { took_ms } => Some(took_ms),
+            Self::Reaper | Self::GiveBack => None,
         }
     }
 }
@@ -166,7 +176,8 @@ pub(super) fn end(
         ending.detail,
         ending.exit_code,
         output,
-        work.txn.now.0
+        work.txn.now.0,
+        ending.by.took_ms()
     ])?;
     if changed == 0 {
         return Ok(Fate::ClaimLost);
@@ -176,6 +187,7 @@ pub(super) fn end(
         reason: ending.reason,
         detail: ending.detail.as_deref(),
         exit_code: ending.exit_code,
+        took_ms: ending.by.took_ms(),
     };
     keep_attempt(work, claim, task, &record)?;
     work.append(TaskFinished {
@@ -185,6 +197,7 @@ pub(super) fn end(
         reason: ending.reason,
         detail: ending.detail,
         exit_code: ending.exit_code,
+        took_ms: ending.by.took_ms(),
         output: ending.output,
     })?;
     work.leave();
@@ -210,7 +223,8 @@ fn retry_later(
         failure.reason.as_str(),
         failure.detail,
         failure.exit_code,
-        run_at.0
+        run_at.0,
+        failure.took_ms
     ])?;
     if changed == 0 {
         return Ok(Fate::ClaimLost);
@@ -220,6 +234,7 @@ fn retry_later(
         reason: Some(failure.reason),
         detail: Some(failure.detail),
         exit_code: failure.exit_code,
+        took_ms: Some(failure.took_ms),
     };
     keep_attempt(work, claim, task, &record)?;
     work.append(TaskRetrying {
@@ -228,6 +243,7 @@ fn retry_later(
         reason: failure.reason,
         detail: Some(failure.detail.to_owned()),
         exit_code: failure.exit_code,
+        took_ms: failure.took_ms,
         run_at,
     })?;
     work.leave();
@@ -241,6 +257,7 @@ pub(super) struct Record<'a> {
     pub(super) reason: Option<Reason>,
     pub(super) detail: Option<&'a str>,
     pub(super) exit_code: Option<i32>,
+    pub(super) took_ms: Option<u64>,
 }
 
 pub(super) fn keep_attempt(
@@ -261,7 +278,8 @@ pub(super) fn keep_attempt(
         record.detail,
         record.exit_code,
         task.started_at,
-        work.txn.now.0
+        work.txn.now.0,
+        record.took_ms
     ])?;
     Ok(())
 }

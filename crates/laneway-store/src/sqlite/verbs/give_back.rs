@@ -51,7 +51,7 @@ fn one(work: &mut RunWork<'_, '_>, claim: &ClaimRef) -> Done<Fate> {
     if changed == 0 {
         return Ok(Fate::ClaimLost);
     }
-    let record = Record { outcome: "returned", reason: None, detail: None, exit_code: None };
+    let record = Record { outcome: "returned", reason: None, detail: None, exit_code: None, took_ms: None };
     keep_attempt(work, claim, &task, &record)?;
     work.append(TaskReturned { step: work.name(claim.position), attempt: claim.attempt })?;
     Ok(Fate::Recorded)

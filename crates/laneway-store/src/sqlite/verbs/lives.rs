@@ -86,7 +86,8 @@ fn lose(work: &mut RunWork<'_, '_>, claim: &ClaimRef, node: &str) -> Done<()> {
         claim.session.to_string(),
         node
     ])?;
-    let record = Record { outcome: "lost", reason: Some(Reason::Lost), detail: None, exit_code: None };
+    let record =
+        Record { outcome: "lost", reason: Some(Reason::Lost), detail: None, exit_code: None, took_ms: None };
     keep_attempt(work, claim, &task, &record)?;
     let step = work.name(claim.position);
     work.append(TaskLost { step, attempt: claim.attempt, node: node.to_owned() })?;
