@@ -209,6 +209,8 @@ async fn attempts_tell_how_each_try_ended(place: Place) {
     assert_eq!((third.exit_code, third.detail.as_deref()), (Some(3), Some("exit code 3")));
     assert_eq!((third.started_at, third.finished_at), (Some(START), Some(Millis(START.0 + 40))));
     assert_eq!(third.node.as_deref(), Some("one"));
+    let watches: Vec<_> = attempts.iter().map(|one| one.took_ms).collect();
+    assert_eq!(watches, [None, None, Some(7), None], "only a holder that finished it has measured it");
     assert_eq!(attempts[0].node.as_deref(), Some("dying"));
     node.succeed(&running).await;
     let last = node.attempts(run, "a").await.pop().expect("an attempt");
