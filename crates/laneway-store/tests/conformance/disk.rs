@@ -1,10 +1,9 @@
 //! A full disk: verbs fail in words, nothing that was acknowledged is lost, and work goes on when space
-//! returns. The disk is a small file system in memory, in a mount namespace of a child of this test.
+//! returns. Then the same disk read-only. The disk is a small file system in memory, in a mount namespace of a child of this test.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use laneway_core::id::RunId;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -14,7 +13,7 @@ use laneway_store::{Error, Fate, Open};
 use serde_json::json;
 
 use crate::audit;
-use crate::harness::{Held, Node, block_on, flat, submission, succeeded, succeeded_with};
+use crate::harness::{Held, Node, block_on, command, flat, submission, succeeded, succeeded_with};
 
 /// Names the small disk to the process that fills it.
 const DISK: &str = "LANEWAY_TEST_DISK";
@@ -27,7 +26,7 @@ fn full_disk_loses_nothing_that_was_acknowledged() {
     let place = tempfile::tempdir().expect("a temporary directory");
     // A user namespace lets everybody mount; the mount ends with the child.
     let script = "mount -t tmpfs -o size=4m tmpfs \"$LANEWAY_TEST_DISK\" && exec \"$0\" \"$@\"";
-    let output = Command::new("unshare")
+    let output = command("unshare")
         .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
         .arg(std::env::current_exe().expect("this program"))
         .args(["--exact", "disk::full_disk_loses_nothing_that_was_acknowledged", "--nocapture"])
@@ -66,11 +65,20 @@ fn fill(disk: &Path) {
         let file = rusqlite::Connection::open(&path).expect("the file");
         let sound: String = file.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("a check");
         assert_eq!(sound, "ok");
+        drop(file);
         let again = Node::register(std::sync::Arc::new(open()), "two").await;
         assert_kept(&again, run, &recorded).await;
         again.store.reap().await.expect("an answer");
         audit::check(&*again.store, run).await;
         assert_eq!(again.status(run).await, RunStatus::Canceled);
+        drop(again);
+
+        let remount = command("mount").args(["-o", "remount,ro"]).arg(disk).status();
+        assert!(remount.expect("`mount`").success());
+        let refusal = SqliteStore::open(&path, Open::Existing).expect_err("the file system is read-only");
+        assert!(matches!(refusal, Error::ReadOnly { .. }), "{refusal}");
+        let refusal = SqliteStore::open(&disk.join("new.db"), Open::Create).expect_err("nor can one be made");
+        assert!(matches!(refusal, Error::ReadOnly { .. }), "{refusal}");
     });
 }
 

@@ -4,14 +4,13 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Barrier};
 
 use laneway_store::sqlite::SqliteStore;
 use laneway_store::{Error, Open, Store};
 use tempfile::TempDir;
 
-use crate::harness::{Database, Place, block_on, flat, succeeded};
+use crate::harness::{Database, Place, block_on, command, flat, succeeded};
 
 fn dir() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
@@ -159,7 +158,7 @@ fn directory_that_cannot_be_written_is_told_as_such() {
     }
     mode(&program, 0o755);
     mode(place.path(), 0o755);
-    let mut child = Command::new(&program);
+    let mut child = command(&program);
     child
         .args(["--exact", "files::directory_that_cannot_be_written_is_told_as_such"])
         .env(READ_ONLY, place.path())
@@ -196,5 +195,24 @@ fn what_was_acknowledged_is_there_after_the_store_was_closed() {
         let again = place.open();
         assert_eq!(again.run_state(run).await.expect("a run"), before);
         crate::audit::check(&*again, run).await;
+    });
+}
+
+#[test]
+fn sessions_of_a_copied_store_are_dead_in_the_copy() {
+    let place = Place::new(Database::Sqlite);
+    block_on(async {
+        let node = place.node("one").await;
+        let run = node.submit(&flat(2, 2)).await;
+        node.begin(run, "s0").await;
+        let copy = dir();
+        let path = copy.path().join("laneway.db");
+        let file = rusqlite::Connection::open(place.path()).expect("the file");
+        file.execute("VACUUM INTO ?1", [path.display().to_string()]).expect("a copy");
+        let store = SqliteStore::open(&path, Open::Existing).expect("the copy");
+        let reaped = store.reap().await.expect("an answer");
+        assert_eq!((reaped.nodes.as_slice(), reaped.tasks), (&["one".to_owned()][..], 1));
+        crate::audit::check(&store, run).await;
+        assert_eq!(node.store.reap().await.expect("an answer").tasks, 0, "it lives where it is");
     });
 }

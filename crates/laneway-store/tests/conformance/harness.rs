@@ -1,8 +1,10 @@
 //! A place for a store, nodes that work on it, and short words for what they do. Every verb that changes a
 //! run is followed by `audit::check`.
 
+use std::ffi::OsStr;
 use std::future::Future;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,8 +61,17 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     runtime.expect("threads can be started").block_on(future)
 }
 
+/// The one place where this suite starts a process.
+#[expect(clippy::disallowed_methods, reason = "a test needs another process: one to kill, one that may less")]
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
+}
+
 /// When every store of this suite begins.
 pub(crate) const START: Millis = Millis(1_700_000_000_000);
+
+/// What every holder's own watch says of its attempts.
+pub(crate) const TOOK: Duration = Duration::from_millis(7);
 
 /// Where one fresh store lives, with its clock.
 pub(crate) struct Place {
@@ -71,7 +82,17 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(database: Database) -> Self {
-        let dir = tempfile::tempdir().expect("a temporary directory");
+        Self::within(database, std::env::temp_dir())
+    }
+
+    /// In memory where the system has such a place: for thousands of verbs whose order matters, not their disk.
+    pub(crate) fn quick(database: Database) -> Self {
+        let memory = PathBuf::from("/dev/shm");
+        Self::within(database, if memory.is_dir() { memory } else { std::env::temp_dir() })
+    }
+
+    fn within(database: Database, parent: PathBuf) -> Self {
+        let dir = tempfile::tempdir_in(parent).expect("a temporary directory");
         Self { database, clock: Arc::new(Clock::manual(START)), dir }
     }
 
@@ -82,9 +103,14 @@ impl Place {
 
     /// A handle of its own: to the others it is another process.
     pub(crate) fn open(&self) -> Arc<dyn Store> {
+        self.open_by(&self.clock)
+    }
+
+    /// The same with a clock of its own.
+    pub(crate) fn open_by(&self, clock: &Arc<Clock>) -> Arc<dyn Store> {
         match self.database {
             Database::Sqlite => {
-                let store = SqliteStore::open_with(&self.path(), Open::Create, Arc::clone(&self.clock));
+                let store = SqliteStore::open_with(&self.path(), Open::Create, Arc::clone(clock));
                 Arc::new(store.expect("a store that opens"))
             }
         }
@@ -166,7 +192,7 @@ impl Node {
     }
 
     pub(crate) async fn finish_with(&self, held: &Held, outcome: Outcome) -> Answer {
-        let finished = vec![Finished { claim: held.at, outcome, took: std::time::Duration::ZERO }];
+        let finished = vec![Finished { claim: held.at, outcome, took: TOOK }];
         let answer = self.store.finish(finished, Some(self.ask(held.at.run, 0))).await.expect("an answer");
         audit::check(&*self.store, held.at.run).await;
         answer

@@ -1,7 +1,7 @@
 //! C5, C6, C7 on one host: what a dead session held comes back, and a live one is never touched.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
@@ -9,7 +9,9 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::{Error, Fate};
 
 use crate::audit;
-use crate::harness::{Database, Node, Place, block_on, flat, flow, for_each_database, names, succeeded};
+use crate::harness::{
+    Database, Node, Place, block_on, command, flat, flow, for_each_database, names, succeeded,
+};
 
 for_each_database! {
     tasks_of_a_dead_session_come_back,
@@ -236,7 +238,7 @@ fn killed_process_loses_what_it_held() {
     let place = Place::new(Database::Sqlite);
     block_on(async {
         let node = place.node("heir").await;
-        let mut victim = Command::new(std::env::current_exe().expect("this program"))
+        let mut victim = command(std::env::current_exe().expect("this program"))
             .args(["--exact", "lives::killed_process_loses_what_it_held", "--nocapture"])
             .env(VICTIM, place.path())
             .stdout(Stdio::piped())

@@ -1,5 +1,6 @@
 //! Reads: finding runs, listing them, why a task waits (G5), and its attempts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::id::RunId;
@@ -8,6 +9,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use laneway_store::Error;
 use laneway_store::model::RunFilter;
+use laneway_store::sqlite::Clock;
 
 use crate::harness::{Node, Place, START, failed, flat, flow, for_each_database, succeeded};
 
@@ -25,6 +27,7 @@ for_each_database! {
     task_of_an_interrupted_run_says_that_nobody_runs_it,
     attempts_tell_how_each_try_ended,
     every_change_of_state_has_its_event,
+    moments_never_go_back_whosever_clock_is_behind,
 }
 
 async fn run_is_found_by_id_by_short_id_and_by_any_unique_beginning(place: Place) {
@@ -206,6 +209,8 @@ async fn attempts_tell_how_each_try_ended(place: Place) {
     assert_eq!((third.exit_code, third.detail.as_deref()), (Some(3), Some("exit code 3")));
     assert_eq!((third.started_at, third.finished_at), (Some(START), Some(Millis(START.0 + 40))));
     assert_eq!(third.node.as_deref(), Some("one"));
+    let watches: Vec<_> = attempts.iter().map(|one| one.took_ms).collect();
+    assert_eq!(watches, [None, None, Some(7), None], "only a holder that finished it has measured it");
     assert_eq!(attempts[0].node.as_deref(), Some("dying"));
     node.succeed(&running).await;
     let last = node.attempts(run, "a").await.pop().expect("an attempt");
@@ -255,4 +260,22 @@ async fn every_change_of_state_has_its_event(place: Place) {
             "task_finished b, run_halted, task_skipped c, run_finished",
         ]
     );
+}
+
+async fn moments_never_go_back_whosever_clock_is_behind(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("timeout: 10s", &[("a", ""), ("b", "needs: [a]")])).await;
+    let behind = Arc::new(Clock::manual(Millis(START.0 - 3_600_000)));
+    let other = Node::register(place.open_by(&behind), "behind").await;
+    place.advance(Duration::from_secs(9));
+    let held = node.begin(run, "a").await;
+    other.promote().await;
+    node.succeed(&held).await;
+    let held = other.begin(run, "b").await;
+    behind.advance(Duration::from_secs(60));
+    other.succeed(&held).await;
+    let moments: Vec<Millis> = node.events(run).await.iter().map(|event| event.at).collect();
+    assert!(moments.is_sorted(), "{moments:?}");
+    assert_eq!(moments.last(), Some(&Millis(START.0 + 9_000)));
+    assert_eq!(node.status(run).await, RunStatus::Succeeded);
 }

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Finished, NewSession};
+use laneway_store::model::{Finished, NewSession, RunFilter};
 use laneway_store::{Error, Fate};
 use serde_json::json;
 
 use crate::audit;
-use crate::harness::{Place, failed, flat, for_each_database, submission, succeeded};
+use crate::harness::{Node, Place, failed, flat, for_each_database, submission, succeeded};
 
 for_each_database! {
     refused_verb_does_not_harm_its_neighbours,
@@ -25,10 +25,12 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
     let ended = node.submit(&flat(1, 1)).await;
     node.work(ended, |_| failed(1)).await;
     let held = node.take(good, 40).await;
+    let gone = Node::register(node.store.clone(), "gone").await;
+    gone.store.retire(gone.session).await.expect("a session that can end");
     let unknown = RunId::new(uuid::Uuid::now_v7());
     let mut all = Vec::new();
     for (index, held) in held.into_iter().enumerate() {
-        let node = node.clone();
+        let (node, gone) = (node.clone(), gone.clone());
         all.push(tokio::spawn(async move {
             match index % 4 {
                 0 => {
@@ -40,9 +42,10 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
                     assert!(matches!(refusal, Error::NoSuchStep { .. }), "{refusal}");
                 }
                 2 => {
-                    let mut submission = submission(&flat(1, 1), json!({}), node.session);
-                    submission.max_parallel = 0;
-                    node.store.submit(submission).await.expect_err("no room");
+                    // It has written a whole run by the time it is refused.
+                    let late = submission(&flat(3, 3), json!({}), gone.session);
+                    let refusal = node.store.submit(late).await.expect_err("its session is over");
+                    assert!(matches!(refusal, Error::Closed { .. }), "{refusal}");
                 }
                 _ => {
                     let lost = Finished {
@@ -65,6 +68,8 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
     audit::check(&*node.store, good).await;
     assert_eq!(node.status(good).await, RunStatus::Succeeded);
     assert_eq!(node.status(ended).await, RunStatus::Failed);
+    let all = RunFilter { limit: 99, ..RunFilter::default() };
+    assert_eq!(node.store.runs(all).await.expect("runs").len(), 2, "nothing of what was refused is left");
 }
 
 async fn verb_behind_a_slow_batch_is_not_forgotten(place: Place) {
