@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use laneway_core::event::{Event, Fact};
 use laneway_core::plan::Plan;
+use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 
@@ -62,8 +63,11 @@ impl Tally {
             Fact::TaskLost(f) => self.attempt_ended(&f.step, None, is_new),
             Fact::TaskReturned(f) => self.attempt_ended(&f.step, None, is_new),
             Fact::TaskSkipped(f) => {
-                self.failed.retain(|step| *step != f.step);
-                self.reopen(&f.step);
+                // Only a person skips what has failed; all others never began, and there may be many.
+                if f.why == Reason::SkippedByPerson {
+                    self.failed.retain(|step| *step != f.step);
+                    self.reopen(&f.step);
+                }
                 self.end(&f.step, TaskStatus::Skipped, 0);
             }
             Fact::TaskFinished(f) => {
@@ -134,5 +138,58 @@ impl Tally {
         if status == TaskStatus::Failed {
             self.failed.push(step.to_owned());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use laneway_core::definition::{Source, compile};
+    use laneway_core::id::RunId;
+
+    /// Events at moments, each as `--json` names and shapes it.
+    fn tally(events: &[(i64, &str, &str)]) -> Tally {
+        let text = "steps: {a: {run: echo}, b: {run: echo}}".to_owned();
+        let source = Source { file: "t.yaml".into(), default_name: "t".into(), text };
+        let mut tally = Tally::new(&compile(&source).expect("a good document"));
+        let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
+        for (seq, (at, name, body)) in (1..).zip(events) {
+            let fact = Fact::read(name, 1, body).expect("a good event");
+            tally.apply(&Event { run, seq, at: Millis(*at), fact }, true);
+        }
+        tally
+    }
+
+    #[test]
+    fn what_ran_side_by_side_is_time_saved() {
+        let tally = tally(&[
+            (0, "task_started", r#"{"step":"a","attempt":1,"node":"n"}"#),
+            (0, "task_started", r#"{"step":"b","attempt":1,"node":"n"}"#),
+            (900, "task_finished", r#"{"step":"a","attempt":1,"status":"succeeded","took_ms":900}"#),
+            (1000, "task_finished", r#"{"step":"b","attempt":1,"status":"succeeded","took_ms":1000}"#),
+        ]);
+        assert_eq!(tally.wall(), Duration::from_millis(1000));
+        assert_eq!(tally.saved(), Duration::from_millis(900));
+        assert_eq!((tally.done(), tally.count(TaskStatus::Succeeded), tally.running.len()), (2, 2, 0));
+    }
+
+    #[test]
+    fn a_run_that_is_opened_again_forgets_what_will_run_again() {
+        let failed = (1, "task_finished", r#"{"step":"a","attempt":1,"status":"failed","reason":"exit"}"#);
+        let reopened = (2, "run_reopened", r#"{"why":"retry","by":"ada","tasks":["a"]}"#);
+        let before = tally(&[failed]);
+        assert_eq!(before.failures().collect::<Vec<_>>(), [("a", 1)]);
+        let after = tally(&[failed, reopened]);
+        assert_eq!((after.done(), after.count(TaskStatus::Failed), after.failures().count()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_step_that_a_person_skipped_has_not_failed() {
+        let tally = tally(&[
+            (1, "task_finished", r#"{"step":"a","attempt":1,"status":"failed","reason":"exit"}"#),
+            (2, "task_skipped", r#"{"step":"a","why":"skipped_by_person"}"#),
+        ]);
+        assert_eq!((tally.count(TaskStatus::Failed), tally.count(TaskStatus::Skipped)), (0, 1));
+        assert_eq!(tally.failures().count(), 0);
     }
 }

@@ -328,3 +328,30 @@ fn replay_equals_the_store() {
     ");
     assert_eq!(place.json("replay last --json")["equal"], json!(true));
 }
+
+#[test]
+fn replay_says_where_history_and_store_part_and_exits_with_one() {
+    let place = etl();
+    let store = rusqlite::Connection::open(place.path(".laneway/laneway.db")).expect("the store");
+    let change = |statement: &str| assert_eq!(store.execute(statement, []), Ok(1), "{statement}");
+    change("UPDATE tasks SET exit_code = 5 WHERE exit_code = 4");
+    assert_snapshot!(place.laneway("replay last"), @r"
+    $ laneway replay last
+    exit code 1
+    ----- stdout
+    replay of [id]: 11 events, parted at tasks[1].exit_code
+      replayed: 4
+      stored:   5
+    ----- stderr
+    ");
+    assert_eq!(place.json("replay last --json")["path"], json!("tasks[1].exit_code"));
+    change("UPDATE tasks SET exit_code = 4 WHERE exit_code = 5");
+    change("DELETE FROM events WHERE seq = 3");
+    assert_snapshot!(place.laneway("replay last"), @r"
+    $ laneway replay last
+    exit code 1
+    ----- stdout
+    replay of [id]: 10 events, broken: event 3 is missing: 4 follows 2
+    ----- stderr
+    ");
+}
