@@ -1,38 +1,79 @@
 //! The nearest valid name for a misspelt one, for "did you mean …?".
 
-/// Compares at most this many names, so that a mistake in a huge document stays cheap.
-const MAX_COMPARED: usize = 10_000;
-
 /// The candidate closest to `name`, if one is close enough to be meant.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    let length = name.chars().count();
-    // Nobody mistypes a name this long in one place and expects a suggestion.
-    if length > 100 {
+    Nearest::default().among(name, candidates)
+}
+
+/// The same for many names of one document, within one budget: a file with thousands of wrong names has another
+/// problem than a slip of the finger, and costs no more than one with a few.
+#[derive(Debug)]
+pub struct Nearest {
+    comparisons_left: usize,
+}
+
+impl Default for Nearest {
+    fn default() -> Self {
+        Self { comparisons_left: 20_000 }
+    }
+}
+
+impl Nearest {
+    /// As a hint of an error.
+    pub fn hint<'c>(&mut self, name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
+        self.among(name, candidates).map(|found| format!("did you mean `{found}`?"))
+    }
+
+    pub fn among<'c>(
+        &mut self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Option<&'c str> {
+        let length = name.chars().count();
+        // Nobody mistypes a name this long in one place and expects a suggestion.
+        if length > 100 {
+            return None;
+        }
+        let allowed = match length {
+            0..=3 => 1,
+            4..=6 => 2,
+            _ => 3,
+        };
+        let folded = name.to_lowercase();
+        let mut best: Option<(usize, &str)> = None;
+        for candidate in candidates {
+            if self.comparisons_left == 0 {
+                break;
+            }
+            self.comparisons_left -= 1;
+            let Some(distance) = distance(&folded, candidate, allowed) else { continue };
+            // Only a strictly nearer name may replace it, so ties go to the earlier one.
+            if best.is_none_or(|(nearest, _)| distance < nearest) {
+                best = Some((distance, candidate));
+            }
+        }
+        best.map(|(_, candidate)| candidate)
+    }
+}
+
+/// How many slips lie between the two; `None` if more than are allowed.
+fn distance(folded: &str, candidate: &str, allowed: usize) -> Option<usize> {
+    // The length in bytes bounds the cost of a comparison before anything is copied.
+    if candidate.len() > 100 {
         return None;
     }
-    let allowed = match length {
-        0..=3 => 1,
-        4..=6 => 2,
-        _ => 3,
-    };
-    let folded = name.to_lowercase();
-    candidates
-        .into_iter()
-        .take(MAX_COMPARED)
-        .filter_map(|candidate| {
-            let other = candidate.to_lowercase();
-            // An abbreviation such as `int` is nearer than any slip.
-            if length >= 3 && other.starts_with(&folded) {
-                return Some((0, candidate));
-            }
-            if other.len().abs_diff(folded.len()) > 3 * allowed {
-                return None;
-            }
-            let distance = strsim::osa_distance(&folded, &other);
-            (distance <= allowed && distance < other.chars().count()).then_some((distance, candidate))
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    let other = candidate.to_lowercase();
+    // An abbreviation such as `int` is nearer than any slip.
+    if folded.len() >= 3 && other.starts_with(folded) {
+        return Some(0);
+    }
+    if other.len().abs_diff(folded.len()) > 3 * allowed {
+        return None;
+    }
+    let distance = strsim::osa_distance(folded, &other);
+    // `a` is not near `b`: some letter must be left of what was meant.
+    let longer = other.chars().count().max(folded.chars().count());
+    (distance <= allowed && distance < longer).then_some(distance)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::definition::{Source, compile};
-use laneway_core::id::RunId;
+use laneway_core::id::{RunId, SessionId};
 use laneway_core::run_state::{RunState, replay};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_engine::worker::{Control, Drive};
@@ -45,16 +45,22 @@ impl Ran {
     }
 }
 
-async fn drive(yaml: &str, control: impl FnOnce(Control, &Path)) -> Ran {
-    let dir = tempfile::tempdir().expect("a directory");
-    let source = Source { file: "test.yaml".into(), default_name: "test".into(), text: yaml.to_owned() };
-    let plan = Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false))));
-    let path = dir.path().join(".laneway/laneway.db");
-    let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
-    let session = store.register(NewSession { node: "test:1".into(), pid: 1 }).await.expect("a session");
-    let max_parallel = plan.workflow.max_parallel.map_or(4, std::num::NonZeroU32::get);
-    let run = store
-        .submit(Submission {
+/// A run that was submitted and waits for its worker.
+struct Setup {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    run: RunId,
+}
+
+impl Setup {
+    async fn new(dir: &tempfile::TempDir, yaml: &str) -> Self {
+        let source = Source { file: "test.yaml".into(), default_name: "test".into(), text: yaml.to_owned() };
+        let plan = Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false))));
+        let path = dir.path().join(".laneway/laneway.db");
+        let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
+        let session = store.register(NewSession { node: "test:1".into(), pid: 1 }).await.expect("a session");
+        let max_parallel = plan.workflow.max_parallel.map_or(4, std::num::NonZeroU32::get);
+        let submission = Submission {
             plan,
             document: yaml.to_owned(),
             dir: dir.path().to_str().expect("UTF-8").to_owned(),
@@ -62,24 +68,34 @@ async fn drive(yaml: &str, control: impl FnOnce(Control, &Path)) -> Ran {
             max_parallel,
             owner: session,
             by: "ada".into(),
-        })
-        .await
-        .expect("a run");
+        };
+        let run = store.submit(submission).await.expect("a run");
+        Self { store, session, run }
+    }
+
+    fn drive(&self) -> Drive {
+        Drive {
+            store: Arc::clone(&self.store),
+            session: self.session,
+            node: "test:1".into(),
+            run: self.run,
+            slots: 8,
+            kill_grace: Duration::from_secs(2),
+            by: "ada".into(),
+        }
+    }
+}
+
+async fn drive(yaml: &str, control: impl FnOnce(Control, &Path)) -> Ran {
+    let dir = tempfile::tempdir().expect("a directory");
+    let setup = Setup::new(&dir, yaml).await;
     let hand = Control::new();
     control(hand.clone(), dir.path());
-    let drive = Drive {
-        store: Arc::clone(&store),
-        session,
-        node: "test:1".into(),
-        run,
-        slots: 8,
-        kill_grace: Duration::from_secs(2),
-        by: "ada".into(),
-    };
-    let status = tokio::time::timeout(Duration::from_secs(60), drive.until_done(hand))
+    let status = tokio::time::timeout(Duration::from_secs(60), setup.drive().until_done(hand))
         .await
         .expect("the run ends")
         .expect("the worker works");
+    let (store, run) = (setup.store, setup.run);
     let state = store.run_state(run).await.expect("a state");
     let ran = Ran { store, run, status, state, dir };
     ran.assert_replays().await;
@@ -262,4 +278,22 @@ async fn wait_for(path: &Path) {
         assert!(std::time::Instant::now() < deadline, "{} did not appear", path.display());
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_worker_whose_session_was_reaped_stops_instead_of_waiting_for_ever() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let setup = Setup::new(&dir, "steps: {long: {run: 'touch started; sleep 100'}}").await;
+    let store = Arc::clone(&setup.store);
+    let session = setup.session;
+    let started = dir.path().join("started");
+    // What another process does with proof of our death.
+    tokio::spawn(async move {
+        wait_for(&started).await;
+        store.retire(session).await.expect("reaped");
+    });
+    let worker = setup.drive().until_done(Control::new());
+    let error =
+        tokio::time::timeout(Duration::from_secs(30), worker).await.expect("it stops").expect_err("an error");
+    assert!(error.to_string().contains("is over"), "{error}");
 }

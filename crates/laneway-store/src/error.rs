@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use laneway_core::id::RunId;
+use laneway_core::id::{RunId, SessionId};
 use laneway_core::state::{Illegal, RunStatus, TaskStatus};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -34,6 +34,8 @@ pub enum Error {
         "this program was built with SQLite {found}, which can corrupt a store; {wanted} or newer is needed"
     )]
     OldSqlite { found: String, wanted: &'static str },
+    #[error("session {session} is over: another process found it dead and returned its tasks")]
+    SessionOver { session: SessionId },
     #[error("{why}")]
     Address { why: String },
 
@@ -91,16 +93,19 @@ impl Error {
                 Some(format!("`laneway retry {}` runs what did not succeed again", run.short()))
             }
             Self::Owned { run, .. } => Some(format!("`laneway cancel {}` stops it", run.short())),
+            Self::NotFailed { run, .. } => Some(format!("`laneway show {}` lists its steps", run.short())),
+            Self::NoSuchWorkflow { .. } => {
+                Some("`laneway runs` shows the workflows that have run".to_owned())
+            }
+            Self::Address { .. } => Some("the default is .laneway/laneway.db".to_owned()),
             Self::NothingToRetry { .. } => {
                 Some("use --from STEP to run a step and all behind it again".to_owned())
             }
             Self::Io { .. }
             | Self::Unreadable { .. }
             | Self::Closed { .. }
+            | Self::SessionOver { .. }
             | Self::OldSqlite { .. }
-            | Self::Address { .. }
-            | Self::NoSuchWorkflow { .. }
-            | Self::NotFailed { .. }
             | Self::NotRunnable { .. }
             | Self::Illegal(_) => None,
         }
@@ -126,6 +131,7 @@ impl Error {
                 | Self::Io { .. }
                 | Self::Unreadable { .. }
                 | Self::Closed { .. }
+                | Self::SessionOver { .. }
                 | Self::OldSqlite { .. }
         )
     }

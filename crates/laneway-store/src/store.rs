@@ -99,7 +99,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn latest(&self, workflow: &str) -> Result<Known>;
     /// What the expressions of a task may see: `params`, `run`, and the named steps.
     async fn scope(&self, run: RunId, steps: &[&str]) -> Result<Scope>;
-    /// Claims of this session whose holder is asked to stop them.
+    /// Claims of this session whose holder is asked to stop them. An error if the session is over: somebody had
+    /// proof of its death, and nothing that it does counts any more.
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>>;
     async fn status(&self, run: RunId) -> Result<RunStatus>;
 

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::nearest::Nearest;
 use super::needs::Names;
 use super::{Fault, Place, Position};
 use crate::definition::Workflow;
+use crate::nearest::Nearest;
 
 pub(super) struct Grouping {
     /// By position: the index of its group.
@@ -18,7 +18,7 @@ pub(super) struct Grouping {
 pub(super) fn resolve(workflow: &Workflow, names: &Names, faults: &mut Vec<Fault>) -> Grouping {
     let mut grouping =
         Grouping { of: vec![None; workflow.steps.len()], members: Vec::with_capacity(workflow.groups.len()) };
-    let mut nearest = Nearest::among(&workflow.steps);
+    let mut nearest = Nearest::default();
     let all: HashSet<&str> = workflow.groups.iter().map(|g| g.name.as_str()).collect();
     let mut taken = HashSet::new();
     for (number, group) in (0_u32..).zip(&workflow.groups) {
@@ -63,9 +63,10 @@ pub(super) fn resolve(workflow: &Workflow, names: &Names, faults: &mut Vec<Fault
                     format!("group `{name}` lists the group `{member}`"),
                     Some("a group is made of steps: list those of the other one".to_owned()),
                 ),
-                None => {
-                    (format!("group `{name}` lists `{member}`, which is not a step"), nearest.hint(member))
-                }
+                None => (
+                    format!("group `{name}` lists `{member}`, which is not a step"),
+                    nearest.hint(member, workflow.steps.iter().map(|step| step.name.as_str())),
+                ),
             };
             let at = Place::Member { group: number as usize, index };
             faults.push(Fault { message, at, hint });

@@ -10,7 +10,6 @@ mod cycle;
 mod fault;
 mod groups;
 mod lanes;
-mod nearest;
 mod needs;
 mod order;
 mod query;

@@ -4,9 +4,9 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use super::nearest::Nearest;
 use super::{Fault, NeedsSet, Place, Position};
 use crate::definition::Workflow;
+use crate::nearest::Nearest;
 
 /// Where each step stands.
 pub(super) type Names<'a> = HashMap<&'a str, Position>;
@@ -41,7 +41,7 @@ pub(super) fn resolve<'a>(workflow: &'a Workflow, faults: &mut Vec<Fault>) -> Re
     }
 
     let groups: HashSet<&str> = workflow.groups.iter().map(|g| g.name.as_str()).collect();
-    let mut nearest = Nearest::among(&workflow.steps);
+    let mut nearest = Nearest::default();
     let mut needs = Vec::with_capacity(workflow.steps.len());
     for (position, step) in (0..).zip(&workflow.steps) {
         let mut found = Vec::with_capacity(step.needs.len());
@@ -62,9 +62,10 @@ pub(super) fn resolve<'a>(workflow: &'a Workflow, faults: &mut Vec<Fault>) -> Re
                     ),
                     Some(format!("name the steps of `{need}` instead")),
                 ),
-                None => {
-                    (format!("step `{}` needs `{need}`, which is not a step", step.name), nearest.hint(need))
-                }
+                None => (
+                    format!("step `{}` needs `{need}`, which is not a step", step.name),
+                    nearest.hint(need, workflow.steps.iter().map(|step| step.name.as_str())),
+                ),
             };
             let at = Place::Need { step: position, index };
             faults.push(Fault { message, at, hint });

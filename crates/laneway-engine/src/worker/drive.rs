@@ -171,8 +171,13 @@ impl Loop {
         match message {
             Message::Ended(claim, ended) => self.on_ended(claim, ended),
             Message::Recorded(Ok(answer)) => {
-                self.recording = None;
+                let recorded = self.recording.take().unwrap_or_default();
                 self.told_of_trouble = false;
+                for (finished, fate) in recorded.iter().zip(&answer.fates) {
+                    if *fate == Fate::ClaimLost {
+                        self.lose(finished.claim);
+                    }
+                }
                 self.wake(answer.wake_at);
                 self.begin(answer.claims);
                 self.stop(&answer.stops);
@@ -308,8 +313,10 @@ impl Loop {
         }
     }
 
-    /// The claim is somebody else's now: kill what runs, drop the result.
+    /// The claim is somebody else's now: kill what runs, drop the result, and see whether we are still alive to
+    /// the store.
     fn lose(&mut self, claim: ClaimRef) {
+        self.later(Duration::ZERO);
         tracing::warn!(run = %claim.run.short(), attempt = claim.attempt, "claim lost; what ran under it is killed");
         if let Some(running) = self.running.get_mut(&claim) {
             running.is_lost = true;

@@ -342,8 +342,11 @@ impl Store for SqliteStore {
     }
 
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
-        self.read(move |connection, _| read::stops(connection, session, |no| read::run_id(connection, no)))
-            .await
+        self.read(move |connection, _| {
+            read::alive(connection, session)?;
+            read::stops(connection, session, |no| read::run_id(connection, no))
+        })
+        .await
     }
 
     fn changes(&self) -> signal::Receiver<u64> {

@@ -59,6 +59,13 @@ pub(super) fn stops(
         .collect()
 }
 
+/// Refuses a session of which nobody knows: it was reaped, and can never come back.
+pub(super) fn alive(connection: &Connection, session: SessionId) -> Done<()> {
+    let is_known =
+        connection.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")?.exists([session.to_string()])?;
+    if is_known { Ok(()) } else { Err(Error::SessionOver { session }.into()) }
+}
+
 pub(super) fn status(connection: &Connection, run: RunId) -> Done<RunStatus> {
     let word: Option<String> = connection
         .prepare_cached("SELECT status FROM runs WHERE id = ?1 AND is_visible = 1")?

@@ -125,8 +125,7 @@ pub(in crate::sqlite) fn adopt(txn: &Txn<'_>, run: RunId, session: SessionId) ->
         }
         None => {}
     }
-    let node =
-        txn.node(session)?.ok_or_else(|| Error::Closed { why: format!("session {session} is over") })?;
+    let node = txn.node(session)?.ok_or(Error::SessionOver { session })?;
     work.owner = Some(id);
     work.append(RunAdopted { node: node.to_string() })?;
     work.conclude()

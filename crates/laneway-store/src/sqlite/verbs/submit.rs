@@ -85,9 +85,7 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission)
         max_parallel: submission.max_parallel,
         by: submission.by.clone(),
     })?;
-    let node = txn
-        .node(submission.owner)?
-        .ok_or_else(|| Error::Closed { why: format!("session {} is over", submission.owner) })?;
+    let node = txn.node(submission.owner)?.ok_or(Error::SessionOver { session: submission.owner })?;
     work.append(RunStarted { node: node.to_string() })?;
     work.status = work.status.next(RunMove::Start)?;
     work.started_at = Some(txn.now.0);
