@@ -107,7 +107,7 @@ async fn submission_by_a_session_that_is_over_is_refused_whole(place: Place) {
     gone.store.retire(gone.session).await.expect("a session that can end");
     let late = submission(&flat(2, 2), json!({}), gone.session);
     let refusal = gone.store.submit(late).await.expect_err("its session is over");
-    assert!(matches!(refusal, Error::Closed { .. }), "{refusal}");
+    assert!(matches!(refusal, Error::SessionOver { .. }), "{refusal}");
     assert_eq!(rows(&place), 0);
     let run = node.submit(&flat(2, 2)).await;
     assert_eq!(node.work(run, |_| succeeded()).await.len(), 2);

@@ -45,7 +45,7 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
                     // It has written a whole run by the time it is refused.
                     let late = submission(&flat(3, 3), json!({}), gone.session);
                     let refusal = node.store.submit(late).await.expect_err("its session is over");
-                    assert!(matches!(refusal, Error::Closed { .. }), "{refusal}");
+                    assert!(matches!(refusal, Error::SessionOver { .. }), "{refusal}");
                 }
                 _ => {
                     let lost = Finished {

@@ -92,6 +92,7 @@ fn an_unknown_kind_of_store_is_refused() {
     ----- stdout
     ----- stderr
     error: `redis://` is not a kind of store; give a path or sqlite://PATH
+    hint: the default is .laneway/laneway.db
     ");
     assert_snapshot!(Place::with("hello.yaml", ONE).laneway("run hello.yaml --store postgres://here"), @r"
     $ laneway run hello.yaml --store postgres://here
@@ -99,6 +100,7 @@ fn an_unknown_kind_of_store_is_refused() {
     ----- stdout
     ----- stderr
     error: a store on Postgres is not supported yet
+    hint: the default is .laneway/laneway.db
     ");
 }
 
@@ -248,6 +250,7 @@ fn runs_and_steps_that_are_not_there_are_refused_with_a_hint() {
     ----- stdout
     ----- stderr
     error: no run of a workflow named `nightly` is in this store
+    hint: `laneway runs` shows the workflows that have run
     ");
     assert_snapshot!(place.laneway("start hello"), @r"
     $ laneway start hello
@@ -271,6 +274,7 @@ fn runs_and_steps_that_are_not_there_are_refused_with_a_hint() {
     ----- stdout
     ----- stderr
     error: step `hello` of run [id] is succeeded; only a failed step can be skipped
+    hint: `laneway show [id]` lists its steps
     ");
     assert_snapshot!(place.laneway("run --resume last"), @r"
     $ laneway run --resume last
