@@ -69,6 +69,8 @@ pub(super) struct RunWork<'t, 'c> {
     live: Option<u32>,
     /// Pending tasks whose gates may have changed.
     to_examine: VecDeque<Position>,
+    /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
+    may_fill: bool,
 }
 
 /// What the row of a task says.
@@ -116,6 +118,7 @@ impl<'t, 'c> RunWork<'t, 'c> {
                     unsettled: row.get(8)?,
                     live: None,
                     to_examine: VecDeque::new(),
+                    may_fill: false,
                 },
             ))
         })?;
@@ -168,11 +171,18 @@ impl<'t, 'c> RunWork<'t, 'c> {
 
     /// Looks at a pending task's gates when the pump runs.
     pub(super) fn examine_later(&mut self, position: Position) {
+        self.may_fill = true;
         self.to_examine.push_back(position);
+    }
+
+    /// New tasks wait in line.
+    pub(super) fn fill_later(&mut self) {
+        self.may_fill = true;
     }
 
     /// A task that held a place under `max_parallel` holds it no more.
     pub(super) fn leave(&mut self) {
+        self.may_fill = true;
         if let Some(live) = &mut self.live {
             *live = live.saturating_sub(1);
         }
@@ -452,8 +462,10 @@ impl<'t, 'c> RunWork<'t, 'c> {
 
     /// Does everything that follows, ends the run if nothing is left, and writes its row.
     pub(super) fn conclude(mut self) -> Done<()> {
-        self.live()?;
-        self.pump()?;
+        if self.may_fill {
+            self.live()?;
+            self.pump()?;
+        }
         if self.unsettled == 0 && self.status == RunStatus::Running {
             self.finish()?;
         }

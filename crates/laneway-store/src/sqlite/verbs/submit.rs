@@ -95,5 +95,6 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission)
             work.examine_later(position as Position);
         }
     }
+    work.fill_later();
     work.conclude()
 }
