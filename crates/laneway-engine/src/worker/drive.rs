@@ -26,6 +26,9 @@ use crate::process::StopSignal;
 /// How often the store is looked at because something changed: quick for a person, nothing for the machine.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// How often it is looked at without any hint: a hint may be lost, and correctness must not need one.
+const LOOK_ANYWAY: Duration = Duration::from_secs(1);
+
 /// How long to wait before asking again what the store could not do for a passing reason (a full disk).
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -99,7 +102,7 @@ enum Message {
     Started(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
     Claimed(Result<Vec<Claim>, laneway_store::Error>),
     Promoted(Result<Option<Millis>, laneway_store::Error>),
-    Looked(Result<(Vec<Stop>, RunStatus), laneway_store::Error>),
+    Looked(Result<Vec<Stop>, laneway_store::Error>),
     Canceled(Result<RunStatus, laneway_store::Error>),
 }
 
@@ -135,6 +138,7 @@ impl Loop {
         let mut changes = self.drive.store.changes();
         self.promote();
         self.claim();
+        self.later(LOOK_ANYWAY);
         loop {
             if self.is_idle() {
                 let status = self.drive.store.status(self.drive.run).await?;
@@ -150,7 +154,7 @@ impl Loop {
                 },
                 Ok(()) = changes.changed() => {
                     changes.mark_unchanged();
-                    self.look_at.get_or_insert_with(|| Instant::now() + LOOK_EVERY);
+                    self.later(LOOK_EVERY);
                 }
                 Ok(()) = urges.changed() => {
                     let urge = *urges.borrow_and_update();
@@ -216,9 +220,10 @@ impl Loop {
                 self.tolerate(error)?;
                 self.wake_at = Some(Instant::now() + ASK_AGAIN);
             }
-            Message::Looked(Ok((stops, _status))) => {
+            Message::Looked(Ok(stops)) => {
                 self.stop(&stops);
                 self.claim();
+                self.later(LOOK_ANYWAY);
             }
             Message::Looked(Err(error)) => {
                 self.tolerate(error)?;
@@ -347,13 +352,9 @@ impl Loop {
     }
 
     fn look(&mut self) {
-        let (store, session, run) = (Arc::clone(&self.drive.store), self.drive.session, self.drive.run);
         self.record();
-        self.events.spawn(async move {
-            let stops = store.stops(session).await;
-            let status = store.status(run).await;
-            Message::Looked(stops.and_then(|stops| Ok((stops, status?))))
-        });
+        let (store, session) = (Arc::clone(&self.drive.store), self.drive.session);
+        self.events.spawn(async move { Message::Looked(store.stops(session).await) });
     }
 
     fn wake(&mut self, at: Option<Millis>) {
