@@ -69,7 +69,9 @@ impl Drive {
             events: JoinSet::new(),
             wake_at: None,
             look_at: None,
-            is_claiming: false,
+            claiming: 0,
+            has_asked_short: false,
+            is_cancel_unsaid: false,
             urge: Urge::None,
             told_of_trouble: false,
             drive: self,
@@ -119,7 +121,12 @@ struct Loop {
     wake_at: Option<Instant>,
     /// When to look at the store because something changed.
     look_at: Option<Instant>,
-    is_claiming: bool,
+    /// Tasks asked for by a claim that is under way; they may come, so their slots are taken.
+    claiming: usize,
+    /// A finish asked for less than there may be slots, because of that claim.
+    has_asked_short: bool,
+    /// The store could not take the cancel yet.
+    is_cancel_unsaid: bool,
     urge: Urge,
     told_of_trouble: bool,
 }
@@ -168,7 +175,7 @@ impl Loop {
 
     /// Nothing runs, nothing is on its way to or from the store: only time or somebody else can go on.
     fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.ended.is_empty() && self.recording.is_none() && !self.is_claiming
+        self.running.is_empty() && self.ended.is_empty() && self.recording.is_none() && self.claiming == 0
     }
 
     fn on_message(&mut self, message: Message) -> Result<(), Error> {
@@ -186,6 +193,7 @@ impl Loop {
                 self.begin(answer.claims);
                 self.stop(&answer.stops);
                 self.record();
+                self.ask_for_the_rest();
             }
             Message::Recorded(Err(error)) => {
                 self.tolerate(error)?;
@@ -204,11 +212,12 @@ impl Loop {
             // The finish says it again; a start that was not recorded costs the log its time, nothing else.
             Message::Started(_, Err(error)) => self.tolerate(error)?,
             Message::Claimed(Ok(claims)) => {
-                self.is_claiming = false;
+                self.claiming = 0;
                 self.begin(claims);
+                self.ask_for_the_rest();
             }
             Message::Claimed(Err(error)) => {
-                self.is_claiming = false;
+                self.claiming = 0;
                 self.tolerate(error)?;
                 self.later(ASK_AGAIN);
             }
@@ -232,8 +241,8 @@ impl Loop {
             Message::Canceled(Ok(_)) => self.look(),
             Message::Canceled(Err(error)) => {
                 self.tolerate(error)?;
-                // Said again at the next look; until then what runs is stopped by our own hand.
-                self.urge = Urge::None;
+                // Said again at the next look.
+                self.is_cancel_unsaid = true;
                 self.later(ASK_AGAIN);
             }
         }
@@ -256,6 +265,7 @@ impl Loop {
         if self.ended.is_empty() || self.recording.is_some() {
             return;
         }
+        self.has_asked_short = self.claiming > 0;
         let batch = std::mem::take(&mut self.ended);
         self.recording = Some(batch.clone());
         let (store, ask) = (Arc::clone(&self.drive.store), self.ask());
@@ -263,19 +273,27 @@ impl Loop {
     }
 
     fn ask(&self) -> Ask {
-        let limit = self.drive.slots.saturating_sub(self.running.len());
+        let limit = self.drive.slots.saturating_sub(self.running.len() + self.claiming);
         Ask { session: self.drive.session, run: self.drive.run, limit }
     }
 
     fn claim(&mut self) {
         let ask = self.ask();
         // While something is being recorded, that call asks for work already.
-        if ask.limit == 0 || self.is_claiming || self.recording.is_some() {
+        if ask.limit == 0 || self.claiming > 0 || self.recording.is_some() {
             return;
         }
-        self.is_claiming = true;
+        self.claiming = ask.limit;
         let store = Arc::clone(&self.drive.store);
         self.events.spawn(async move { Message::Claimed(store.claim(ask).await) });
+    }
+
+    /// Slots that a claim kept for itself and did not fill would else wait for the next look.
+    fn ask_for_the_rest(&mut self) {
+        if self.has_asked_short && self.claiming == 0 && self.recording.is_none() {
+            self.has_asked_short = false;
+            self.claim();
+        }
     }
 
     /// Starts what was claimed. The store hears of it in order, before it can hear of any end.
@@ -353,6 +371,9 @@ impl Loop {
 
     fn look(&mut self) {
         self.record();
+        if std::mem::take(&mut self.is_cancel_unsaid) {
+            self.cancel();
+        }
         let (store, session) = (Arc::clone(&self.drive.store), self.drive.session);
         self.events.spawn(async move { Message::Looked(store.stops(session).await) });
     }
@@ -366,9 +387,10 @@ impl Loop {
         self.look_at = Some(self.look_at.map_or(at, |look_at| look_at.min(at)));
     }
 
-    /// A full or busy disk passes: nothing new is claimed meanwhile, and nothing that ended is forgotten.
+    /// A full or busy disk passes: nothing new is claimed meanwhile, and nothing that ended is forgotten. Whoever
+    /// interrupts a second time does not want to wait for that; the run can be resumed when there is space.
     fn tolerate(&mut self, error: laneway_store::Error) -> Result<(), Error> {
-        if !error.is_passing() {
+        if !error.is_passing() || self.urge == Urge::Kill {
             return Err(error.into());
         }
         if !std::mem::replace(&mut self.told_of_trouble, true) {
@@ -404,3 +426,6 @@ async fn until(moment: Option<Instant>) {
 fn now() -> Millis {
     Millis(i64::try_from(crate::log::unix_ms()).unwrap_or(i64::MAX))
 }
+
+#[cfg(test)]
+mod tests;

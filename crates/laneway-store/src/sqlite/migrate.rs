@@ -51,34 +51,3 @@ pub(super) fn migrate(connection: &mut Connection, instance: &str) -> rusqlite::
     }
     transaction.commit()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A statement that misses its index reads every task of a run, and a run becomes quadratic.
-    #[test]
-    fn every_statement_uses_the_index_that_its_head_names() {
-        let mut connection = Connection::open_in_memory().expect("memory");
-        migrate(&mut connection, "test").expect("a schema");
-        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/src/sqlite/sql");
-        let mut checked = 0;
-        for entry in std::fs::read_dir(dir).expect("a directory") {
-            let path = entry.expect("an entry").path();
-            let sql = std::fs::read_to_string(&path).expect("a statement");
-            let Some((_, rest)) = sql.split_once("Index: ") else { continue };
-            let index =
-                rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
-            let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("valid SQL");
-            let count = explain.parameter_count();
-            let plan: Vec<String> = explain
-                .query_map(rusqlite::params_from_iter(vec![rusqlite::types::Null; count]), |row| row.get(3))
-                .expect("a plan")
-                .collect::<rusqlite::Result<_>>()
-                .expect("a plan");
-            assert!(plan.iter().any(|line| line.contains(index)), "{}: {plan:#?}", path.display());
-            checked += 1;
-        }
-        assert!(checked >= 6, "only {checked} statements name an index");
-    }
-}

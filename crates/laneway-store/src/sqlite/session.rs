@@ -1,5 +1,5 @@
 //! Who is alive, on one host: a session lives while its process holds the lock on `sessions/<id>.lock`.
-//! Whoever obtains that lock has proof of death. There is no clock in it, so neither a laptop's sleep nor a
+//! Whoever obtains that lock, shared, has proof of death. There is no clock in it, so neither a laptop's sleep nor a
 //! frozen process looks like death (PROTOCOL: Identity and liveness).
 
 use std::collections::HashMap;
@@ -24,8 +24,8 @@ pub(super) struct SessionLocks {
 #[derive(Debug)]
 pub(super) enum Life {
     Alive,
-    /// Proven: the lock is ours as long as the guard lives. `None` when there was no lock file at all, as in
-    /// a copy of a store, whose sessions live elsewhere.
+    /// Proven: nobody can hold the lock alone as long as the guard lives. `None` when there was no lock file at
+    /// all, as in a copy of a store, whose sessions live elsewhere.
     Dead(#[expect(dead_code, reason = "held for its lock, never read")] Option<File>),
 }
 
@@ -75,7 +75,9 @@ impl SessionLocks {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead(None)),
             Err(error) => return Err(self.failed(error)),
         };
-        match file.try_lock() {
+        // Shared, so that those who look do not see each other as alive: only a living process locks alone, and a
+        // dead session is never locked alone again.
+        match file.try_lock_shared() {
             Ok(()) => Ok(Life::Dead(Some(file))),
             Err(TryLockError::WouldBlock) => Ok(Life::Alive),
             Err(TryLockError::Error(error)) => {
@@ -96,5 +98,26 @@ impl SessionLocks {
             }
             _ => Error::Io { path: self.dir.clone(), why: error.to_string() },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn those_who_look_at_a_dead_session_do_not_take_each_other_for_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let session = SessionId::new(Uuid::now_v7());
+        let locks = SessionLocks::new(dir.path());
+        locks.hold(session).expect("a lock");
+        assert!(matches!(locks.look(session), Ok(Life::Alive)));
+        // As after a death: the lock is gone, its file is not.
+        locks.held.lock().expect("no panic").clear();
+        let first = locks.look(session).expect("an answer");
+        let second = locks.look(session).expect("an answer");
+        assert!(matches!((&first, &second), (Life::Dead(_), Life::Dead(_))), "{second:?}");
     }
 }

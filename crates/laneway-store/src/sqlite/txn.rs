@@ -203,3 +203,39 @@ pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> D
 pub(super) fn unreadable(what: &str, found: &str) -> Error {
     Error::Unreadable { what: what.to_owned(), why: format!("`{found}` is not known") }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use rusqlite::Connection;
+
+    /// A statement's head names its index. A planner that prefers another one makes a run quadratic, unseen.
+    #[test]
+    fn every_statement_uses_the_index_that_its_head_names() {
+        let mut connection = Connection::open_in_memory().expect("a database");
+        crate::sqlite::migrate::migrate(&mut connection, "test").expect("a schema");
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite/sql");
+        let mut checked = 0;
+        for file in fs::read_dir(dir).expect("the statements") {
+            let path = file.expect("a statement").path();
+            let sql = fs::read_to_string(&path).expect("text");
+            let Some((_, named)) = sql.split_once("Index: ") else { continue };
+            let index = named.split(['.', ',']).next().expect("a name");
+            let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a plan");
+            let nulls = vec![rusqlite::types::Null; plan.parameter_count()];
+            let steps: Vec<String> = plan
+                .query_map(rusqlite::params_from_iter(nulls), |row| row.get(3))
+                .and_then(Iterator::collect)
+                .expect("the steps of the plan");
+            assert!(
+                steps.iter().any(|step| step.contains(&format!("INDEX {index}"))),
+                "{}: {steps:?}",
+                path.display()
+            );
+            checked += 1;
+        }
+        assert!(checked > 5, "only {checked} statements name an index");
+    }
+}

@@ -1,0 +1,84 @@
+//! What the loop decides on messages that a real store sends rarely: claims that overlap, a disk that is full.
+
+use laneway_core::definition::{Source, compile};
+use laneway_store::model::{NewSession, Submission};
+use laneway_store::{Open, open};
+
+use super::*;
+
+const WORKFLOW: &str = "steps:\n  a: {run: 'true'}\n  b: {run: 'true'}\n";
+
+/// A loop that has not begun, with a run that nobody drives.
+async fn idle_loop(dir: &std::path::Path) -> Loop {
+    let path = dir.join("laneway.db");
+    let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
+    let session = store.register(NewSession { node: "test:1".into(), pid: 1 }).await.expect("a session");
+    let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: WORKFLOW.to_owned() };
+    let submission = Submission {
+        plan: Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)))),
+        document: WORKFLOW.to_owned(),
+        dir: dir.to_str().expect("UTF-8").to_owned(),
+        params: serde_json::Map::new(),
+        max_parallel: 4,
+        owner: session,
+        by: "ada".into(),
+    };
+    let run = store.submit(submission).await.expect("a run");
+    let kill_grace = Duration::from_secs(1);
+    let places = Places { store_dir: dir.to_owned(), scratch: dir.to_owned() };
+    Loop {
+        setting: Setting { store: Arc::clone(&store), places, kill_grace },
+        running: HashMap::new(),
+        ended: Vec::new(),
+        recording: None,
+        events: JoinSet::new(),
+        wake_at: None,
+        look_at: None,
+        claiming: 0,
+        has_asked_short: false,
+        is_cancel_unsaid: false,
+        urge: Urge::None,
+        told_of_trouble: false,
+        drive: Drive { store, session, node: "test:1".into(), run, slots: 4, kill_grace, by: "ada".into() },
+    }
+}
+
+fn full() -> laneway_store::Error {
+    laneway_store::Error::Full { path: "laneway.db".into() }
+}
+
+#[tokio::test]
+async fn a_finish_does_not_ask_for_slots_that_a_claim_under_way_may_fill() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = idle_loop(dir.path()).await;
+    assert_eq!(work.ask().limit, 4);
+    work.claim();
+    assert_eq!(work.ask().limit, 0);
+    work.on_message(Message::Claimed(Ok(Vec::new()))).expect("nothing wrong");
+    assert_eq!(work.ask().limit, 4);
+}
+
+#[tokio::test]
+async fn a_cancel_that_a_full_disk_refused_is_said_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = idle_loop(dir.path()).await;
+    work.urge = Urge::Cancel;
+    work.on_message(Message::Canceled(Err(full()))).expect("a full disk passes");
+    assert!(work.look_at.is_some(), "nothing would say it again");
+    work.look();
+    while let Some(message) = work.events.join_next().await {
+        assert!(!matches!(message, Ok(Message::Canceled(Err(_))) | Err(_)));
+    }
+    let status = work.drive.store.status(work.drive.run).await.expect("a status");
+    assert_eq!(status, RunStatus::Canceled);
+}
+
+#[tokio::test]
+async fn whoever_interrupts_twice_does_not_wait_for_space_on_the_disk() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = idle_loop(dir.path()).await;
+    work.on_message(Message::Recorded(Err(full()))).expect("a full disk passes");
+    work.on_urge(Urge::Kill);
+    let error = work.on_message(Message::Recorded(Err(full()))).expect_err("it is given up");
+    assert!(matches!(error, Error::Store(_)), "{error}");
+}
