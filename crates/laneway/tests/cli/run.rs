@@ -280,3 +280,12 @@ fn a_workflow_is_read_from_stdin() {
     assert_eq!(place.outcome("run -", command).code, Some(0));
     assert_eq!(text(&place.json("show last --json")["workflow"]), "stdin");
 }
+
+#[test]
+fn a_step_that_removes_the_store_ends_the_run_in_words() {
+    let place = Place::with("w.yaml", "steps: {a: {run: rm -r .laneway}, b: {needs: a, run: echo b}}");
+    let outcome = place.laneway("run w.yaml");
+    assert_eq!(outcome.code, Some(3), "{outcome}");
+    assert!(outcome.stderr.contains(".laneway/laneway.db was removed or replaced"), "{outcome}");
+    assert!(!outcome.stdout.contains("a succeeded"), "{outcome}");
+}
