@@ -289,3 +289,11 @@ fn a_step_that_removes_the_store_ends_the_run_in_words() {
     assert!(outcome.stderr.contains(".laneway/laneway.db was removed or replaced"), "{outcome}");
     assert!(!outcome.stdout.contains("a succeeded"), "{outcome}");
 }
+
+#[test]
+fn what_a_failed_step_printed_cannot_move_the_cursor() {
+    let script = r"printf '\033[2J\033[31mred\n10%%\r99%%\n'; exit 1";
+    let place = Place::with("w.yaml", &format!("steps:\n  a:\n    run: {script}\n"));
+    let outcome = place.laneway("run w.yaml");
+    assert!(outcome.stdout.contains("  │ red\n  │ 99%\n"), "{outcome}");
+}
