@@ -328,3 +328,15 @@ fn replay_equals_the_store() {
     ");
     assert_eq!(place.json("replay last --json")["equal"], json!(true));
 }
+
+#[test]
+fn the_log_of_a_step_that_waits_says_so() {
+    let place = Place::with("w.yaml", "steps: {a: {run: read x < go}, b: {needs: a, run: echo b}}");
+    place.pipe("go");
+    let mut running = place.spawn("run w.yaml");
+    running.wait_for("a started");
+    let outcome = place.laneway("logs last b");
+    assert!(outcome.stderr.starts_with("b has not started yet; `laneway explain "), "{outcome}");
+    std::fs::write(place.path("go"), "on\n").expect("somebody reads");
+    assert_eq!(running.wait().code, Some(0));
+}
