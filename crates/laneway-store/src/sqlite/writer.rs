@@ -26,7 +26,7 @@ use tokio::sync::{oneshot, watch};
 use super::clock::Clock;
 use super::connect;
 use super::fault::{self, Reach};
-use super::txn::{Failure, Shelf, Txn};
+use super::txn::{Failure, Shelf, Txn, sql};
 use crate::error::{Error, Result};
 
 /// How long a batch may grow: bounded in time, so that the first caller's wait is bounded too.
@@ -270,9 +270,7 @@ impl Work {
     ) -> rusqlite::Result<bool> {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let before = connection.total_changes();
-        let floor: i64 = connection
-            .prepare_cached("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'clock'")?
-            .query_row([], |row| row.get(0))?;
+        let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
         let now = self.clock.now(Millis(floor));
         let begun = Instant::now();
         while let Some(mut verb) = waiting.pop_front() {
@@ -290,9 +288,7 @@ impl Work {
         // A batch that changed nothing (a claim that found nothing) writes nothing and costs no fsync.
         let has_changed = connection.total_changes() != before;
         if has_changed {
-            connection
-                .prepare_cached("UPDATE meta SET value = ?1 WHERE key = 'clock'")?
-                .execute([now.0.to_string()])?;
+            connection.prepare_cached(sql!("clock_write"))?.execute([now.0.to_string()])?;
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(has_changed)
