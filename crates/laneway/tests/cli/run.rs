@@ -288,6 +288,7 @@ fn a_step_that_removes_the_store_ends_the_run_in_words() {
     assert_eq!(outcome.code, Some(3), "{outcome}");
     assert!(outcome.stderr.contains(".laneway/laneway.db was removed or replaced"), "{outcome}");
     assert!(!outcome.stdout.contains("a succeeded"), "{outcome}");
+    assert!(!outcome.stderr.contains('\u{1b}'), "warnings have no colours in a pipe: {outcome}");
 }
 
 #[test]
