@@ -20,7 +20,7 @@ pub(crate) const DEFAULT_STORE: &str = ".laneway/laneway.db";
 )]
 pub(crate) struct Cli {
     /// The store: a file, or a URL
-    #[arg(long, global = true, env = env::STORE, value_name = "PATH|URL", default_value = DEFAULT_STORE, help_heading = "Global options")]
+    #[arg(long, global = true, env = env::STORE, value_name = "PATH|URL", default_value = DEFAULT_STORE, value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Global options")]
     pub(crate) store: String,
 
     #[command(subcommand)]

@@ -1,7 +1,7 @@
 //! Every environment variable that the program itself reads, with its meaning. What steps get is the
 //! engine's matter. `LANEWAY_STORE` and the like are defaults: a flag on the command line wins.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::num::NonZeroU32;
 
 use crate::exit::Refusal;
@@ -65,5 +65,11 @@ pub(crate) fn init_tracing() {
         .with_env_var(LOG)
         .with_default_directive(tracing_subscriber::filter::LevelFilter::WARN.into())
         .from_env_lossy();
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).init();
+    let has_color = io::stderr().is_terminal() && wants_color() && !is_dumb_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(has_color)
+        .with_target(false)
+        .init();
 }

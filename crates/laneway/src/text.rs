@@ -173,6 +173,31 @@ pub(crate) fn lines(table: &Table) -> String {
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
+/// A line of a program as a terminal would leave it standing: without escape sequences, without what a carriage
+/// return wrote over, and with a mark for every other control character. Nothing in it moves the cursor.
+pub(crate) fn tame(line: &str) -> String {
+    let line = line.trim_end_matches('\r');
+    let line = line.rsplit('\r').next().unwrap_or(line);
+    let mut tamed = String::with_capacity(line.len());
+    let mut chars = line.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '\u{1b}' if chars.next_if_eq(&'[').is_some() => {
+                // Parameters, then one final letter.
+                for char in chars.by_ref() {
+                    if ('@'..='~').contains(&char) {
+                        break;
+                    }
+                }
+            }
+            '\t' => tamed.push(char),
+            _ if char.is_control() => tamed.push(char::REPLACEMENT_CHARACTER),
+            _ => tamed.push(char),
+        }
+    }
+    tamed
+}
+
 /// Cuts a line to a number of characters and says that it did.
 pub(crate) fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
@@ -206,6 +231,21 @@ mod tests {
     fn colours_are_left_out_when_they_are_off() {
         assert_eq!(Palette::new(false).red("no"), "no");
         assert_eq!(Palette::new(true).red("yes"), "\u{1b}[1;31myes\u{1b}[0m");
+    }
+
+    #[test]
+    fn nothing_in_a_tamed_line_moves_the_cursor() {
+        let table = [
+            ("plain ä\tb", "plain ä\tb"),
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("\u{1b}[2J\u{1b}[10;1Hgone", "gone"),
+            (" 10%\r 99%\r", " 99%"),
+            ("a\u{8}b\u{1b}]0;title\u{7}c", "a\u{fffd}b\u{fffd}]0;title\u{fffd}c"),
+            ("\u{1b}[", ""),
+        ];
+        for (line, tamed) in table {
+            assert_eq!(tame(line), tamed, "{line:?}");
+        }
     }
 
     #[test]

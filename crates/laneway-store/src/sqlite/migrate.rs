@@ -46,8 +46,7 @@ pub(super) fn migrate(connection: &mut Connection, instance: &str) -> rusqlite::
     }
     if schema == 0 {
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.execute("INSERT INTO meta (key, value) VALUES ('instance', ?1)", [instance])?;
-        transaction.execute("INSERT INTO meta (key, value) VALUES ('clock', '0')", [])?;
+        transaction.execute(include_str!("sql/made.sql"), [instance])?;
     }
     transaction.commit()
 }

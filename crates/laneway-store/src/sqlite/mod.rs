@@ -32,7 +32,7 @@ use uuid::Uuid;
 
 pub use clock::Clock;
 use session::{Life, SessionLocks};
-use txn::{Done, Failure, Head, Plans, Shelf, read_head, unreadable};
+use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql, unreadable};
 use verbs::{cancel, claim, finish, give_back, lives, promote, reopen, start, submit};
 use writer::{Urgency, Writer};
 
@@ -84,9 +84,7 @@ impl SqliteStore {
             idle: Mutex::default(),
         };
         let instance = shared.now(|connection| {
-            let text: String =
-                connection
-                    .query_row("SELECT value FROM meta WHERE key = 'instance'", [], |row| row.get(0))?;
+            let text: String = connection.query_row(sql!("instance"), [], |row| row.get(0))?;
             let uuid = Uuid::try_parse(&text).map_err(|_| unreadable("instance id", &text))?;
             Ok(InstanceId::new(uuid))
         })?;
@@ -187,7 +185,7 @@ impl Store for SqliteStore {
         let sessions: Vec<(SessionId, String)> = self
             .read(|connection, _| {
                 let rows: Vec<(String, String)> = connection
-                    .prepare_cached("SELECT id, node FROM sessions ORDER BY id")?
+                    .prepare_cached(sql!("sessions"))?
                     .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
                     .collect::<rusqlite::Result<_>>()?;
                 Ok(rows.into_iter().filter_map(|(id, node)| Some((SessionId::parse(&id)?, node))).collect())

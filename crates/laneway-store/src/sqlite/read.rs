@@ -21,8 +21,7 @@ use crate::model::{Attempt, Known, Stop};
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) fn scope(connection: &Connection, head: &Head, steps: &[&str]) -> Done<Scope> {
     let mut seen = Map::new();
-    let mut read =
-        connection.prepare_cached("SELECT status, output FROM tasks WHERE run_no = ?1 AND position = ?2")?;
+    let mut read = connection.prepare_cached(sql!("scope"))?;
     for step in steps {
         let Some(position) = head.head.plan.position(step) else { continue };
         let (status, output): (String, Option<String>) =
@@ -61,14 +60,13 @@ pub(super) fn stops(
 
 /// Refuses a session of which nobody knows: it was reaped, and can never come back.
 pub(super) fn alive(connection: &Connection, session: SessionId) -> Done<()> {
-    let is_known =
-        connection.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1")?.exists([session.to_string()])?;
+    let is_known = connection.prepare_cached(sql!("session_known"))?.exists([session.to_string()])?;
     if is_known { Ok(()) } else { Err(Error::SessionOver { session }.into()) }
 }
 
 pub(super) fn status(connection: &Connection, run: RunId) -> Done<RunStatus> {
     let word: Option<String> = connection
-        .prepare_cached("SELECT status FROM runs WHERE id = ?1 AND is_visible = 1")?
+        .prepare_cached(sql!("run_status"))?
         .query_row([run.to_string()], |row| row.get(0))
         .optional()?;
     let word = word.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
@@ -76,19 +74,14 @@ pub(super) fn status(connection: &Connection, run: RunId) -> Done<RunStatus> {
 }
 
 pub(super) fn run_id(connection: &Connection, no: i64) -> Done<RunId> {
-    let text: String =
-        connection.prepare_cached("SELECT id FROM runs WHERE no = ?1")?.query_row([no], |row| row.get(0))?;
+    let text: String = connection.prepare_cached(sql!("run_id"))?.query_row([no], |row| row.get(0))?;
     Ok(RunId::parse(&text).ok_or_else(|| unreadable("run id", &text))?)
 }
 
 /// By id, by a unique beginning of it or of its end, or `last`.
 pub(super) fn find_run(connection: &Connection, name: &str) -> Done<RunId> {
     if name == "last" {
-        let id: Option<String> = connection
-            .query_row("SELECT id FROM runs WHERE is_visible = 1 ORDER BY no DESC LIMIT 1", [], |row| {
-                row.get(0)
-            })
-            .optional()?;
+        let id: Option<String> = connection.query_row(sql!("run_last"), [], |row| row.get(0)).optional()?;
         return one_of(name, id.into_iter().collect());
     }
     let typed = name.to_ascii_lowercase();
@@ -97,12 +90,7 @@ pub(super) fn find_run(connection: &Connection, name: &str) -> Done<RunId> {
         return Err(Error::NoSuchRun { name: name.to_owned() }.into());
     }
     let ids: Vec<String> = connection
-        .prepare_cached(
-            "SELECT id FROM runs WHERE is_visible = 1 AND tail >= ?1 AND tail < ?1 || 'g'
-             UNION
-             SELECT id FROM runs WHERE is_visible = 1 AND id >= ?1 AND id < ?1 || 'g'
-             LIMIT 6",
-        )?
+        .prepare_cached(sql!("run_find"))?
         .query_map([&typed], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     one_of(name, ids)
@@ -125,9 +113,7 @@ pub(super) fn events_since(
     let no = run_no(connection, run)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows: Vec<(u64, i64, String, u32, String)> = connection
-        .prepare_cached(
-            "SELECT seq, at, name, version, body FROM events WHERE run_no = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-        )?
+        .prepare_cached(sql!("events_since"))?
         .query_map(params![no, after, limit], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })?
@@ -145,7 +131,7 @@ pub(super) fn events_since(
 
 pub(super) fn run_no(connection: &Connection, run: RunId) -> Done<i64> {
     connection
-        .prepare_cached("SELECT no FROM runs WHERE id = ?1 AND is_visible = 1")?
+        .prepare_cached(sql!("run_no"))?
         .query_row([run.to_string()], |row| row.get(0))
         .optional()?
         .ok_or_else(|| Error::NoSuchRun { name: run.to_string() }.into())
@@ -154,16 +140,9 @@ pub(super) fn run_no(connection: &Connection, run: RunId) -> Done<i64> {
 /// The stored side of a replay: exactly what the events say, and nothing else.
 pub(super) fn run_state(connection: &Connection, head: &Head) -> Done<RunState> {
     let mut state = connection
-        .prepare_cached(
-            "SELECT workflow, version, status, reason, closing, submitted_at, started_at, finished_at, last_event
-             FROM runs WHERE no = ?1",
-        )?
+        .prepare_cached(sql!("run_state"))?
         .query_row([head.no], |row| Ok(run_row(row, head)))??;
-    let mut tasks = connection.prepare_cached(
-        "SELECT position, status, attempt, node, reason, detail, exit_code, output, run_at, started_at, finished_at,
-                retries, lost, took_ms
-         FROM tasks WHERE run_no = ?1 ORDER BY position",
-    )?;
+    let mut tasks = connection.prepare_cached(sql!("task_states"))?;
     let mut rows = tasks.query([head.no])?;
     while let Some(row) = rows.next()? {
         state.tasks.push(task_row(row, &head.head.plan)?);
@@ -257,14 +236,7 @@ pub(super) fn attempts(connection: &Connection, head: &Head, position: Position)
         })
     };
     Ok(connection
-        .prepare_cached(
-            "SELECT attempt, node, outcome, reason, detail, exit_code, started_at, finished_at, took_ms
-             FROM attempts WHERE run_no = ?1 AND position = ?2
-             UNION ALL
-             SELECT attempt, node, 'running', NULL, NULL, NULL, started_at, NULL, NULL
-             FROM tasks WHERE run_no = ?1 AND position = ?2 AND status = 'running' AND started_at IS NOT NULL
-             ORDER BY 1",
-        )?
+        .prepare_cached(sql!("attempts"))?
         .query_map(params![head.no, position], read)?
         .collect::<rusqlite::Result<_>>()?)
 }
@@ -272,18 +244,16 @@ pub(super) fn attempts(connection: &Connection, head: &Head, position: Position)
 /// The newest version that was submitted under a name.
 pub(super) fn latest(connection: &Connection, workflow: &str) -> Done<Known> {
     connection
-        .query_row(
-            "SELECT version, dir FROM runs WHERE workflow = ?1 AND is_visible = 1 ORDER BY no DESC LIMIT 1",
-            [workflow],
-            |row| Ok(Known { version: Version::from_stored(row.get(0)?), dir: row.get(1)? }),
-        )
+        .query_row(sql!("latest"), [workflow], |row| {
+            Ok(Known { version: Version::from_stored(row.get(0)?), dir: row.get(1)? })
+        })
         .optional()?
         .ok_or_else(|| Error::NoSuchWorkflow { name: workflow.to_owned() }.into())
 }
 
 pub(super) fn document(connection: &Connection, version: &Version) -> Done<String> {
     connection
-        .query_row("SELECT document FROM workflows WHERE version = ?1", [version.as_str()], |row| row.get(0))
+        .query_row(sql!("document"), [version.as_str()], |row| row.get(0))
         .optional()?
         .ok_or_else(|| unreadable("workflow", version.as_str()).into())
 }

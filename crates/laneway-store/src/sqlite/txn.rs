@@ -113,10 +113,8 @@ impl Txn<'_> {
         if let Some(run) = self.shelf.runs.borrow().get(&no) {
             return Ok(*run);
         }
-        let text: String = self
-            .connection
-            .prepare_cached("SELECT id FROM runs WHERE no = ?1")?
-            .query_row([no], |row| row.get(0))?;
+        let text: String =
+            self.connection.prepare_cached(sql!("run_id"))?.query_row([no], |row| row.get(0))?;
         let run = RunId::parse(&text).ok_or_else(|| unreadable("run id", &text))?;
         let mut runs = self.shelf.runs.borrow_mut();
         if runs.len() >= SHELF {
@@ -133,7 +131,7 @@ impl Txn<'_> {
         }
         let node: Option<String> = self
             .connection
-            .prepare_cached("SELECT node FROM sessions WHERE id = ?1")?
+            .prepare_cached(sql!("session_node"))?
             .query_row([session.to_string()], |row| row.get(0))
             .optional()?;
         let node: Option<Arc<str>> = node.map(Into::into);
@@ -167,7 +165,7 @@ impl Plans {
             return Ok(plan);
         }
         let (name, document): (String, String) = connection
-            .prepare_cached("SELECT name, document FROM workflows WHERE version = ?1")?
+            .prepare_cached(sql!("workflow"))?
             .query_row([version.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?
             .ok_or_else(|| unreadable("workflow", version.as_str()))?;
@@ -184,7 +182,7 @@ impl Plans {
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
     let row: Option<(i64, String, String, String, u32)> = connection
-        .prepare_cached("SELECT no, version, dir, params, max_parallel FROM runs WHERE id = ?1")?
+        .prepare_cached(sql!("run_head"))?
         .query_row([run.to_string()], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         })

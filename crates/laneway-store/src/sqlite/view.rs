@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::read;
 use super::session::{Life, SessionLocks};
-use super::txn::{Done, Head, unreadable};
+use super::txn::{Done, Head, sql, unreadable};
 use crate::model::{RunFilter, RunSummary, RunView};
 
 /// Holders named in a cause; a set of thousands is counted, not listed.
@@ -21,12 +21,12 @@ const NAMED: usize = 5;
 pub(super) fn run(connection: &Connection, locks: &SessionLocks, head: &Head) -> Done<RunView> {
     let state = read::run_state(connection, head)?;
     let (by, owner): (String, Option<String>) = connection
-        .prepare_cached("SELECT submitted_by, owner FROM runs WHERE no = ?1")?
+        .prepare_cached(sql!("run_owner"))?
         .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let owner = living_owner(connection, locks, owner.as_deref())?;
     let is_interrupted = !state.status.is_final() && owner.is_none();
     let gates: Vec<Option<String>> = connection
-        .prepare_cached("SELECT gate FROM tasks WHERE run_no = ?1 ORDER BY position")?
+        .prepare_cached(sql!("task_gates"))?
         .query_map([head.no], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     let live = live_names(&state);
@@ -62,7 +62,7 @@ pub(super) fn run(connection: &Connection, locks: &SessionLocks, head: &Head) ->
 fn living_owner(connection: &Connection, locks: &SessionLocks, owner: Option<&str>) -> Done<Option<String>> {
     let Some(session) = owner.and_then(SessionId::parse) else { return Ok(None) };
     let node: Option<String> = connection
-        .prepare_cached("SELECT node FROM sessions WHERE id = ?1")?
+        .prepare_cached(sql!("session_node"))?
         .query_row([session.to_string()], |row| row.get(0))
         .optional()?;
     Ok(match (node, locks.look(session)?) {
@@ -171,13 +171,10 @@ pub(super) fn runs(
 ) -> Done<Vec<RunSummary>> {
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
     let rows: Vec<Done<(i64, Option<String>, RunSummary)>> = connection
-        .prepare_cached(
-            "SELECT no, id, workflow, status, reason, submitted_at, started_at, finished_at, submitted_by, owner
-             FROM runs
-             WHERE is_visible = 1 AND (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR workflow = ?2)
-             ORDER BY no DESC LIMIT ?3",
-        )?
-        .query_map(params![filter.status.map(RunStatus::as_str), filter.workflow, limit], |row| Ok(summary(row)))?
+        .prepare_cached(sql!("runs"))?
+        .query_map(params![filter.status.map(RunStatus::as_str), filter.workflow, limit], |row| {
+            Ok(summary(row))
+        })?
         .collect::<rusqlite::Result<_>>()?;
     let mut runs = Vec::with_capacity(rows.len());
     for row in rows {
@@ -209,7 +206,7 @@ fn summary(row: &Row<'_>) -> Done<(i64, Option<String>, RunSummary)> {
 
 fn task_counts(connection: &Connection, no: i64) -> Done<Vec<(TaskStatus, u64)>> {
     let rows: Vec<(String, u64)> = connection
-        .prepare_cached("SELECT status, count(*) FROM tasks WHERE run_no = ?1 GROUP BY status")?
+        .prepare_cached(sql!("task_counts"))?
         .query_map([no], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut counts: Vec<(TaskStatus, u64)> =

@@ -9,7 +9,9 @@
 //! Nothing is answered before its commit is on disk. PROTOCOL: "Group commit".
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
@@ -24,7 +26,7 @@ use tokio::sync::{oneshot, watch};
 use super::clock::Clock;
 use super::connect;
 use super::fault::{self, Reach};
-use super::txn::{Failure, Shelf, Txn};
+use super::txn::{Failure, Shelf, Txn, sql};
 use crate::error::{Error, Result};
 
 /// How long a batch may grow: bounded in time, so that the first caller's wait is bounded too.
@@ -62,8 +64,10 @@ impl Writer {
         let (sender, receiver) = mpsc::channel();
         let failed = path.clone();
         let wal_pages = Arc::default();
-        let mut work = Work { path, connection: None, wal_pages, shelf, clock, changes, broken: None };
+        let mut work =
+            Work { path, connection: None, file: None, wal_pages, shelf, clock, changes, broken: None };
         work.connection = Some(work.connect()?);
+        work.file = identity(&work.path);
         let thread = std::thread::Builder::new()
             .name("laneway-writer".to_owned())
             .spawn(move || work.run(&receiver))
@@ -148,12 +152,15 @@ struct Work {
     path: PathBuf,
     /// `None` after an error at COMMIT, until it could be opened again.
     connection: Option<Connection>,
+    /// Which file it is, whatever its name leads to later.
+    file: Option<(u64, u64)>,
     /// How long the WAL was after the last commit.
     wal_pages: Arc<AtomicI32>,
     shelf: Shelf,
     clock: Arc<Clock>,
     changes: watch::Sender<u64>,
-    /// Set by an fsync error: the disk did not keep what it was given, so nothing is written any more.
+    /// Set by an fsync error, when the disk did not keep what it was given, and when the file is gone: nothing is
+    /// written any more.
     broken: Option<Error>,
 }
 
@@ -220,6 +227,13 @@ impl Work {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
+        // SQLite goes on writing into a file that somebody removed, and nothing of that could be found again.
+        if identity(&self.path) != self.file {
+            let why = format!("{} was removed or replaced while it was in use", self.path.display());
+            let error = Error::Closed { why };
+            self.broken = Some(error.clone());
+            return Err(error);
+        }
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.connect()?,
@@ -256,9 +270,7 @@ impl Work {
     ) -> rusqlite::Result<bool> {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let before = connection.total_changes();
-        let floor: i64 = connection
-            .prepare_cached("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'clock'")?
-            .query_row([], |row| row.get(0))?;
+        let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
         let now = self.clock.now(Millis(floor));
         let begun = Instant::now();
         while let Some(mut verb) = waiting.pop_front() {
@@ -276,9 +288,7 @@ impl Work {
         // A batch that changed nothing (a claim that found nothing) writes nothing and costs no fsync.
         let has_changed = connection.total_changes() != before;
         if has_changed {
-            connection
-                .prepare_cached("UPDATE meta SET value = ?1 WHERE key = 'clock'")?
-                .execute([now.0.to_string()])?;
+            connection.prepare_cached(sql!("clock_write"))?.execute([now.0.to_string()])?;
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
         Ok(has_changed)
@@ -329,4 +339,9 @@ impl Work {
             tracing::warn!(%error, "a checkpoint of the store failed; it is tried again after the next commit");
         }
     }
+}
+
+/// Device and inode: the same for a file as long as it is that file.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }

@@ -216,3 +216,20 @@ fn sessions_of_a_copied_store_are_dead_in_the_copy() {
         assert_eq!(node.store.reap().await.expect("an answer").tasks, 0, "it lives where it is");
     });
 }
+
+#[test]
+fn store_whose_file_was_removed_or_replaced_acknowledges_nothing() {
+    let place = Place::new(Database::Sqlite);
+    block_on(async {
+        let node = place.node("one").await;
+        let run = node.submit(&flat(2, 2)).await;
+        let away = place.path().with_extension("away");
+        fs::rename(place.path(), &away).expect("the file");
+        let refusal = node.store.cancel(run, "ada").await.expect_err("nobody could find it again");
+        assert!(matches!(refusal, Error::Closed { .. }) && refusal.is_about_the_store(), "{refusal}");
+        assert!(!place.path().exists(), "no other file takes its place");
+        fs::write(place.path(), "").expect("a file");
+        let refusal = node.store.cancel(run, "ada").await.expect_err("it is another file");
+        assert!(matches!(refusal, Error::Closed { .. }), "{refusal}");
+    });
+}

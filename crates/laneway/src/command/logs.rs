@@ -124,6 +124,18 @@ async fn check(
     }
 }
 
+/// Why there is no log.
+fn silence(task: &TaskState, run: RunId) -> String {
+    let (step, short) = (&task.step, run.short());
+    match task.reason.map(|reason| why(reason, task.detail.as_deref())) {
+        Some(why) => format!("{step} never started: {why}"),
+        None if task.status.is_final() => format!("{step} never started"),
+        None => {
+            format!("{step} has not started yet; `laneway explain {short} {step}` says what it waits for")
+        }
+    }
+}
+
 fn is_asked(task: &TaskState, args: &Args) -> bool {
     args.step.as_ref().is_none_or(|step| *step == task.step)
 }
@@ -195,8 +207,7 @@ impl Reader<'_> {
                 });
             }
             if task.attempt == 0 && args.step.is_some() && !args.follow {
-                let why = task.reason.map(|reason| format!(": {}", why(reason, task.detail.as_deref())));
-                self.printer.note(&format!("{} never started{}", task.step, why.unwrap_or_default()));
+                self.printer.note(&silence(task, run));
             }
         }
     }

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     params: ParamArgs,
     /// How many steps may run at once; wins over the document
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_parallel: Option<NonZeroU32>,
     /// Go on with a run whose process is gone: an id, the beginning of one, or `last`
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "param", "params_file", "max_parallel", "dry_run"])]
@@ -97,6 +97,11 @@ impl Start {
         node.end().await;
         outcome
     }
+}
+
+/// A number as it was typed.
+pub(super) fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("use a whole number from 1 to {}", u32::MAX))
 }
 
 /// The flag, then the document, then the environment, then 4: a document knows its workflow better than

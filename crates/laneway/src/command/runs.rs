@@ -1,5 +1,7 @@
 //! `laneway runs`: the list, newest first.
 
+use std::num::NonZeroU32;
+
 use comfy_table::Cell;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::model::{RunFilter, RunSummary};
@@ -19,8 +21,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
     /// At most so many
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
-    limit: usize,
+    #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = super::run::at_least_one)]
+    limit: NonZeroU32,
     /// Print the runs as one JSON array
     #[arg(long)]
     json: bool,
@@ -36,7 +38,8 @@ fn status(text: &str) -> Result<RunStatus, String> {
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let printer = &context.printer;
     let is_filtered = args.status.is_some() || args.workflow.is_some();
-    let filter = RunFilter { status: args.status, workflow: args.workflow, limit: args.limit };
+    let limit = args.limit.get() as usize;
+    let filter = RunFilter { status: args.status, workflow: args.workflow, limit };
     let runs = context.open()?.runs(filter).await?;
     if args.json {
         printer.json(&runs.iter().map(wire).collect::<Vec<_>>())?;
@@ -44,8 +47,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         printer.note(if is_filtered { "no run is like that" } else { "no runs yet" });
     } else {
         printer.text(&table(&runs, printer.out_palette(), printer.width()))?;
-        if runs.len() == args.limit {
-            printer.note(&format!("the newest {}; --limit shows more", args.limit));
+        if runs.len() == limit {
+            printer.note(&format!("the newest {}; --limit shows more", limit));
         }
     }
     Ok(Exit::Succeeded)

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::Context;
-use super::run::{Start, max_parallel};
+use super::run::{Start, at_least_one, max_parallel};
 use crate::document::ParamArgs;
 use crate::drive::DriveArgs;
 use crate::dry_run;
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     params: ParamArgs,
     /// How many steps may run at once; wins over the document
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     max_parallel: Option<NonZeroU32>,
     /// Show what would run, without running it
     #[arg(long)]

@@ -53,7 +53,8 @@ fn failure(palette: Palette, logs: &Path, run: RunId, step: &str, attempt: u32) 
     let last = if lines.len() < MAX_LINES { "it printed" } else { "its last lines" };
     let mut text = format!("{mark} {step}, {last} ({}):\n", palette.cyan(&command));
     for line in lines {
-        text.push_str(&format!("  {} {}\n", palette.dim("│"), text::cut(&line.text(), MAX_COLUMNS)));
+        let line = text::cut(&text::tame(&line.text()), MAX_COLUMNS);
+        text.push_str(&format!("  {} {line}\n", palette.dim("│")));
     }
     text.push('\n');
     text

@@ -17,8 +17,11 @@ use crate::text::{self, Palette};
 /// Above this many steps only what went wrong gets a line of its own: the bar counts the rest.
 const MANY_STEPS: u64 = 100;
 
-/// Running steps that get a line; more would push the bar off a small screen.
+/// Running steps that get a line, where the screen is high enough.
 const MAX_LINES: usize = 12;
+
+/// Rows that are not for running steps: the bar, a line that tells what ended, and the cursor's.
+const OTHER_ROWS: usize = 3;
 
 #[derive(Debug)]
 pub(super) struct Terminal {
@@ -102,8 +105,9 @@ impl Terminal {
             }
             stays
         });
+        let room = room(rows());
         for step in tally.running.keys() {
-            if self.steps.len() >= MAX_LINES {
+            if self.steps.len() >= room {
                 break;
             }
             if !self.steps.contains_key(step) {
@@ -154,6 +158,17 @@ impl Terminal {
     }
 }
 
+/// How high the screen is, as far as it says.
+fn rows() -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr());
+    size.ok().map(|size| size.ws_row).filter(|rows| *rows > 0)
+}
+
+/// Lines for running steps: more than fit would push the bar off the screen.
+fn room(rows: Option<u16>) -> usize {
+    rows.map_or(MAX_LINES, |rows| usize::from(rows).saturating_sub(OTHER_ROWS).min(MAX_LINES))
+}
+
 fn told(event: &Event) -> String {
     sentence(event).unwrap_or_default()
 }
@@ -175,4 +190,14 @@ fn style(template: &str) -> ProgressStyle {
         })
         .progress_chars("━╸─")
         .tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::room;
+
+    #[test]
+    fn a_small_screen_keeps_room_for_the_bar() {
+        assert_eq!([None, Some(50), Some(15), Some(10), Some(2)].map(room), [12, 12, 12, 7, 0]);
+    }
 }

@@ -325,3 +325,16 @@ fn usage_errors_exit_with_two() {
     assert_eq!(place.laneway("--version").code, Some(0));
     assert_eq!(place.laneway("run --help").code, Some(0));
 }
+
+#[test]
+fn numbers_below_one_and_an_empty_store_are_refused_in_words() {
+    let place = Place::with("hello.yaml", ONE);
+    for line in ["run hello.yaml --max-parallel 0", "start hello --wait --max-parallel x", "runs --limit 0"] {
+        let outcome = place.laneway(line);
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        assert!(outcome.stderr.contains("use a whole number from 1 to 4294967295"), "{outcome}");
+    }
+    let outcome = place.outcome("runs --store ''", place.command(&["runs", "--store", ""]));
+    assert_eq!(outcome.code, Some(2), "{outcome}");
+    assert!(outcome.stderr.contains("a value is required for '--store <PATH|URL>'"), "{outcome}");
+}

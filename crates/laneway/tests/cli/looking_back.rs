@@ -355,3 +355,15 @@ fn replay_says_where_history_and_store_part_and_exits_with_one() {
     ----- stderr
     ");
 }
+
+#[test]
+fn the_log_of_a_step_that_waits_says_so() {
+    let place = Place::with("w.yaml", "steps: {a: {run: read x < go}, b: {needs: a, run: echo b}}");
+    place.pipe("go");
+    let mut running = place.spawn("run w.yaml");
+    running.wait_for("a started");
+    let outcome = place.laneway("logs last b");
+    assert!(outcome.stderr.starts_with("b has not started yet; `laneway explain "), "{outcome}");
+    std::fs::write(place.path("go"), "on\n").expect("somebody reads");
+    assert_eq!(running.wait().code, Some(0));
+}

@@ -280,3 +280,21 @@ fn a_workflow_is_read_from_stdin() {
     assert_eq!(place.outcome("run -", command).code, Some(0));
     assert_eq!(text(&place.json("show last --json")["workflow"]), "stdin");
 }
+
+#[test]
+fn a_step_that_removes_the_store_ends_the_run_in_words() {
+    let place = Place::with("w.yaml", "steps: {a: {run: rm -r .laneway}, b: {needs: a, run: echo b}}");
+    let outcome = place.laneway("run w.yaml");
+    assert_eq!(outcome.code, Some(3), "{outcome}");
+    assert!(outcome.stderr.contains(".laneway/laneway.db was removed or replaced"), "{outcome}");
+    assert!(!outcome.stdout.contains("a succeeded"), "{outcome}");
+    assert!(!outcome.stderr.contains('\u{1b}'), "warnings have no colours in a pipe: {outcome}");
+}
+
+#[test]
+fn what_a_failed_step_printed_cannot_move_the_cursor() {
+    let script = r"printf '\033[2J\033[31mred\n10%%\r99%%\n'; exit 1";
+    let place = Place::with("w.yaml", &format!("steps:\n  a:\n    run: {script}\n"));
+    let outcome = place.laneway("run w.yaml");
+    assert!(outcome.stdout.contains("  │ red\n  │ 99%\n"), "{outcome}");
+}

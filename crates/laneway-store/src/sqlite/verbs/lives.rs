@@ -21,9 +21,12 @@ use crate::sqlite::txn::{Done, Txn, sql};
 const MAX_LOST: u32 = 3;
 
 pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewSession) -> Done<()> {
-    txn.connection
-        .prepare_cached("INSERT INTO sessions (id, node, pid, registered_at) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![session.to_string(), node.node, node.pid, txn.now.0])?;
+    txn.connection.prepare_cached(sql!("register"))?.execute(params![
+        session.to_string(),
+        node.node,
+        node.pid,
+        txn.now.0
+    ])?;
     Ok(())
 }
 
@@ -48,8 +51,8 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
         work.conclude()?;
     }
     discard_half_submitted(txn, &id)?;
-    txn.connection.prepare_cached("UPDATE runs SET owner = NULL WHERE owner = ?1")?.execute([&id])?;
-    txn.connection.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([&id])?;
+    txn.connection.prepare_cached(sql!("reap_runs"))?.execute([&id])?;
+    txn.connection.prepare_cached(sql!("reap_session"))?.execute([&id])?;
     txn.shelf.forget();
     Ok(Some(held.len()))
 }
@@ -98,11 +101,7 @@ fn lose(work: &mut RunWork<'_, '_>, claim: &ClaimRef, node: &str) -> Done<()> {
 
 /// A large submit that its process did not live to complete: nobody has seen it, nobody was told of it.
 fn discard_half_submitted(txn: &Txn<'_>, session: &str) -> Done<()> {
-    for delete in [
-        "DELETE FROM tasks WHERE run_no IN (SELECT no FROM runs WHERE owner = ?1 AND is_visible = 0)",
-        "DELETE FROM needs_sets WHERE run_no IN (SELECT no FROM runs WHERE owner = ?1 AND is_visible = 0)",
-        "DELETE FROM runs WHERE owner = ?1 AND is_visible = 0",
-    ] {
+    for delete in [sql!("discard_tasks"), sql!("discard_needs_sets"), sql!("discard_runs")] {
         txn.connection.prepare_cached(delete)?.execute([session])?;
     }
     Ok(())

@@ -74,9 +74,7 @@ pub(in crate::sqlite) fn add(txn: &Txn<'_>, run: RunId, positions: std::ops::Ran
 
 /// Makes the run visible, and starts it.
 pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<()> {
-    txn.connection
-        .prepare_cached("UPDATE runs SET is_visible = 1, submitted_at = ?2 WHERE id = ?1")?
-        .execute(params![run.to_string(), txn.now.0])?;
+    txn.connection.prepare_cached(sql!("submit_end"))?.execute(params![run.to_string(), txn.now.0])?;
     let mut work = RunWork::load(txn, run)?;
     work.append(RunSubmitted {
         workflow: submission.plan.workflow.name.clone(),

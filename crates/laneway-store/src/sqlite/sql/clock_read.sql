@@ -1,0 +1,2 @@
+-- The latest moment that was written: time never goes back behind it.
+SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'clock';

@@ -1,0 +1,2 @@
+-- Every session that nobody has reaped.
+SELECT id, node FROM sessions ORDER BY id;
