@@ -2,8 +2,6 @@
 //! Pure. The store applies it under its locks and stores only the gate; the full cause is computed from the
 //! same facts when somebody reads it, so that what is shown is what is decided.
 
-use serde::Serialize;
-
 use crate::definition::When;
 use crate::event::Closing;
 use crate::reason::Reason;
@@ -123,20 +121,6 @@ pub fn judge(facts: &Facts) -> Verdict {
         return Verdict::Closed(Gate::MaxParallel);
     }
     Verdict::Open
-}
-
-/// Why a task is not running, in full: which gate, who holds it, since when, what would open it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cause {
-    pub gate: &'static str,
-    /// Steps that stand in the way, by name; cut to a readable number.
-    pub holders: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-    /// What would open it.
-    pub opens: String,
-    /// One sentence with all of it.
-    pub text: String,
 }
 
 #[cfg(test)]

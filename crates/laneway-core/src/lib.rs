@@ -3,6 +3,7 @@
 //! Nothing here knows of tokio, SQL, a clock, files or the network, so nothing here can fail for a
 //! reason of the environment.
 
+pub mod cause;
 pub mod definition;
 pub mod event;
 pub mod expression;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_core::gate::Cause;
+use laneway_core::cause::Cause;
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Plan;

@@ -99,12 +99,18 @@ impl ParamArgs {
             None => Map::new(),
         };
         let mut errors = Vec::new();
+        let mut named = std::collections::HashSet::new();
         for pair in &self.param {
             let Some((name, text)) = pair.split_once('=') else {
                 return Err(Refusal::new(format!("`-p {pair}` is not a parameter"))
                     .hint("write it as -p NAME=VALUE")
                     .into());
             };
+            if !named.insert(name) {
+                return Err(Refusal::new(format!("parameter `{name}` is given more than once"))
+                    .hint("a list is one value: -p NAME='[1, 2]'")
+                    .into());
+            }
             let Some(param) = workflow.params.iter().find(|param| param.name == name) else {
                 errors.push(params::unknown(workflow, name));
                 continue;

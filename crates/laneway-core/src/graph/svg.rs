@@ -41,7 +41,7 @@ pub fn svg(plan: &Plan, layout: &Layout) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"laneway-title laneway-desc\">\n\
          <title id=\"laneway-title\">Workflow {}</title>\n\
-         <desc id=\"laneway-desc\">{} steps in {} levels; arrows lead from a step to those that need it</desc>\n\
+         <desc id=\"laneway-desc\">steps: {}; levels: {}; arrows lead from a step to those that need it</desc>\n\
          <style>{STYLE}</style>\n\
          <defs><marker id=\"laneway-tip\" markerWidth=\"{TIP}\" markerHeight=\"8\" refX=\"0\" refY=\"4\" \
          orient=\"auto\" markerUnits=\"userSpaceOnUse\"><path class=\"tip\" d=\"M0 0L{TIP} 4L0 8z\"/></marker></defs>\n\

@@ -66,6 +66,7 @@ impl Drive {
             running: HashMap::new(),
             ended: Vec::new(),
             recording: None,
+            unsaid: Vec::new(),
             events: JoinSet::new(),
             wake_at: None,
             look_at: None,
@@ -114,6 +115,8 @@ struct Loop {
     running: HashMap<ClaimRef, Running>,
     /// Over, and not recorded yet.
     ended: Vec<Finished>,
+    /// Started, and the store could not be told for a passing reason.
+    unsaid: Vec<ClaimRef>,
     /// With the store right now; kept until it answers, because it may have to be said again.
     recording: Option<Vec<Finished>>,
     events: JoinSet<Message>,
@@ -209,8 +212,11 @@ impl Loop {
                     }
                 }
             }
-            // The finish says it again; a start that was not recorded costs the log its time, nothing else.
-            Message::Started(_, Err(error)) => self.tolerate(error)?,
+            Message::Started(claims, Err(error)) => {
+                self.tolerate(error)?;
+                self.unsaid.extend(claims);
+                self.later(ASK_AGAIN);
+            }
             Message::Claimed(Ok(claims)) => {
                 self.claiming = 0;
                 self.begin(claims);
@@ -371,6 +377,12 @@ impl Loop {
 
     fn look(&mut self) {
         self.record();
+        // What has ended meanwhile says so itself.
+        let mut unsaid = std::mem::take(&mut self.unsaid);
+        unsaid.retain(|claim| self.running.contains_key(claim));
+        if !unsaid.is_empty() {
+            self.say_started(unsaid);
+        }
         if std::mem::take(&mut self.is_cancel_unsaid) {
             self.cancel();
         }

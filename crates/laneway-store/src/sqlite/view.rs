@@ -1,11 +1,8 @@
-//! What people are shown of runs, with the cause of everything that waits. The text comes from the gate
-//! keeper's own facts, and is computed when it is read: rewriting every waiter at every release would be
-//! quadratic.
+//! What people are shown of runs: lists, and one run with the cause of everything that waits.
 
-use laneway_core::gate::{Cause, Gate};
+use laneway_core::cause;
+use laneway_core::gate::Gate;
 use laneway_core::id::{RunId, SessionId};
-use laneway_core::plan::Position;
-use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -14,9 +11,6 @@ use super::read;
 use super::session::{Life, SessionLocks};
 use super::txn::{Done, Head, sql, unreadable};
 use crate::model::{RunFilter, RunSummary, RunView};
-
-/// Holders named in a cause; a set of thousands is counted, not listed.
-const NAMED: usize = 5;
 
 pub(super) fn run(connection: &Connection, locks: &SessionLocks, head: &Head) -> Done<RunView> {
     let state = read::run_state(connection, head)?;
@@ -29,24 +23,8 @@ pub(super) fn run(connection: &Connection, locks: &SessionLocks, head: &Head) ->
         .prepare_cached(sql!("task_gates"))?
         .query_map([head.no], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    let live = live_names(&state);
-    let causes = state
-        .tasks
-        .iter()
-        .zip(gates)
-        .enumerate()
-        .map(|(position, (task, gate))| {
-            cause(
-                &state,
-                head,
-                position as Position,
-                task,
-                gate.as_deref().and_then(Gate::parse),
-                &live,
-                is_interrupted,
-            )
-        })
-        .collect();
+    let gates: Vec<Option<Gate>> = gates.iter().map(|gate| gate.as_deref().and_then(Gate::parse)).collect();
+    let causes = cause::causes(&head.head.plan, &state, &gates, is_interrupted);
     Ok(RunView {
         state,
         plan: std::sync::Arc::clone(&head.head.plan),
@@ -69,98 +47,6 @@ fn living_owner(connection: &Connection, locks: &SessionLocks, owner: Option<&st
         (Some(node), Life::Alive) => Some(node),
         (Some(_) | None, Life::Alive | Life::Dead(_)) => None,
     })
-}
-
-fn live_names(state: &RunState) -> Vec<&TaskState> {
-    state.tasks.iter().filter(|task| task.status.is_live()).collect()
-}
-
-fn cause(
-    state: &RunState,
-    head: &Head,
-    position: Position,
-    task: &TaskState,
-    gate: Option<Gate>,
-    live: &[&TaskState],
-    is_interrupted: bool,
-) -> Option<Cause> {
-    match (task.status, gate) {
-        (TaskStatus::Pending, Some(Gate::Needs)) => Some(needs(state, head, position)),
-        (TaskStatus::Pending, Some(Gate::RunAt)) => Some(run_at(task)),
-        (TaskStatus::Pending, Some(Gate::MaxParallel)) => Some(max_parallel(state, live)),
-        (TaskStatus::Available, _) => Some(slot(is_interrupted)),
-        (TaskStatus::Pending, None)
-        | (
-            TaskStatus::Running
-            | TaskStatus::Parked
-            | TaskStatus::Succeeded
-            | TaskStatus::Failed
-            | TaskStatus::Canceled
-            | TaskStatus::Skipped,
-            _,
-        ) => None,
-    }
-}
-
-fn needs(state: &RunState, head: &Head, position: Position) -> Cause {
-    let waits: Vec<&TaskState> = head.head.plan.needs[position as usize]
-        .iter()
-        .map(|need| &state.tasks[*need as usize])
-        .filter(|task| !task.status.is_final())
-        .collect();
-    let when = head.head.plan.step(position).when;
-    let since = waits.iter().filter_map(|task| task.started_at).min();
-    Cause {
-        gate: Gate::Needs.as_str(),
-        holders: waits.iter().take(NAMED).map(|task| task.step.clone()).collect(),
-        since: since.map(|at| at.to_string()),
-        opens: format!("when `{}` holds for what it needs", when.as_str()),
-        text: format!("waits for {}", listed(&waits, |task| format!("{} ({})", task.step, task.status))),
-    }
-}
-
-fn run_at(task: &TaskState) -> Cause {
-    let moment = task.run_at.map(|at| at.to_string()).unwrap_or_default();
-    let why = task.detail.clone().or(task.reason.map(|reason| reason.to_string())).unwrap_or_default();
-    Cause {
-        gate: Gate::RunAt.as_str(),
-        holders: Vec::new(),
-        since: None,
-        opens: format!("at {moment}"),
-        text: format!("waits until {moment} to be tried again (attempt {} ended with {why})", task.attempt),
-    }
-}
-
-fn max_parallel(state: &RunState, live: &[&TaskState]) -> Cause {
-    let since: Option<Millis> = live.iter().filter_map(|task| task.started_at).min();
-    Cause {
-        gate: Gate::MaxParallel.as_str(),
-        holders: live.iter().take(NAMED).map(|task| task.step.clone()).collect(),
-        since: since.map(|at| at.to_string()),
-        opens: "when one of them ends".to_owned(),
-        text: format!(
-            "waits for a place: max_parallel is {} and {} hold it",
-            state.max_parallel,
-            listed(live, |task| task.step.clone())
-        ),
-    }
-}
-
-fn slot(is_interrupted: bool) -> Cause {
-    let (opens, text) = if is_interrupted {
-        ("when somebody resumes the run", "ready, but the process that ran this run is gone")
-    } else {
-        ("when a slot of its node is free", "ready, waits for a free slot")
-    };
-    Cause { gate: "slot", holders: Vec::new(), since: None, opens: opens.to_owned(), text: text.to_owned() }
-}
-
-fn listed(tasks: &[&TaskState], name: impl Fn(&TaskState) -> String) -> String {
-    let mut text = tasks.iter().take(NAMED).map(|task| name(task)).collect::<Vec<_>>().join(", ");
-    if tasks.len() > NAMED {
-        text.push_str(&format!(" and {} more", tasks.len() - NAMED));
-    }
-    text
 }
 
 /// Newest first.

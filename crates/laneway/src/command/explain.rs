@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_core::gate::Cause;
+use laneway_core::cause::Cause;
 use laneway_core::run_state::TaskState;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;

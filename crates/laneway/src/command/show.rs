@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::Cell;
-use laneway_core::gate::Cause;
+use laneway_core::cause::Cause;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::TaskState;
 use laneway_core::state::TaskStatus;

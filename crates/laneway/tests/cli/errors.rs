@@ -7,6 +7,19 @@ use crate::place::Place;
 const ONE: &str = "steps: {hello: {run: echo hello}}";
 
 #[test]
+fn a_parameter_given_twice_is_refused() {
+    let place = Place::with("p.yaml", "params: {n: {type: integer}}\nsteps: {a: {run: 'true'}}");
+    assert_snapshot!(place.laneway("run p.yaml -p n=1 -p n=2"), @r"
+    $ laneway run p.yaml -p n=1 -p n=2
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: parameter `n` is given more than once
+    hint: a list is one value: -p NAME='[1, 2]'
+    ");
+}
+
+#[test]
 fn a_file_that_is_not_there_is_bad_input() {
     assert_snapshot!(Place::new().laneway("run gone.yaml"), @r"
     $ laneway run gone.yaml

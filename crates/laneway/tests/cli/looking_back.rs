@@ -292,7 +292,7 @@ steps:
     ----- stdout
     ▶ wait [id] running
     ▶ first is running since [clock] on [node]
-    · second is pending: waits for a place: max_parallel is 1 and first hold it
+    · second is pending: waits for a place: max_parallel is 1 and first holds it
         since [clock]
         opens when one of them ends
     · third is pending: waits for first (running)

@@ -31,6 +31,7 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
         running: HashMap::new(),
         ended: Vec::new(),
         recording: None,
+        unsaid: Vec::new(),
         events: JoinSet::new(),
         wake_at: None,
         look_at: None,

@@ -31,8 +31,6 @@ use crate::sqlite::read;
 use crate::sqlite::txn::{Done, Head, Txn, sql, unreadable};
 
 /// How a task stands in the needs sets of its successors.
-
-/// How a task stands in the needs sets of its successors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sqlite) enum Settled {
     Succeeded,
