@@ -1,5 +1,8 @@
 //! Whole runs on a real store with real processes.
 
+#[path = "support/warden.rs"]
+mod warden;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +77,7 @@ async fn drive(yaml: &str, control: impl FnOnce(Control, &Path)) -> Ran {
         run,
         slots: 8,
         kill_grace: Duration::from_secs(2),
+        warden: warden::warden(),
         by: "ada".into(),
     };
     let status = tokio::time::timeout(Duration::from_secs(60), drive.until_done(hand))
