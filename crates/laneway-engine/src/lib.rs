@@ -2,6 +2,7 @@
 
 pub mod log;
 pub mod process;
+pub mod warden;
 pub mod worker;
 
 pub use worker::Error;

@@ -1,5 +1,8 @@
 //! Whole runs on a real store with real processes.
 
+#[path = "support/warden.rs"]
+mod warden;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,6 +84,7 @@ impl Setup {
             run: self.run,
             slots: 8,
             kill_grace: Duration::from_secs(2),
+            warden: warden::warden(),
             by: "ada".into(),
         }
     }

@@ -1,5 +1,8 @@
 //! Floods of output in a process of their own, so that its peak memory can be looked at.
 
+#[path = "support/warden.rs"]
+mod warden;
+
 use std::time::Duration;
 
 use laneway_engine::log::{Stream, Tail};
@@ -32,7 +35,7 @@ async fn flood(script: &str) -> (laneway_engine::process::Ending, tempfile::Temp
         kill_grace: Duration::from_secs(5),
     };
     let before = peak_kib();
-    let ending = execute(job, StopSignal::new()).await;
+    let ending = execute(warden::warden(), job, StopSignal::new()).await;
     let grown = peak_kib() - before;
     assert!(grown < GROWTH_KIB, "grew by {grown} KiB");
     let size = std::fs::metadata(dir.path().join("log")).expect("a log").len();

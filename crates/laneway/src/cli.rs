@@ -61,6 +61,9 @@ pub(crate) enum Command {
     Replay(command::replay::Args),
     /// Print a completion script for a shell
     Completions(command::completions::Args),
+    /// Start steps for a node, and leave none of them behind
+    #[command(hide = true)]
+    Warden(command::warden::Args),
 }
 
 #[cfg(test)]
@@ -75,7 +78,7 @@ mod tests {
 
     #[test]
     fn every_command_ends_its_help_with_an_example() {
-        for command in Cli::command().get_subcommands() {
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.starts_with("Example:\n  laneway "), "{} has no example", command.get_name());
         }

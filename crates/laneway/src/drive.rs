@@ -15,6 +15,7 @@ use anyhow::Context as _;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
+use laneway_engine::warden::{Warden, WardenCommand};
 use laneway_engine::worker::{Control, Drive};
 use laneway_store::Store;
 use laneway_store::model::NewSession;
@@ -74,6 +75,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
+    warden: Warden,
     name: String,
 }
 
@@ -82,22 +84,44 @@ impl Node {
     pub(crate) async fn begin(store: Arc<dyn Store>) -> anyhow::Result<Self> {
         let name = env::node();
         let session = store.register(NewSession { node: name.clone(), pid: std::process::id() }).await?;
-        let node = Self { store, session, name };
-        match node.store.reap().await {
-            Ok(_) => Ok(node),
+        let begun = async {
+            // First, so that it gets ready while the store is busy.
+            let warden = start_warden(store.as_ref(), session)?;
+            store.reap().await?;
+            anyhow::Ok(warden)
+        }
+        .await;
+        match begun {
+            Ok(warden) => Ok(Self { store, session, warden, name }),
             Err(error) => {
-                node.end().await;
-                Err(error.into())
+                retire(store.as_ref(), session).await;
+                Err(error)
             }
         }
     }
 
     pub(crate) async fn end(self) {
-        // A session that cannot be retired is reaped by the next process: its lock dies with this one.
-        if let Err(error) = self.store.retire(self.session).await {
-            tracing::warn!(%error, "the session was not retired");
-        }
+        retire(self.store.as_ref(), self.session).await;
     }
+}
+
+async fn retire(store: &dyn Store, session: SessionId) {
+    // A session that cannot be retired is reaped by the next process: its lock dies with this one.
+    if let Err(error) = store.retire(session).await {
+        tracing::warn!(%error, "the session was not retired");
+    }
+}
+
+/// This program is its own warden.
+fn start_warden(store: &dyn Store, session: SessionId) -> anyhow::Result<Warden> {
+    let program = std::env::current_exe().context("this program cannot find its own file")?;
+    let command = WardenCommand {
+        program,
+        args: vec!["warden".into()],
+        lock: Some(laneway_store::warden_lock(store.dir(), session)),
+        use_cgroups: env::use_cgroups()?,
+    };
+    Warden::start(command).context("no steps can be run")
 }
 
 /// Takes over a run that nobody drives, and drives it to its end. `told` as in [`Work`].
@@ -139,6 +163,7 @@ pub(crate) async fn to_the_end(
         run: work.run,
         slots: work.max_parallel.max(MIN_SLOTS) as usize,
         kill_grace: args.kill_grace,
+        warden: node.warden.clone(),
         by: env::person(),
     }
     .until_done(control.clone());

@@ -15,6 +15,9 @@ const MAX_PARALLEL: &str = "LANEWAY_MAX_PARALLEL";
 /// How long a step may take to end after it was asked to, before it is killed, as `--kill-grace` takes it.
 pub(crate) const KILL_GRACE: &str = "LANEWAY_KILL_GRACE";
 
+/// `off` holds steps without cgroups, as where there are none.
+const CGROUPS: &str = "LANEWAY_CGROUPS";
+
 /// What the program tells of its own doing on stderr: `info`, `laneway_engine=debug`, … Default: `warn`.
 const LOG: &str = "LANEWAY_LOG";
 
@@ -43,6 +46,16 @@ pub(crate) fn max_parallel() -> Result<Option<NonZeroU32>, Refusal> {
                 .hint("set it to a whole number of at least 1, or leave it out")),
         },
         Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+pub(crate) fn use_cgroups() -> Result<bool, Refusal> {
+    match std::env::var(CGROUPS).as_deref() {
+        Ok("off") => Ok(false),
+        Ok("on" | "") | Err(_) => Ok(true),
+        Ok(other) => {
+            Err(Refusal::new(format!("{CGROUPS} is `{other}`")).hint("set it to on or off, or leave it out"))
+        }
     }
 }
 

@@ -31,6 +31,13 @@ fn main() -> ExitCode {
     env::init_tracing();
     let printer = Printer::new();
     let context = command::Context { printer, store: cli.store };
+    // Alone with its thread: a warden has no use for a runtime, and every page of it counts.
+    if let cli::Command::Warden(args) = cli.command {
+        return match command::warden::execute(args) {
+            Ok(exit) => exit.into(),
+            Err(error) => context.printer.failure(&error).into(),
+        };
+    }
     // One thread is enough for a program that waits for children and for the store's own writer thread.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -1,5 +1,6 @@
 //! `kill -9` at random moments, resumed each time until the run ends. The steps write a ledger outside of
-//! Laneway: nothing may be lost, and nothing may run again whose finish was committed.
+//! Laneway: nothing may be lost, nothing may run again whose finish was committed, and nothing of an attempt may
+//! still run when the next one starts, or a step behind it.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
 
@@ -61,20 +62,19 @@ impl Round {
     }
 
     /// Four stages, so that a kill meets tasks of every state. Each step tells the ledger when it starts and when
-    /// it ends, in lines short enough that the system appends them whole.
+    /// it ends, in lines short enough that the system appends them whole; and it leaves a daemon that tells the
+    /// ledger that it lives.
     fn write_workflow(&self) {
         let mut yaml = String::from("name: ledger\nmax_parallel: 3\nsteps:\n");
         for step in 0..STEPS {
-            let needs = match step / 4 {
-                0 => String::new(),
-                stage => format!(
-                    "needs: [s{}, s{}], ",
-                    (stage - 1) * 4 + step % 4,
-                    (stage - 1) * 4 + (step + 1) % 4
-                ),
-            };
+            let needs: Vec<String> = needs_of(step).iter().map(|step| format!("s{step}")).collect();
+            let tell = |what| format!("echo {what} s{step} $LANEWAY_ATTEMPT >> ledger");
+            let daemon = format!("setsid sh -c \"while :; do {}; sleep 0.005; done\" &", tell("beat"));
             yaml.push_str(&format!(
-                "  s{step}: {{{needs}run: 'echo start s{step} $LANEWAY_ATTEMPT >> ledger; sleep 0.02; echo end s{step} $LANEWAY_ATTEMPT >> ledger'}}\n"
+                "  s{step}: {{needs: [{}], run: '{}; {daemon} sleep 0.02; {}'}}\n",
+                needs.join(", "),
+                tell("start"),
+                tell("end")
             ));
         }
         std::fs::write(self.path().join("ledger.yaml"), yaml).expect("written");
@@ -123,8 +123,20 @@ impl Round {
         for line in ledger.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             let [what, step, attempt] = words[..] else { panic!("a torn line: {line}") };
-            let book = if what == "start" { &mut starts } else { &mut ends };
-            book.entry(step.to_owned()).or_default().push(attempt.parse().expect("a number"));
+            let attempt: u64 = attempt.parse().expect("a number");
+            match what {
+                "start" => starts.entry(step.to_owned()).or_default().push(attempt),
+                "end" => ends.entry(step.to_owned()).or_default().push(attempt),
+                "beat" => {
+                    let number: usize = step[1..].parse().expect("a number");
+                    let is_over = starts[step].iter().any(|later| *later > attempt)
+                        || (0..STEPS)
+                            .filter(|later| needs_of(*later).contains(&number))
+                            .any(|later| starts.contains_key(&format!("s{later}")));
+                    assert!(!is_over, "{step}: attempt {attempt} still ran\n{ledger}");
+                }
+                other => panic!("{other}"),
+            }
         }
         let tasks = run["tasks"].as_array().expect("tasks");
         assert_eq!(tasks.len(), STEPS);
@@ -143,6 +155,14 @@ impl Round {
         }
         let replay = self.laneway(&["replay", "last"]).output().expect("it runs");
         assert!(replay.status.success(), "{}", String::from_utf8_lossy(&replay.stdout));
+    }
+}
+
+/// The steps that a step waits for: two of the stage before.
+fn needs_of(step: usize) -> Vec<usize> {
+    match step / 4 {
+        0 => Vec::new(),
+        stage => vec![(stage - 1) * 4 + step % 4, (stage - 1) * 4 + (step + 1) % 4],
     }
 }
 

@@ -3,32 +3,35 @@
 //! ```text
 //! running ──exit──────────────────────────────┐
 //!    │ timeout, stop: TERM + CONT             ▼
-//! stopping ──exit of the leader──► grace for its children ──► KILL what is left ─► reap ─► drain
+//! stopping ──exit of the leader──► grace for its children ──► KILL what is left ─► gone ─► drain
 //!    │ kill_grace over, kill now: KILL        ▲
 //! killed ──exit───────────────────────────────┘
 //! ```
+//! After an exit that nobody asked for, the warden kills what is left by itself.
 
 use std::time::Duration;
 
-use rustix::process::Signal;
 use serde_json::Map;
 use tokio::time::Instant;
 
-use super::explain::{StartError, explain, is_text_busy};
+use super::explain::{StartError, explain, explain_handing_over, is_text_busy};
 use super::launch::Launch;
 use super::pump::Pump;
-use super::spawn::{Exit, Group, spawn};
 use super::stop::{Level, StopSignal};
 use super::{Ending, Job, Outcome, output};
 use crate::log;
+use crate::warden::{Ended, Exit, Group, Warden};
 
-/// Output is waited for no longer than this once the whole group is killed: a process that left the
-/// group may keep the pipe open for ever.
+/// Output is waited for no longer than this once everything is killed: a process that nobody can find may
+/// keep the pipe open for ever.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// Runs the job to its end. Whatever happens, the program's process group is gone afterwards; that is
-/// so as well if the future is dropped.
-pub async fn execute(job: Job, stop: StopSignal) -> Ending {
+/// What is killed is gone in a moment, unless the kernel holds it back. The rest of the run does not wait.
+const GONE: Duration = Duration::from_secs(1);
+
+/// Runs the job to its end. Whatever happens, nothing that the program started is left afterwards; that is
+/// so as well, a moment later, if the future is dropped.
+pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
     let begun = Instant::now();
     let never_ran = |outcome| Ending {
         outcome,
@@ -39,39 +42,51 @@ pub async fn execute(job: Job, stop: StopSignal) -> Ending {
     if stop.is_asked() {
         return never_ran(Outcome::Stopped);
     }
-    let started = match start(&job).await {
-        Ok((group, pump)) => Attempt {
+    let launch = match Launch::prepare(&job) {
+        Ok(launch) => launch,
+        Err(error) => return never_ran(Outcome::StartFailed(error.to_string())),
+    };
+    let mut tries = 0;
+    loop {
+        let log = log::Writer::new(job.log.clone(), job.log_cap);
+        let (group, pump) = match start(&warden, &launch, log) {
+            Ok(started) => started,
+            Err(error) => return never_ran(Outcome::StartFailed(error.to_string())),
+        };
+        let attempt = Attempt {
             group,
             pump,
             level: Level::Run,
             cut_short: None,
             // A timeout beyond what a clock can hold is none.
             deadline: job.timeout.and_then(|timeout| begun.checked_add(timeout)),
-        },
-        Err(error) => return never_ran(Outcome::StartFailed(error.to_string())),
-    };
-    let (outcome, exited_at, log) = started.run(&stop, job.kill_grace).await;
-    Ending { outcome, duration: exited_at - begun, output: output::take(&job.output), log }
-}
-
-async fn start(job: &Job) -> Result<(Group, Pump), StartError> {
-    /// A fork of another thread holds a fresh script's file for less than a millisecond.
-    const BUSY_TRIES: u32 = 100;
-    const BUSY_PAUSE: Duration = Duration::from_millis(5);
-
-    let launch = Launch::prepare(job)?;
-    let mut tries = 0;
-    let mut group = loop {
-        match spawn(&launch) {
-            Ok(group) => break group,
-            Err(error) if is_text_busy(&error) && tries < BUSY_TRIES => {
+        };
+        match attempt.run(&stop, job.kill_grace).await {
+            Ok((outcome, exited_at, log)) => {
+                return Ending {
+                    outcome,
+                    duration: exited_at - begun,
+                    output: output::take(&job.output),
+                    log,
+                };
+            }
+            Err(error) if is_text_busy(&error) && tries < BUSY_TRIES && !stop.is_asked() => {
                 tries += 1;
                 tokio::time::sleep(BUSY_PAUSE).await;
             }
-            Err(error) => return Err(explain(&launch, error)),
+            Err(error) => {
+                return never_ran(Outcome::StartFailed(explain(&launch, error).to_string()));
+            }
         }
-    };
-    let log = log::Writer::new(job.log.clone(), job.log_cap);
+    }
+}
+
+/// A fork of another thread holds a fresh script's file for less than a millisecond.
+const BUSY_TRIES: u32 = 100;
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
+fn start(warden: &Warden, launch: &Launch, log: log::Writer) -> Result<(Group, Pump), StartError> {
+    let mut group = warden.spawn(launch).map_err(|source| explain_handing_over(launch, source))?;
     // Registering the pipes only fails at a limit of the system; the group is killed as it is dropped.
     let pump = Pump::new(&mut group, log).map_err(|source| StartError::Limit { source })?;
     Ok((group, pump))
@@ -89,36 +104,45 @@ struct Attempt {
 }
 
 impl Attempt {
-    async fn run(mut self, stop: &StopSignal, grace: Duration) -> (Outcome, Instant, log::Summary) {
-        loop {
+    /// The error is the system's word that the program could not be started.
+    async fn run(
+        mut self,
+        stop: &StopSignal,
+        grace: Duration,
+    ) -> std::io::Result<(Outcome, Instant, log::Summary)> {
+        let ended = loop {
             tokio::select! {
                 // In this order: a program that ended in time did not time out, and a flood of output
                 // must not hide the rest.
                 biased;
-                () = self.group.exited() => break,
+                ended = self.group.ended() => break ended,
                 level = stop.beyond(self.level) => self.end(level, Outcome::Stopped, grace),
                 () = at(self.deadline) => self.deadline_passed(grace),
                 () = self.pump.turn() => {}
             }
-        }
+        };
         let exited_at = Instant::now();
-        self.wait_for_members(stop, grace, exited_at).await;
-        self.group.signal(Signal::KILL);
-        let exit = self.group.reap();
+        let outcome = match ended {
+            Ended::Failed(error) => return Err(error),
+            Ended::Exited(Exit::Code(code)) => Outcome::Exited(code),
+            Ended::Exited(Exit::Signal(signal)) => Outcome::Signaled(signal),
+            Ended::WardenDied => Outcome::StartFailed(
+                "the warden died while the step ran; the step was killed, and how it would have ended is not known"
+                    .to_owned(),
+            ),
+        };
+        let outcome = self.cut_short.take().unwrap_or(outcome);
+        if !self.wait_for_members(stop, grace).await {
+            self.pump
+                .log
+                .note("a process of the step was killed and is still not gone; the system holds it back");
+        }
         if !self.pump.drain(DRAIN).await {
             self.pump.log.note(
-                "a process that left the step's process group still holds its output; what it prints from here on is not kept",
+                "a process that left the step still holds its output; what it prints from here on is not kept",
             );
         }
-        let outcome = match (self.cut_short, exit) {
-            (Some(outcome), _) => outcome,
-            (None, Ok(Exit::Code(code))) => Outcome::Exited(code),
-            (None, Ok(Exit::Signal(signal))) => Outcome::Signaled(signal),
-            (None, Err(error)) => {
-                Outcome::StartFailed(format!("it ran, but its exit status was lost: {error}"))
-            }
-        };
-        (outcome, exited_at, self.pump.log.finish())
+        Ok((outcome, exited_at, self.pump.log.finish()))
     }
 
     fn deadline_passed(&mut self, grace: Duration) {
@@ -136,35 +160,37 @@ impl Attempt {
         match level {
             Level::Run => {}
             Level::Stop => {
-                self.group.signal(Signal::TERM);
-                // A stopped process does not see TERM before it is continued.
-                self.group.signal(Signal::CONT);
+                self.group.term();
                 self.deadline = Instant::now().checked_add(grace);
             }
             Level::Kill => {
-                self.group.signal(Signal::KILL);
+                self.group.kill();
                 self.deadline = None;
             }
         }
     }
 
     /// A shell dies of TERM at once while the program it runs still cleans up: the grace is for all.
-    /// After an exit that nobody asked for there is none.
-    async fn wait_for_members(&mut self, stop: &StopSignal, grace: Duration, exited_at: Instant) {
-        let mut pause = Duration::from_millis(10);
-        while self.level == Level::Stop && self.group.has_members(exited_at.into_std()) {
+    /// After an exit that nobody asked for there is none. Says whether everything is gone.
+    async fn wait_for_members(&mut self, stop: &StopSignal, grace: Duration) -> bool {
+        while self.level == Level::Stop {
             tokio::select! {
                 biased;
+                () = self.group.gone() => return true,
                 level = stop.beyond(self.level) => self.end(level, Outcome::Stopped, grace),
                 () = at(self.deadline) => self.deadline_passed(grace),
-                () = self.pump_for(pause) => pause = (pause * 2).min(Duration::from_millis(100)),
+                () = self.pump.turn() => {}
             }
         }
-    }
-
-    async fn pump_for(&mut self, limit: Duration) {
-        let until = Instant::now() + limit;
-        while Instant::now() < until && tokio::time::timeout_at(until, self.pump.turn()).await.is_ok() {}
+        let until = Instant::now() + GONE;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.group.gone() => return true,
+                () = at(Some(until)) => return false,
+                () = self.pump.turn() => {}
+            }
+        }
     }
 }
 

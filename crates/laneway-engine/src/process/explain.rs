@@ -59,6 +59,8 @@ pub(super) enum StartError {
     ScriptFile { path: PathBuf, source: io::Error },
     #[error("the path `{}` cannot be used: {source}", path.display())]
     BadPath { path: PathBuf, source: io::Error },
+    #[error("no process can be started: {source}")]
+    Warden { source: io::Error },
     #[error("cannot start {}: {source}", path.display())]
     Other { path: PathBuf, source: io::Error },
 }
@@ -90,6 +92,14 @@ pub(super) fn explain(launch: &Launch, error: io::Error) -> StartError {
         (Some(Errno::ACCESS | Errno::PERM), _) => StartError::Denied { path },
         (Some(Errno::NOEXEC), _) => StartError::Format { path },
         (_, _) => StartError::Other { path, source: error },
+    }
+}
+
+/// Finds the cause of a program that did not even reach the warden.
+pub(super) fn explain_handing_over(launch: &Launch, error: io::Error) -> StartError {
+    match Errno::from_io_error(&error) {
+        Some(_) => explain(launch, error),
+        None => StartError::Warden { source: error },
     }
 }
 

@@ -12,18 +12,18 @@ use super::{InheritEnv, Job, Program};
 
 /// A program ready to be spawned.
 #[derive(Debug)]
-pub(super) struct Launch {
+pub(crate) struct Launch {
     /// Absolute.
-    pub(super) program: PathBuf,
+    pub(crate) program: PathBuf,
     /// What the program sees as its own name: as it was written.
-    pub(super) arg0: String,
-    pub(super) args: Vec<String>,
+    pub(crate) arg0: String,
+    pub(crate) args: Vec<String>,
     /// Added to what is inherited.
-    pub(super) env: Vec<(OsString, OsString)>,
+    pub(crate) env: Vec<(OsString, OsString)>,
     /// The variables taken from this process; none means all of them.
-    pub(super) inherited: Option<Vec<(OsString, OsString)>>,
+    pub(crate) inherited: Option<Vec<(OsString, OsString)>>,
     /// Absolute.
-    pub(super) workdir: PathBuf,
+    pub(crate) workdir: PathBuf,
 }
 
 impl Launch {

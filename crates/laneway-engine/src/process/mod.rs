@@ -1,21 +1,19 @@
-//! The process engine: executes one attempt as a process group of its own.
+//! The process engine: executes one attempt.
 //!
 //! ```text
-//! Job ─launch→ Launch ─spawn→ Group ── exited / signal / reap
-//!      scripts, PATH            │ stdout, stderr
-//!                               └─pump→ log::Writer          execute: one loop over exit, stop, deadline, output
+//! Job ─launch→ Launch ─warden→ Group ── ended / term, kill / gone
+//!      scripts, PATH             │ stdout, stderr
+//!                                └─pump→ log::Writer         execute: one loop over exit, stop, deadline, output
 //! ```
-//! Everything here is already evaluated: no expression, no store, no retry. What a child left behind is
-//! dealt with as far as its group reaches; processes that leave the group are the warden's.
+//! Everything here is already evaluated: no expression, no store, no retry. Who belongs to a step, wherever
+//! it went, is known by the warden, which also starts and kills it.
 
 mod execute;
 mod explain;
 mod launch;
-mod members;
 mod output;
 mod pump;
 mod script;
-mod spawn;
 mod stop;
 
 use std::path::PathBuf;
@@ -24,6 +22,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub use execute::execute;
+pub(crate) use launch::Launch;
 pub use stop::StopSignal;
 
 use crate::log;

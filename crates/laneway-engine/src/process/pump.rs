@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::Instant;
 
-use super::spawn::Group;
 use crate::log::{HEADER, Stream, Writer};
+use crate::warden::Group;
 
 /// What a pipe holds at most by default, so a read rarely leaves something behind.
 const READ: usize = 64 * 1024;

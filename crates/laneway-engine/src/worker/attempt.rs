@@ -10,6 +10,7 @@ use laneway_store::model::{Claim, Outcome};
 
 use super::prepare::{self, Places};
 use crate::process::{self, Ending, StopSignal};
+use crate::warden::Warden;
 
 /// What an attempt needs besides its claim.
 #[derive(Debug, Clone)]
@@ -17,6 +18,7 @@ pub(super) struct Setting {
     pub(super) store: Arc<dyn Store>,
     pub(super) places: Places,
     pub(super) kill_grace: Duration,
+    pub(super) warden: Warden,
 }
 
 /// How an attempt ended.
@@ -45,7 +47,7 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
     let timeout = job.timeout;
-    let ending = process::execute(job, stop).await;
+    let ending = process::execute(setting.warden.clone(), job, stop).await;
     if let Some(error) = &ending.log.error {
         tracing::warn!(run = %claim.head.run.short(), %error, "a log could not be kept");
     }

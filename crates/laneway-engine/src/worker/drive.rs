@@ -22,6 +22,7 @@ use super::attempt::{self, Ended, Setting};
 use super::control::{Control, Urge};
 use super::prepare::Places;
 use crate::process::StopSignal;
+use crate::warden::Warden;
 
 /// How often the store is looked at because something changed: quick for a person, nothing for the machine.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -45,6 +46,8 @@ pub struct Drive {
     pub slots: usize,
     /// Time between TERM and KILL.
     pub kill_grace: Duration,
+    /// Starts the steps, and leaves none behind.
+    pub warden: Warden,
     /// Who cancels, when `Control` says so.
     pub by: String,
 }
@@ -60,6 +63,7 @@ impl Drive {
             store: Arc::clone(&self.store),
             places: Places { store_dir, scratch: scratch.clone() },
             kill_grace: self.kill_grace,
+            warden: self.warden.clone(),
         };
         let mut work = Loop {
             setting,

@@ -3,6 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "a test starts itself again under another signal mask")]
 
 mod ending;
+mod left;
+mod loss;
 mod start;
 mod streams;
 mod support;
+#[path = "../support/warden.rs"]
+mod warden;

@@ -7,6 +7,8 @@ use laneway_engine::log::{Stream, Tail};
 use laneway_engine::process::{Ending, InheritEnv, Job, Program, StopSignal, execute};
 use tempfile::TempDir;
 
+use crate::warden::warden;
+
 /// Long enough for a loaded machine; nothing waits this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -73,13 +75,13 @@ impl Bench {
 }
 
 pub(crate) async fn run(job: Job) -> Ending {
-    tokio::time::timeout(PATIENCE, execute(job, StopSignal::new())).await.expect("the attempt ends")
+    tokio::time::timeout(PATIENCE, execute(warden(), job, StopSignal::new())).await.expect("the attempt ends")
 }
 
 /// Starts a job; the handle asks it to stop.
 pub(crate) fn begin(job: Job) -> (StopSignal, impl Future<Output = Ending>) {
     let stop = StopSignal::new();
-    let task = tokio::spawn(execute(job, stop.clone()));
+    let task = tokio::spawn(execute(warden(), job, stop.clone()));
     let ending =
         async { tokio::time::timeout(PATIENCE, task).await.expect("the attempt ends").expect("no panic") };
     (stop, ending)
@@ -104,4 +106,13 @@ pub(crate) fn is_gone(pid: u32) -> bool {
 
 pub(crate) async fn gone(pid: u32) {
     until("the process is gone", || is_gone(pid)).await;
+}
+
+/// Whether whoever started these tests has left a descriptor of this number open for all to inherit.
+pub(crate) fn is_from_outside(number: &str) -> bool {
+    const CLOEXEC: u32 = 0o2_000_000;
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).unwrap_or_default();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    !["0", "1", "2"].contains(&number) && flags.is_some_and(|flags| flags & CLOEXEC == 0)
 }

@@ -16,6 +16,7 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::event::Event;
@@ -31,6 +32,7 @@ use tokio::sync::watch as signal;
 use uuid::Uuid;
 
 pub use clock::Clock;
+pub use session::warden_lock;
 use session::{Life, SessionLocks};
 use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql, unreadable};
 use verbs::{cancel, claim, finish, give_back, lives, promote, reopen, start, submit};
@@ -117,6 +119,20 @@ impl SqliteStore {
         asked.await.map_err(|error| Error::Closed { why: error.to_string() })?
     }
 
+    /// Waits for the end of a warden whose node is dead: what it is killing must not run beside what is
+    /// started in its place. It takes milliseconds, unless the system cannot end a process.
+    async fn look_after_its_warden(&self, session: SessionId) -> Result<Life> {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        const PAUSE: Duration = Duration::from_millis(2);
+        let until = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            match self.shared.locks.look(session)? {
+                Life::Ending if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+                life => return Ok(life),
+            }
+        }
+    }
+
     /// Reaps sessions of which we hold proof, one transaction each, so that a large one blocks nobody long.
     async fn reap_one(&self, session: SessionId, node: String, reaped: &mut Reaped) -> Result<()> {
         let tasks = self.write(move |txn| lives::reap(txn, session)).await?;
@@ -193,8 +209,11 @@ impl Store for SqliteStore {
             .await?;
         let mut reaped = Reaped::default();
         for (session, node) in sessions {
-            match self.shared.locks.look(session)? {
+            match self.look_after_its_warden(session).await? {
                 Life::Alive => {}
+                Life::Ending => {
+                    tracing::warn!(%session, node, "its warden still has steps to kill; its tasks stay where they are");
+                }
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
                     self.reap_one(session, node, &mut reaped).await?;

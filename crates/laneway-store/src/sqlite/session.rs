@@ -1,5 +1,6 @@
-//! Who is alive, on one host: a session lives while its process holds the lock on `sessions/<id>.lock`.
-//! Whoever obtains that lock, shared, has proof of death. There is no clock in it, so neither a laptop's sleep nor a
+//! Who is alive, on one host: a session lives while its process holds the lock on `sessions/<id>.lock`, and ends
+//! while its warden, which kills what is left of its steps, holds the one on `sessions/<id>.warden`.
+//! Whoever obtains both, shared, has proof of death. There is no clock in it, so neither a laptop's sleep nor a
 //! frozen process looks like death (PROTOCOL: Identity and liveness).
 
 use std::collections::HashMap;
@@ -20,10 +21,17 @@ pub(super) struct SessionLocks {
     held: Mutex<HashMap<SessionId, File>>,
 }
 
+/// The lock that the warden of a session holds while it lives. A session is dead only when both are.
+pub fn warden_lock(store_dir: &Path, session: SessionId) -> PathBuf {
+    store_dir.join("sessions").join(format!("{session}.warden"))
+}
+
 /// What a look at a lock showed.
 #[derive(Debug)]
 pub(super) enum Life {
     Alive,
+    /// Its process is dead, its warden is not: steps of it may still run, for a moment.
+    Ending,
     /// Proven: nobody can hold the lock alone as long as the guard lives. `None` when there was no lock file at
     /// all, as in a copy of a store, whose sessions live elsewhere.
     Dead(#[expect(dead_code, reason = "held for its lock, never read")] Option<File>),
@@ -62,10 +70,12 @@ impl SessionLocks {
 
     /// Removes the file of a session that is over. Nobody will ever use its id again.
     pub(super) fn forget(&self, session: SessionId) {
-        if let Err(error) = fs::remove_file(self.path(session))
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            tracing::warn!(%session, %error, "a lock file of a session that is over could not be removed");
+        for path in [self.path(session), self.warden_path(session)] {
+            if let Err(error) = fs::remove_file(path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                tracing::warn!(%session, %error, "a lock file of a session that is over could not be removed");
+            }
         }
     }
 
@@ -78,12 +88,32 @@ impl SessionLocks {
         // Shared, so that those who look do not see each other as alive: only a living process locks alone, and a
         // dead session is never locked alone again.
         match file.try_lock_shared() {
+            Ok(()) if self.has_warden(session)? => Ok(Life::Ending),
             Ok(()) => Ok(Life::Dead(Some(file))),
             Err(TryLockError::WouldBlock) => Ok(Life::Alive),
             Err(TryLockError::Error(error)) => {
                 Err(Error::CannotLock { path: self.path(session), why: error.to_string() })
             }
         }
+    }
+
+    /// A warden's lock is taken by its node, before it starts: with the node dead, it can only become free.
+    fn has_warden(&self, session: SessionId) -> Result<bool> {
+        let path = self.warden_path(session);
+        let file = match OpenOptions::new().write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(self.failed(error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(Error::CannotLock { path, why: error.to_string() }),
+        }
+    }
+
+    fn warden_path(&self, session: SessionId) -> PathBuf {
+        self.dir.join(format!("{session}.warden"))
     }
 
     fn path(&self, session: SessionId) -> PathBuf {

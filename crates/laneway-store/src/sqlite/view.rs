@@ -45,7 +45,7 @@ fn living_owner(connection: &Connection, locks: &SessionLocks, owner: Option<&st
         .optional()?;
     Ok(match (node, locks.look(session)?) {
         (Some(node), Life::Alive) => Some(node),
-        (Some(_) | None, Life::Alive | Life::Dead(_)) => None,
+        (Some(_) | None, Life::Alive | Life::Ending | Life::Dead(_)) => None,
     })
 }
 

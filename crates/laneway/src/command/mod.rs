@@ -17,6 +17,7 @@ pub(crate) mod show;
 pub(crate) mod skip;
 pub(crate) mod start;
 pub(crate) mod validate;
+pub(crate) mod warden;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -87,6 +88,8 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Skip(args) => skip::execute(context, args).await,
         Command::Replay(args) => replay::execute(context, args).await,
         Command::Completions(args) => completions::execute(context, args),
+        // Before there is a runtime, in main.rs.
+        Command::Warden(args) => warden::execute(args),
     }
 }
 

@@ -5,6 +5,7 @@ use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, open};
 
 use super::*;
+use crate::warden::WardenCommand;
 
 const WORKFLOW: &str = "steps:\n  a: {run: 'true'}\n  b: {run: 'true'}\n";
 
@@ -26,8 +27,12 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
     let run = store.submit(submission).await.expect("a run");
     let kill_grace = Duration::from_secs(1);
     let places = Places { store_dir: dir.to_owned(), scratch: dir.to_owned() };
+    // Nothing is started here, so any program will do.
+    let command =
+        WardenCommand { program: "/bin/true".into(), args: Vec::new(), lock: None, use_cgroups: false };
+    let warden = Warden::start(command).expect("a process");
     Loop {
-        setting: Setting { store: Arc::clone(&store), places, kill_grace },
+        setting: Setting { store: Arc::clone(&store), places, kill_grace, warden: warden.clone() },
         running: HashMap::new(),
         ended: Vec::new(),
         recording: None,
@@ -40,7 +45,16 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
         is_cancel_unsaid: false,
         urge: Urge::None,
         told_of_trouble: false,
-        drive: Drive { store, session, node: "test:1".into(), run, slots: 4, kill_grace, by: "ada".into() },
+        drive: Drive {
+            store,
+            session,
+            node: "test:1".into(),
+            run,
+            slots: 4,
+            kill_grace,
+            warden,
+            by: "ada".into(),
+        },
     }
 }
 

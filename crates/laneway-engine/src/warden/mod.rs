@@ -1,0 +1,26 @@
+//! The warden: a small process beside each node that starts all steps and outlives the node by a moment.
+//!
+//! ```text
+//! node ── Warden (client.rs) ═══ socket: spawn, term, kill ═══▶ warden (server.rs), one thread, subreaper
+//!           ▲  │ pipes                 ◀═══ failed, exited, gone ═══     │ posix_spawn
+//!           │  └────────────── stdout, stderr ◀── step ◀────────────────┘ └─ cgroup.rs: a leaf for each task
+//!        process::execute                          └─ children, daemons      leftovers.rs: whoever slipped out
+//! ```
+//! The node's death is the end of the socket: the warden kills everything and ends. The warden's death is
+//! the end of the socket too: the node kills what it can find, says so, and starts another one.
+//! What it guarantees and what it cannot catch stands in docs/design/warden.md.
+
+mod cgroup;
+mod client;
+mod leftovers;
+mod protocol;
+mod server;
+
+pub use client::{Warden, WardenCommand};
+pub use server::{Options, Refused, serve};
+
+pub(crate) use client::{Ended, Group};
+pub(crate) use protocol::Exit;
+
+/// The variable by which a step's processes are known wherever they went: `<warden>.<task>`.
+pub const MARK: &str = "LANEWAY_MARK";

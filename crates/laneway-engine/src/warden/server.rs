@@ -1,0 +1,441 @@
+//! The warden's own side: one thread, one loop over the node's requests and its children's exits.
+//!
+//! ```text
+//! spawn ─▶ running ──exit──▶ ending ──nobody is left──▶ gone
+//!             │ term, kill     │ kill what is left: at once, or after `term` when `kill` is said
+//!             └────────────────┴── the socket ends: kill everything, remove the cgroups, exit
+//! ```
+//! Every child is reaped as soon as it is seen. A process group is therefore signaled only while its leader is
+//! known to be unreaped; everybody else is signaled through cgroups or pidfds.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, IoSliceMut};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open};
+use tokio::signal::unix::SignalKind;
+
+use super::cgroup::Cgroups;
+use super::protocol::{Answer, Exit, Frames, Request, Spawn};
+use super::{MARK, leftovers};
+
+/// After so long without anything to do, the warden moves ahead to where the next task will be started.
+const SETTLE: Duration = Duration::from_millis(20);
+
+/// How often orphans that died are reaped while tasks run and nothing else happens.
+const TIDY: Duration = Duration::from_secs(1);
+
+/// Between looks whether what was killed is gone: quick at first, since it usually is.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const SLOWEST_LOOK: Duration = Duration::from_millis(16);
+
+/// A killed process can only be held back by the kernel. Nobody waits for that for ever.
+const LAST_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a warden is started.
+#[derive(Debug)]
+pub struct Options {
+    /// Names this warden in the markers of its tasks and among cgroups: letters, digits and dashes.
+    pub mark: String,
+    pub use_cgroups: bool,
+}
+
+/// Why this process cannot be a warden.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error("a warden is started by laneway itself: its standard input has to be a socket to a node")]
+    NoNode,
+    #[error("the warden cannot work: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Serves the node at the other end of standard input until that is gone, and leaves nothing behind.
+pub fn serve(options: Options) -> Result<(), Refused> {
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    rustix::net::sockopt::socket_type(&socket).map_err(|_| Refused::NoNode)?;
+    outlive_signals()?;
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(io::Error::from)?;
+    let cgroups = match options.use_cgroups {
+        true => Cgroups::new(&options.mark).map_err(|error| error.to_string()),
+        false => Err("not wanted".to_owned()),
+    };
+    let ready = cgroups.as_ref().map(|cgroups| cgroups.dir().into()).map_err(Clone::clone);
+    let mut server = Server {
+        socket,
+        mark: options.mark,
+        cgroups: cgroups.ok(),
+        frames: Frames::default(),
+        pipes: VecDeque::new(),
+        out: Answer::Ready(ready).encode(),
+        tasks: BTreeMap::new(),
+        children: leftovers::OwnChildren::new(),
+        look: FIRST_LOOK,
+    };
+    // However the conversation ends, the node is lost to us.
+    while server.turn().is_ok() {}
+    server.end_everything();
+    Ok(())
+}
+
+/// Who stops a service signals all of its processes. The warden's work ends when the node's has, so it only
+/// ever listens to the node. A signal that is handled, other than one that is ignored, is as usual again in
+/// the steps; and a handler for children undoes a parent who started us with their statuses thrown away.
+fn outlive_signals() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let _guard = runtime.enter();
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup(), SignalKind::quit()];
+    for kind in kinds.into_iter().chain([SignalKind::child()]) {
+        // The handler stays when its stream goes.
+        drop(tokio::signal::unix::signal(kind)?);
+    }
+    Ok(())
+}
+
+struct Server {
+    socket: OwnedFd,
+    mark: String,
+    cgroups: Option<Cgroups>,
+    frames: Frames,
+    /// Write ends for the spawns that follow, two each.
+    pipes: VecDeque<OwnedFd>,
+    /// Answers that are not sent yet.
+    out: Vec<u8>,
+    tasks: BTreeMap<u64, Task>,
+    children: leftovers::OwnChildren,
+    /// The pause before the next look at what was killed.
+    look: Duration,
+}
+
+/// Something that was started and is not gone.
+struct Task {
+    /// None once it is reaped.
+    leader: Option<Leader>,
+    leader_pid: Pid,
+    leaf: Option<usize>,
+    /// Its end was asked for: what outlives the leader has its grace until `kill`.
+    has_grace: bool,
+}
+
+struct Leader {
+    /// Becomes readable when it exits.
+    pidfd: OwnedFd,
+}
+
+/// The node is gone.
+struct Lost;
+
+impl Server {
+    fn turn(&mut self) -> Result<(), Lost> {
+        self.flush()?;
+        let is_news = self.wait();
+        if is_news {
+            self.look = FIRST_LOOK;
+        } else {
+            self.look = (self.look * 2).min(SLOWEST_LOOK);
+        }
+        let received = self.receive();
+        self.reap();
+        self.see_to_ending();
+        received
+    }
+
+    /// Waits for the node, an exit or the time to look again. Says whether somebody has something for us.
+    fn wait(&mut self) -> bool {
+        let is_ready = self.cgroups.as_ref().is_none_or(Cgroups::is_ready);
+        let timeout = if self.tasks.values().any(|task| task.leader.is_none()) {
+            Some(self.look)
+        } else if !is_ready {
+            Some(SETTLE)
+        } else {
+            (!self.tasks.is_empty()).then_some(TIDY)
+        };
+        let wanted = if self.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        let mut fds = vec![PollFd::new(&self.socket, wanted)];
+        let leaders = self.tasks.values().filter_map(|task| task.leader.as_ref());
+        fds.extend(leaders.map(|leader| PollFd::new(&leader.pidfd, PollFlags::IN)));
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let is_news = !matches!(poll(&mut fds, timeout.as_ref()), Ok(0));
+        if !is_news
+            && !is_ready
+            && let Some(cgroups) = &mut self.cgroups
+        {
+            // If it cannot, the next spawn says why.
+            let _ = cgroups.enter_free();
+        }
+        is_news
+    }
+
+    fn receive(&mut self) -> Result<(), Lost> {
+        let mut buffer = [0; 64 * 1024];
+        loop {
+            // A message carries the pipes of one spawn at most; the room is for what is never sent.
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+            let mut control = RecvAncillaryBuffer::new(&mut space);
+            let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+            let count = match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut buffer)], &mut control, flags)
+            {
+                Ok(message) => message.bytes,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => continue,
+                Err(_) => return Err(Lost),
+            };
+            for message in control.drain() {
+                if let RecvAncillaryMessage::ScmRights(pipes) = message {
+                    self.pipes.extend(pipes);
+                }
+            }
+            if count == 0 {
+                return Err(Lost);
+            }
+            self.frames.add(&buffer[..count]);
+            while let Some(body) = self.frames.next().map_err(|_| Lost)? {
+                match Request::decode(body).ok_or(Lost)? {
+                    Request::Spawn(spawn) => self.spawn(&spawn),
+                    Request::Term(id) => self.term(id),
+                    Request::Kill(id) => self.kill(id),
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Lost> {
+        while !self.out.is_empty() {
+            match send(&self.socket, &self.out, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(count) => drop(self.out.drain(..count)),
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(Lost),
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, answer: &Answer) {
+        self.out.extend(answer.encode());
+    }
+
+    fn spawn(&mut self, spawn: &Spawn) {
+        match self.try_spawn(spawn) {
+            Ok(task) => drop(self.tasks.insert(spawn.id, task)),
+            Err(error) => {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
+                self.say(&Answer::Failed(spawn.id, errno.raw_os_error()));
+            }
+        }
+    }
+
+    /// No `pre_exec` and an absolute program, so std uses `posix_spawn`, which copies no page tables.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that starts steps")]
+    fn try_spawn(&mut self, spawn: &Spawn) -> io::Result<Task> {
+        let (Some(stdout), Some(stderr)) = (self.pipes.pop_front(), self.pipes.pop_front()) else {
+            return Err(Errno::BADF.into());
+        };
+        let leaf = self.cgroups.as_mut().map(Cgroups::enter_free).transpose()?;
+        let mut command = Command::new(&spawn.program);
+        if !spawn.inherits {
+            command.env_clear();
+        }
+        command
+            .arg0(&spawn.arg0)
+            .args(&spawn.args)
+            .envs(spawn.env.iter().map(|(name, value)| (name, value)))
+            .env(MARK, format!("{}.{}", self.mark, spawn.id))
+            .current_dir(&spawn.workdir)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(stderr);
+        let pid = Pid::from_child(&command.spawn()?);
+        if let (Some(cgroups), Some(leaf)) = (&mut self.cgroups, leaf) {
+            cgroups.take(leaf);
+        }
+        let mut task = Task { leader: None, leader_pid: pid, leaf, has_grace: false };
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => {
+                task.leader = Some(Leader { pidfd });
+                Ok(task)
+            }
+            Err(error) => {
+                // Without it the exit would not be noticed. The task is unreaped, so this is nobody else.
+                let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+                self.tasks.insert(spawn.id, task);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn term(&mut self, id: u64) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        task.has_grace = true;
+        // A stopped process does not see TERM before it is continued.
+        let signals = [Signal::TERM, Signal::CONT];
+        let group = task.leader.is_some().then_some(task.leader_pid);
+        if let Some(group) = group {
+            for signal in signals {
+                let _ = rustix::process::kill_process_group(group, signal);
+            }
+        }
+        let group = group.map(|group| group.as_raw_nonzero().get());
+        // Who left the group hears of it as well, once.
+        let others = self.members(id).into_iter();
+        let others: Vec<Pid> =
+            others.filter(|pid| leftovers::stat(*pid).map(|stat| stat.group) != group).collect();
+        if !others.is_empty() {
+            let members = std::cell::RefCell::new(self);
+            leftovers::signal(
+                || {
+                    let mut now = members.borrow_mut().members(id);
+                    now.retain(|pid| others.contains(pid));
+                    now
+                },
+                &signals,
+            );
+        }
+    }
+
+    fn kill(&mut self, id: u64) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        task.has_grace = false;
+        if task.leader.is_some() {
+            let _ = rustix::process::kill_process_group(task.leader_pid, Signal::KILL);
+        }
+        let leaf = task.leaf;
+        let is_killed = match (&mut self.cgroups, leaf) {
+            (Some(cgroups), Some(leaf)) => cgroups.kill(leaf).is_ok(),
+            (Some(_), None) | (None, _) => false,
+        };
+        // Also with cgroups: a process of the superuser can leave one.
+        if !is_killed || !self.orphans_of(id).is_empty() {
+            let server = std::cell::RefCell::new(self);
+            leftovers::signal(|| server.borrow_mut().members(id), &[Signal::KILL]);
+        }
+    }
+
+    /// Everybody of a task that can be found.
+    fn members(&mut self, id: u64) -> Vec<Pid> {
+        let Some(task) = self.tasks.get(&id) else { return Vec::new() };
+        let mut found = self.orphans_of(id);
+        for orphan in found.clone() {
+            found.extend(leftovers::descendants(orphan));
+        }
+        if task.leader.is_some() {
+            found.push(task.leader_pid);
+            found.extend(leftovers::descendants(task.leader_pid));
+        }
+        if let (Some(cgroups), Some(leaf)) = (&mut self.cgroups, task.leaf) {
+            found.extend(cgroups.members(leaf).unwrap_or_default());
+        }
+        found.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
+        found.dedup();
+        found
+    }
+
+    /// Our children that nobody started as a leader: their parents died, and they belong to this task, as
+    /// far as anybody can tell. Those that a cgroup holds are its matter.
+    fn orphans_of(&self, id: u64) -> Vec<Pid> {
+        let mut children = self.children.list();
+        children
+            .retain(|pid| !self.tasks.values().any(|task| task.leader.is_some() && task.leader_pid == *pid));
+        children.retain(|pid| {
+            let Some(stat) = leftovers::stat(*pid) else { return false };
+            if self.cgroups.as_ref().is_some_and(|cgroups| cgroups.holds(*pid)) {
+                return false;
+            }
+            match leftovers::marked_task(*pid, &self.mark).or_else(|| self.task_of(stat)) {
+                Some(owner) if self.tasks.contains_key(&owner) => owner == id,
+                // Of a task that is gone: a leftover, whoever looks.
+                Some(_) => true,
+                None => !self.was_any_before(stat),
+            }
+        });
+        children
+    }
+
+    fn task_of(&self, stat: leftovers::Stat) -> Option<u64> {
+        let is_leader = |pid: Pid| [stat.group, stat.session].contains(&pid.as_raw_nonzero().get());
+        self.tasks.iter().find(|(_, task)| is_leader(task.leader_pid)).map(|(id, _)| *id)
+    }
+
+    /// Whether a task still runs that may have started this process.
+    fn was_any_before(&self, stat: leftovers::Stat) -> bool {
+        let running = self.tasks.values().filter(|task| task.leader.is_some());
+        running
+            .filter_map(|task| leftovers::stat(task.leader_pid))
+            .any(|leader| leader.started <= stat.started)
+    }
+
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            let leader =
+                self.tasks.iter_mut().find(|(_, task)| task.leader.is_some() && task.leader_pid == pid);
+            if let (Some((&id, task)), Some(exit)) = (leader, exit_of(status)) {
+                task.leader = None;
+                self.say(&Answer::Exited(id, exit));
+            }
+        }
+    }
+
+    /// For every task whose leader has exited: says that it is gone, or kills what is left of it.
+    fn see_to_ending(&mut self) {
+        let ending = self.tasks.iter().filter(|(_, task)| task.leader.is_none());
+        let ending: Vec<(u64, Option<usize>, bool)> =
+            ending.map(|(id, task)| (*id, task.leaf, task.has_grace)).collect();
+        for (id, leaf, has_grace) in ending {
+            let is_populated = match (&mut self.cgroups, leaf) {
+                (Some(cgroups), Some(leaf)) => cgroups.is_populated(leaf),
+                (Some(_), None) | (None, _) => false,
+            };
+            if is_populated || !self.orphans_of(id).is_empty() {
+                if !has_grace {
+                    self.kill(id);
+                }
+                continue;
+            }
+            self.tasks.remove(&id);
+            if let (Some(cgroups), Some(leaf)) = (&mut self.cgroups, leaf) {
+                cgroups.free(leaf);
+            }
+            self.say(&Answer::Gone(id));
+        }
+    }
+
+    fn end_everything(&mut self) {
+        let until = Instant::now() + LAST_PATIENCE;
+        let own = rustix::process::getpid();
+        self.look = FIRST_LOOK;
+        loop {
+            for id in self.tasks.keys().copied().collect::<Vec<_>>() {
+                self.kill(id);
+            }
+            self.reap();
+            self.see_to_ending();
+            // Whoever descends from us and is nobody's.
+            if self.tasks.is_empty() {
+                leftovers::signal(|| leftovers::descendants(own), &[Signal::KILL]);
+                self.reap();
+            }
+            if (self.tasks.is_empty() && leftovers::children(own).is_empty()) || Instant::now() >= until {
+                break;
+            }
+            std::thread::sleep(self.look);
+            self.look = (self.look * 2).min(SLOWEST_LOOK);
+        }
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.close();
+        }
+    }
+}
+
+/// `None` for a child that was stopped or continued, which is not waited for.
+fn exit_of(status: WaitStatus) -> Option<Exit> {
+    let code = status.exit_status().map(Exit::Code);
+    code.or_else(|| status.terminating_signal().map(Exit::Signal))
+}

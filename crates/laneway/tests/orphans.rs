@@ -1,0 +1,199 @@
+//! What is left of steps when their node ends in a bad way: nothing, with cgroups and without.
+
+#![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What the promise allows beyond the grace.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Long enough for a loaded machine; nothing waits this long unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A step that ignores TERM, and a daemon of its own session whose parents are dead and which ignores it too.
+const STUBBORN: &str =
+    "trap \"\" TERM HUP; setsid sh -c \"./NAME 1000 & exit\"; : > ready; while :; do sleep 1; done";
+
+#[test]
+fn nothing_is_left_after_kill_9_of_the_node() {
+    for cgroups in ["on", "off"] {
+        let place = Place::new(cgroups);
+        let mut laneway = place.run(STUBBORN);
+        place.wait_for_step();
+        laneway.kill().expect("it is ours");
+        laneway.wait().expect("it is ours");
+        place.assert_gone_within(SOON);
+    }
+}
+
+#[test]
+fn nothing_is_left_after_a_forced_shutdown() {
+    for cgroups in ["on", "off"] {
+        let place = Place::new(cgroups);
+        let laneway = place.run(STUBBORN);
+        place.wait_for_step();
+        let pid = Pid::from_child(&laneway);
+        kill_process(pid, Signal::TERM).expect("it is ours");
+        kill_process(pid, Signal::INT).expect("it is ours");
+        let output = laneway.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130));
+        assert_eq!(place.alive(), Vec::<u32>::new(), "cgroups {cgroups}");
+    }
+}
+
+#[test]
+fn nothing_is_left_after_a_cancel_by_somebody_else() {
+    for cgroups in ["on", "off"] {
+        let place = Place::new(cgroups);
+        let laneway = place.run(STUBBORN);
+        place.wait_for_step();
+        let begun = Instant::now();
+        assert!(place.laneway(&["cancel", "last"]).status().expect("it runs").success());
+        laneway.wait_with_output().expect("it ends");
+        assert_eq!(place.alive(), Vec::<u32>::new(), "cgroups {cgroups}");
+        assert!(begun.elapsed() < GRACE + SOON + Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn a_run_whose_warden_is_killed_fails_in_words_and_leaves_nothing() {
+    for cgroups in ["on", "off"] {
+        let place = Place::new(cgroups);
+        let laneway = place.run(STUBBORN);
+        place.wait_for_step();
+        kill_process(place.warden(&laneway), Signal::KILL).expect("it is ours");
+        let output = laneway.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(1));
+        let told = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains("the warden died"), "{told}");
+        let show = place.laneway(&["show", "last", "--json"]).output().expect("it runs");
+        let run: serde_json::Value = serde_json::from_slice(&show.stdout).expect("JSON");
+        assert_eq!(run["tasks"][0]["reason"], "start_failed");
+        assert_eq!(place.alive(), Vec::<u32>::new(), "cgroups {cgroups}");
+    }
+}
+
+#[test]
+fn a_node_that_dies_leaves_the_steps_of_another_alone() {
+    for cgroups in ["on", "off"] {
+        let (ours, theirs) = (Place::new(cgroups), Place::new(cgroups));
+        let mut dying = ours.run(STUBBORN);
+        let living = theirs.run("setsid sh -c \"./NAME 1000 & echo \\$! > pid\"; : > ready; until [ -e go ]; do sleep 0.01; done; kill -0 $(cat pid)");
+        ours.wait_for_step();
+        theirs.wait_for_step();
+        dying.kill().expect("it is ours");
+        dying.wait().expect("it is ours");
+        ours.assert_gone_within(SOON);
+        assert!(!theirs.alive().is_empty());
+        std::fs::write(theirs.path().join("go"), "").expect("written");
+        let output = living.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        theirs.assert_gone_within(SOON);
+    }
+}
+
+#[test]
+fn the_warden_says_who_starts_it() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_laneway")).args(["warden", "x"]).stdin(Stdio::null()).output();
+    let output = output.expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("a warden is started by laneway itself"));
+}
+
+/// A directory with a store, and a program in it whose path is like no other.
+struct Place {
+    dir: tempfile::TempDir,
+    cgroups: &'static str,
+}
+
+impl Place {
+    fn new(cgroups: &'static str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::copy("/bin/sleep", dir.path().join("daemon")).expect("copied");
+        Self { dir, cgroups }
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn laneway(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
+        command.args(args).current_dir(self.path()).env("LANEWAY_CGROUPS", self.cgroups).stdin(Stdio::null());
+        command.env("LANEWAY_KILL_GRACE", format!("{}s", GRACE.as_secs()));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, script: &str) -> Child {
+        let script = script.replace("NAME", "daemon");
+        std::fs::write(self.path().join("work.yaml"), format!("steps: {{stubborn: {{run: '{script}'}}}}\n"))
+            .expect("written");
+        self.laneway(&["run", "work.yaml"]).spawn().expect("it starts")
+    }
+
+    fn wait_for_step(&self) {
+        let is_ready = || self.path().join("ready").exists() && !self.daemons().is_empty();
+        assert!(comes_true(PATIENCE, is_ready), "the step did not get ready");
+    }
+
+    /// Everything that runs in this directory, or from it: steps, daemons. The node itself is not among them.
+    fn alive(&self) -> Vec<u32> {
+        let is_node = |pid: u32| {
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+            exe == Path::new(env!("CARGO_BIN_EXE_laneway"))
+        };
+        self.having("cwd").into_iter().filter(|pid| !is_node(*pid)).collect()
+    }
+
+    fn daemons(&self) -> Vec<u32> {
+        self.having("exe")
+    }
+
+    fn having(&self, link: &str) -> Vec<u32> {
+        let dir: PathBuf = std::fs::canonicalize(self.path()).expect("it is there");
+        let entries = std::fs::read_dir("/proc").expect("procfs").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.filter(|pid: &u32| {
+            std::fs::read_link(format!("/proc/{pid}/{link}")).is_ok_and(|target| target.starts_with(&dir))
+        })
+        .collect()
+    }
+
+    /// The node's only child.
+    fn warden(&self, node: &Child) -> Pid {
+        let id = node.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("procfs");
+        Pid::from_raw(children.trim().parse().expect("one child")).expect("a pid")
+    }
+
+    fn assert_gone_within(&self, limit: Duration) {
+        assert!(
+            comes_true(limit, || self.alive().is_empty()),
+            "{:?} still run, cgroups {}",
+            self.alive(),
+            self.cgroups
+        );
+    }
+}
+
+/// Whether a condition comes true in time. The one way in which these tests wait.
+fn comes_true(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + limit;
+    loop {
+        if condition() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
