@@ -13,18 +13,17 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use laneway_core::time::Millis;
 use rusqlite::Connection;
-use rusqlite::hooks::Wal;
 use tokio::sync::{oneshot, watch};
 
 use super::clock::Clock;
 use super::connect;
+use super::counts::Counts;
 use super::fault::{self, Reach};
 use super::txn::{Failure, Shelf, Txn, sql};
 use crate::error::{Error, Result};
@@ -63,9 +62,9 @@ impl Writer {
     ) -> Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let failed = path.clone();
-        let wal_pages = Arc::default();
+        let counts = Counts::default();
         let mut work =
-            Work { path, connection: None, file: None, wal_pages, shelf, clock, changes, broken: None };
+            Work { path, connection: None, file: None, counts, shelf, clock, changes, broken: None };
         work.connection = Some(work.connect()?);
         work.file = identity(&work.path);
         let thread = std::thread::Builder::new()
@@ -154,8 +153,7 @@ struct Work {
     connection: Option<Connection>,
     /// Which file it is, whatever its name leads to later.
     file: Option<(u64, u64)>,
-    /// How long the WAL was after the last commit.
-    wal_pages: Arc<AtomicI32>,
+    counts: Counts,
     shelf: Shelf,
     clock: Arc<Clock>,
     changes: watch::Sender<u64>,
@@ -171,6 +169,7 @@ impl Work {
             self.batch(receiver, &mut waiting);
             self.checkpoint_if_due();
         }
+        self.counts.tell();
     }
 
     /// Blocks until there is something urgent, or something lazy has waited long enough. False at the end.
@@ -273,8 +272,11 @@ impl Work {
         let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
         let now = self.clock.now(Millis(floor));
         let begun = Instant::now();
+        let mut is_late = true;
         while let Some(mut verb) = waiting.pop_front() {
+            let until_here = connection.total_changes();
             let outcome = self.one(connection, now, verb.as_mut());
+            is_late &= verb.urgency() == Urgency::Lazy || connection.total_changes() == until_here;
             done.push(verb);
             outcome?;
             if begun.elapsed() > BATCH {
@@ -291,6 +293,9 @@ impl Work {
             connection.prepare_cached(sql!("clock_write"))?.execute([now.0.to_string()])?;
         }
         connection.prepare_cached("COMMIT")?.execute([])?;
+        if has_changed && is_late {
+            self.counts.committed_late();
+        }
         Ok(has_changed)
     }
 
@@ -319,12 +324,7 @@ impl Work {
 
     fn connect(&self) -> Result<Connection> {
         let mut connection = connect::writer(&self.path)?;
-        let pages = Arc::clone(&self.wal_pages);
-        let count = move |_: &mut Wal, now: i32| {
-            pages.store(now, Ordering::Relaxed);
-            Ok(())
-        };
-        connection.wal_hook(Some(count)).map_err(|error| fault::explain(&error, &self.path))?;
+        self.counts.watch(&mut connection).map_err(|error| fault::explain(&error, &self.path))?;
         Ok(connection)
     }
 
@@ -332,7 +332,7 @@ impl Work {
     /// nobody; once it has moved everything, the next commit begins at the head of the WAL again.
     fn checkpoint_if_due(&self) {
         let Some(connection) = &self.connection else { return };
-        if self.wal_pages.load(Ordering::Relaxed) < CHECKPOINT_PAGES {
+        if self.counts.wal_pages() < CHECKPOINT_PAGES {
             return;
         }
         if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
