@@ -15,7 +15,8 @@ mod single;
 mod stats;
 mod subject;
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -196,10 +197,19 @@ impl Bench {
         let hint = "run it as `cargo xtask bench`";
         let laneway = self.laneway.clone().context(hint)?;
         let root = self.root.clone().context(hint)?;
-        let tools = laneway.parent().and_then(std::path::Path::parent).context(hint)?.join("bench");
+        let tools = laneway.parent().and_then(Path::parent).context(hint)?.join("bench");
         let work = tools.join("work");
+        let lock = lock(&tools)?;
         subject::fresh_dir(&work)?;
         let own = std::env::current_exe().context("this program cannot find its own file")?;
-        Ok(Places { laneway, own, work, tools, drivers: root.join("bench/drivers") })
+        Ok(Places { laneway, own, work, tools, drivers: root.join("bench/drivers"), _lock: lock })
     }
+}
+
+/// Two at once would spoil each other's figures, and files.
+fn lock(tools: &Path) -> Result<File> {
+    std::fs::create_dir_all(tools).with_context(|| format!("{} cannot be made", tools.display()))?;
+    let file = File::create(tools.join("lock")).context("the benchmark's lock cannot be made")?;
+    file.try_lock().context("another benchmark is running in this workspace; wait for it")?;
+    Ok(file)
 }

@@ -45,6 +45,8 @@ pub(crate) struct Places {
     pub(crate) tools: PathBuf,
     /// `bench/drivers`.
     pub(crate) drivers: PathBuf,
+    /// Held as long as the benchmark runs.
+    pub(crate) _lock: fs::File,
 }
 
 impl Subject {
