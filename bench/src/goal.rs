@@ -45,6 +45,18 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
             1.2,
         ));
     }
+    // Noise moves CPU time less than wall time: where the two disagree, look at the machine first.
+    for (workload, grown) in [("growth", &results.growth), ("history", &results.history)] {
+        if let [first, .., last] = grown.as_slice() {
+            let ratio = last.cpu_ms_per_task.median / first.cpu_ms_per_task.median;
+            verdicts.push(Verdict::at_most(
+                workload,
+                "CPU a task, at the largest size to the smallest",
+                ratio,
+                1.2,
+            ));
+        }
+    }
     if let Some(idle) = &results.idle {
         verdicts.push(Verdict::at_most(
             "idle",

@@ -47,7 +47,9 @@ impl Results {
             line(&mut out, format_args!("Small sizes (--quick): no figures to quote.\n"));
         }
         line(&mut out, format_args!("{}\n", self.noise.sentence()));
-        line(&mut out, format_args!("Peers: {}.\n", self.peers.join("; ")));
+        if !self.peers.is_empty() {
+            line(&mut out, format_args!("Peers: {}.\n", self.peers.join(", ")));
+        }
         for graph in &self.graphs {
             show_graph(&mut out, graph);
         }
