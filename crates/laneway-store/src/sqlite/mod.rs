@@ -3,6 +3,7 @@
 
 mod clock;
 mod connect;
+mod counts;
 mod fault;
 mod migrate;
 mod read;

@@ -1,0 +1,35 @@
+//! What the tests need beside Rust. Brought where that is possible, and named where it is not.
+
+use anyhow::{Result, bail};
+
+use crate::shell::program;
+use crate::stage;
+
+/// Programs with their Debian packages. `strace` counts the fsyncs of a run (`laneway/tests/counted.rs`).
+const NEEDED: &[(&str, &str)] = &[("strace", "strace")];
+
+pub(crate) fn bring() -> Result<()> {
+    for (name, package) in NEEDED {
+        if !is_on_path(name) {
+            stage::note(&format!("{name} is missing; installing Debian's package {package}"));
+            install(name, package)?;
+        }
+    }
+    Ok(())
+}
+
+/// Works for whoever may: in a container of CI that is everybody.
+fn install(name: &str, package: &str) -> Result<()> {
+    let apt = |words: &[&str]| program("apt-get").args(words).status().is_ok_and(|status| status.success());
+    let install = ["install", "--yes", "--no-install-recommends", package];
+    // A fresh image has no lists of packages yet.
+    if apt(&install) || (apt(&["update"]) && apt(&install)) {
+        return Ok(());
+    }
+    bail!("{name} is needed and could not be installed: install Debian's package {package}, or your system's")
+}
+
+fn is_on_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
+}
