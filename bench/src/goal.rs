@@ -24,8 +24,8 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
         judge_graph(graph, &mut verdicts);
     }
     for noop in &results.noop {
-        let share = noop.store_per_s.median / noop.bare_per_s.median;
-        let goal = format!("the store's verbs in groups of {}, share of a bare loop", noop.group);
+        let share = noop.function_per_s.median / noop.bare_per_s.median;
+        let goal = format!("functions, {} at once, share of a bare loop in such groups", noop.group);
         verdicts.push(Verdict::at_least("noop", &goal, share, 0.5));
     }
     if let Some(ratio) = marginal(&results.growth) {

@@ -67,11 +67,14 @@ impl Results {
         }
         line(
             out,
-            format_args!("## noop\n\n| group | bare loop, tasks/s | store's verbs, tasks/s |\n|---|---|---|"),
+            format_args!(
+                "## noop\n\n| group | bare loop, tasks/s | store's verbs, tasks/s | functions, tasks/s |\n|---|---|---|---|"
+            ),
         );
         for noop in &self.noop {
             let (bare, store) = (spread(&noop.bare_per_s, 0), spread(&noop.store_per_s, 0));
-            line(out, format_args!("| {} | {bare} | {store} |", noop.group));
+            let function = spread(&noop.function_per_s, 0);
+            line(out, format_args!("| {} | {bare} | {store} | {function} |", noop.group));
         }
         line(out, format_args!(""));
     }

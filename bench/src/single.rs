@@ -208,13 +208,18 @@ pub(crate) struct Noop {
     pub(crate) group: usize,
     pub(crate) bare_per_s: Spread,
     pub(crate) store_per_s: Spread,
+    pub(crate) function_per_s: Spread,
 }
 
 pub(crate) fn noop(tasks: usize, groups: &[usize], rounds: usize, places: &Places) -> Result<Vec<Noop>> {
     let job = |driver: &str, group: usize| -> Result<Job> {
         let dir = places.work.join(format!("{driver}-{group}"));
         fresh_dir(&dir)?;
-        let words = [text(&places.own)?, "drive", driver, &tasks.to_string(), &group.to_string()];
+        let (tasks, group) = (tasks.to_string(), group.to_string());
+        let mut words = vec![text(&places.own)?, "drive", driver, &tasks, &group];
+        if driver == "noop-function" {
+            words.push(text(&places.laneway)?);
+        }
         let mut job = Job::new(&dir, &words);
         job.timed = Timed::Inside;
         job.leftovers = vec![".laneway".to_owned()];
@@ -222,16 +227,22 @@ pub(crate) fn noop(tasks: usize, groups: &[usize], rounds: usize, places: &Place
     };
     let mut results = Vec::new();
     for &group in groups {
-        let jobs = [job("noop-bare", group)?, job("noop-store", group)?];
-        let mut rates = [Vec::new(), Vec::new()];
+        let jobs = [job("noop-bare", group)?, job("noop-store", group)?, job("noop-function", group)?];
+        let mut rates = [Vec::new(), Vec::new(), Vec::new()];
         for round in 0..rounds {
             note(&format!("noop in groups of {group}: round {} of {rounds}", round + 1));
             for (job, rates) in jobs.iter().zip(&mut rates) {
                 rates.push(tasks as f64 / job.measure()?.wall_s);
             }
         }
-        let [bare, store] = rates.map(|rates| Spread::of(rates).context("no rounds were run"));
-        results.push(Noop { tasks, group, bare_per_s: bare?, store_per_s: store? });
+        let [bare, store, function] = rates.map(|rates| Spread::of(rates).context("no rounds were run"));
+        results.push(Noop {
+            tasks,
+            group,
+            bare_per_s: bare?,
+            store_per_s: store?,
+            function_per_s: function?,
+        });
     }
     Ok(results)
 }

@@ -1,13 +1,9 @@
 //! From submit to the start of a step, as the step itself sees it, in a node that is up.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use laneway_core::state::RunStatus;
-use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Drive};
+use anyhow::{Context as _, Result};
+use laneway_engine::function::Functions;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::Home;
@@ -21,13 +17,7 @@ pub(super) fn stamp(file: &Path) -> Result<()> {
 /// Milliseconds from submit to stamp, one run after the other.
 pub(super) async fn samples(samples: usize, laneway: &Path) -> Result<Vec<f64>> {
     let home = Home::new().await?;
-    let command = WardenCommand {
-        program: laneway.to_owned(),
-        args: vec!["warden".into()],
-        lock: Some(laneway_store::warden_lock(home.store.dir(), home.session)),
-        use_cgroups: true,
-    };
-    let warden = Warden::start(command).context("no warden")?;
+    let warden = home.warden(laneway)?;
     let own = std::env::current_exe().context("this program cannot find its own file")?;
     let file = std::env::current_dir().context("no current directory")?.join("stamp");
     let words = serde_json::to_string(&[own.as_path(), Path::new("drive"), Path::new("stamp"), &file])?;
@@ -36,20 +26,7 @@ pub(super) async fn samples(samples: usize, laneway: &Path) -> Result<Vec<f64>> 
     for _ in 0..samples {
         let begun = moment();
         let run = home.submit(&yaml, 1).await?;
-        let drive = Drive {
-            store: Arc::clone(&home.store),
-            session: home.session,
-            node: "bench:1".to_owned(),
-            run,
-            slots: 1,
-            kill_grace: Duration::from_secs(5),
-            warden: warden.clone(),
-            by: "bench".to_owned(),
-        };
-        let status = drive.until_done(Control::new()).await?;
-        if status != RunStatus::Succeeded {
-            bail!("the run ended as {status:?}");
-        }
+        home.drive(run, 1, warden.clone(), Functions::new()).await?;
         took.push((read(&file)? - begun) as f64 / 1e6);
     }
     home.store.retire(home.session).await?;

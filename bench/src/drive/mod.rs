@@ -4,12 +4,17 @@
 pub(crate) mod enqueue;
 mod noop;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use laneway_core::definition::{Source, compile};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::state::RunStatus;
+use laneway_engine::function::Functions;
+use laneway_engine::warden::{Warden, WardenCommand};
+use laneway_engine::worker::{Control, Drive};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store};
 use serde_json::json;
@@ -27,6 +32,8 @@ pub(crate) enum Driver {
     NoopBare { tasks: usize, group: usize },
     /// The same through the store's verbs
     NoopStore { tasks: usize, group: usize },
+    /// The same as functions that do nothing, through the worker
+    NoopFunction { tasks: usize, group: usize, laneway: PathBuf },
     /// From submit to the start of a run's only step, in a node that is up
     Enqueue { samples: usize, laneway: PathBuf },
 }
@@ -37,6 +44,9 @@ pub(crate) fn drive(driver: Driver) -> Result<()> {
         Driver::Stamp { file } => return enqueue::stamp(&file),
         Driver::NoopBare { tasks, group } => tell_seconds(noop::bare(tasks, group)?),
         Driver::NoopStore { tasks, group } => tell_seconds(block_on(noop::store(tasks, group))?),
+        Driver::NoopFunction { tasks, group, laneway } => {
+            tell_seconds(block_on(noop::function(tasks, group, &laneway))?);
+        }
         Driver::Enqueue { samples, laneway } => {
             print(&json!({ "ms": block_on(enqueue::samples(samples, &laneway))? }).to_string());
         }
@@ -69,6 +79,36 @@ impl Home {
         let session =
             store.register(NewSession { node: "bench:1".to_owned(), pid: std::process::id() }).await?;
         Ok(Self { store, session })
+    }
+
+    fn warden(&self, laneway: &Path) -> Result<Warden> {
+        let command = WardenCommand {
+            program: laneway.to_owned(),
+            args: vec!["warden".into()],
+            lock: Some(laneway_store::warden_lock(self.store.dir(), self.session)),
+            use_cgroups: true,
+        };
+        Warden::start(command).context("no warden")
+    }
+
+    /// Drives a run to its end, which must be a good one.
+    async fn drive(&self, run: RunId, slots: usize, warden: Warden, functions: Functions) -> Result<()> {
+        let drive = Drive {
+            store: Arc::clone(&self.store),
+            session: self.session,
+            node: "bench:1".to_owned(),
+            run,
+            slots,
+            kill_grace: Duration::from_secs(5),
+            warden,
+            functions,
+            by: "bench".to_owned(),
+        };
+        let status = drive.until_done(Control::new()).await?;
+        if status != RunStatus::Succeeded {
+            bail!("the run ended as {status:?}");
+        }
+        Ok(())
     }
 
     async fn submit(&self, yaml: &str, max_parallel: u32) -> Result<RunId> {

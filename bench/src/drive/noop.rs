@@ -1,16 +1,35 @@
-//! No-op tasks on a store, with nothing executed: through the store's verbs, and as a bare loop of statements
-//! that writes the same rows in the same groups. Both begin with the same submitted run, which is not timed.
+//! No-op tasks on a store: as functions through the worker, through the store's verbs alone, and as a bare loop of
+//! statements that writes the same rows in the same groups. All begin with the same submitted run, which is not
+//! timed.
 
+use std::convert::Infallible;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use laneway_core::state::RunStatus;
+use laneway_engine::function::{Call, Functions};
 use laneway_store::model::{Ask, Claim, Finished, Outcome};
 use rusqlite::{Connection, params};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::{FILE, Home};
 use crate::graph::{Graph, Shape};
+
+/// As functions that do nothing, `group` at once. In seconds.
+pub(super) async fn function(tasks: usize, group: usize, laneway: &Path) -> Result<f64> {
+    let home = Home::new().await?;
+    let run = home
+        .submit(&yaml(tasks).replace("command: [/bin/true]", "function: noop"), u32::try_from(tasks)?)
+        .await?;
+    let warden = home.warden(laneway)?;
+    let functions = Functions::new().add("noop", |_: Call<Value>| async { Ok::<_, Infallible>(()) });
+    let begun = Instant::now();
+    home.drive(run, group, warden, functions).await?;
+    let took = begun.elapsed().as_secs_f64();
+    home.store.retire(home.session).await?;
+    Ok(took)
+}
 
 /// Claims, starts and finishes all tasks in groups; a group is one commit. In seconds.
 pub(super) async fn store(tasks: usize, group: usize) -> Result<f64> {
@@ -20,11 +39,9 @@ pub(super) async fn store(tasks: usize, group: usize) -> Result<f64> {
     let begun = Instant::now();
     let mut claims = home.store.claim(ask()).await?;
     while !claims.is_empty() {
-        let held: Vec<_> = claims.iter().map(|claim| claim.at).collect();
+        // As a worker does: the end of a short task tells of its start.
         let finished = claims.iter().map(succeeded).collect();
-        // As a worker does: the start shares the commit of the finish.
-        let (_, answer) = tokio::join!(home.store.start(held), home.store.finish(finished, Some(ask())));
-        claims = answer?.claims;
+        claims = home.store.finish(finished, Some(ask())).await?.claims;
     }
     let took = begun.elapsed().as_secs_f64();
     let status = home.store.status(run).await?;

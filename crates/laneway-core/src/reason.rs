@@ -7,6 +7,8 @@ words! {
     pub enum Reason {
         /// The program ended with an exit code other than 0.
         Exit = "exit",
+        /// The function said that it failed, or panicked.
+        Error = "error",
         /// The program was ended by a signal that Laneway did not send.
         Signal = "signal",
         /// The step's `timeout` passed.

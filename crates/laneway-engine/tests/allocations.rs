@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use laneway_core::definition::{Source, compile};
 use laneway_core::state::RunStatus;
+use laneway_engine::function::Functions;
 use laneway_engine::worker::{Control, Drive};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, open};
@@ -47,6 +48,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         slots: 8,
         kill_grace: Duration::from_secs(2),
         warden: warden::warden(),
+        functions: Functions::new(),
         by: "ada".into(),
     };
     let region = Region::new(ALLOCATOR);

@@ -11,6 +11,7 @@ use laneway_core::definition::{Source, compile};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::run_state::{RunState, replay};
 use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_engine::function::Functions;
 use laneway_engine::worker::{Control, Drive};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store, open};
@@ -85,6 +86,7 @@ impl Setup {
             slots: 8,
             kill_grace: Duration::from_secs(2),
             warden: warden::warden(),
+            functions: Functions::new(),
             by: "ada".into(),
         }
     }

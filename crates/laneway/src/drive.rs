@@ -15,6 +15,7 @@ use anyhow::Context as _;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
+use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
 use laneway_engine::worker::{Control, Drive};
 use laneway_store::Store;
@@ -164,6 +165,7 @@ pub(crate) async fn to_the_end(
         slots: work.max_parallel.max(MIN_SLOTS) as usize,
         kill_grace: args.kill_grace,
         warden: node.warden.clone(),
+        functions: Functions::new(),
         by: env::person(),
     }
     .until_done(control.clone());

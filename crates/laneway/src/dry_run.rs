@@ -83,9 +83,11 @@ impl<'a> Foreseen<'a> {
             env.retain(|(known, _)| known != name);
             env.push((name, Known::of(template, scope)));
         }
-        let (head, args): (&[String], _) = match &step.action {
-            Action::Run { args, .. } => (&[], args),
-            Action::Command { argv, args } => (argv, args),
+        const NO_ARGS: &[Template] = &[];
+        let (head, args): (&[String], &[Template]) = match &step.action {
+            Action::Run { args, .. } => (&[], args.as_slice()),
+            Action::Command { argv, args } => (argv, args.as_slice()),
+            Action::Function { .. } => (&[], NO_ARGS),
         };
         let argv = head.iter().cloned().map(Known::Now).chain(args.iter().map(|arg| Known::of(arg, scope)));
         let condition = step.condition.as_ref().and_then(|condition| condition.holds(scope).ok());
@@ -95,7 +97,11 @@ impl<'a> Foreseen<'a> {
     fn to_json(&self) -> Value {
         let script = match &self.step.action {
             Action::Run { script, .. } => Some(script),
-            Action::Command { .. } => None,
+            Action::Command { .. } | Action::Function { .. } => None,
+        };
+        let function = match &self.step.action {
+            Action::Function { name, .. } => Some(name),
+            Action::Run { .. } | Action::Command { .. } => None,
         };
         let env: Map<String, Value> =
             self.env.iter().map(|(name, value)| ((*name).to_owned(), value.text().into())).collect();
@@ -104,6 +110,7 @@ impl<'a> Foreseen<'a> {
             "level": self.level,
             "needs": self.step.needs,
             "script": script,
+            "function": function,
             "argv": self.argv.iter().map(Known::text).collect::<Vec<_>>(),
             "env": env,
             "if": self.step.condition.as_ref().map(|condition| &condition.source),
@@ -133,11 +140,14 @@ impl<'a> Foreseen<'a> {
                 out.push_str(&format!("  {line}\n"));
             }
         }
+        if let Action::Function { name, .. } = &self.step.action {
+            out.push_str(&format!("  function {name}\n"));
+        }
         if !self.argv.is_empty() {
             let words: Vec<String> = self.argv.iter().map(|word| quoted(word.text())).collect();
             let label = match &self.step.action {
                 Action::Run { .. } => "with ",
-                Action::Command { .. } => "",
+                Action::Command { .. } | Action::Function { .. } => "",
             };
             out.push_str(&format!("  {label}{}\n", words.join(" ")));
         }

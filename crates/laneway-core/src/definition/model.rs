@@ -52,6 +52,8 @@ pub enum Action {
     Run { script: String, args: Vec<Template> },
     /// A program and its arguments, without a shell.
     Command { argv: Vec<String>, args: Vec<Template> },
+    /// A function of the program that embeds Laneway, with its input by name.
+    Function { name: String, with: Vec<(String, Template)> },
 }
 
 /// The rule on predecessors.

@@ -174,14 +174,15 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
         spans.has_broken_needs = true;
         return (step, spans);
     };
-    let mut run = None;
-    let mut command = None;
-    let mut args = Vec::new();
+    let (mut run, mut command, mut function) = (None, None, None);
+    let (mut args, mut with) = (None, None);
     for field in fields {
         match field.name {
             "run" => run = Some(field),
             "command" => command = Some(field),
-            "args" => args = arguments(reader, field),
+            "function" => function = Some(field),
+            "args" => args = Some(field),
+            "with" => with = Some(field),
             "needs" => needs(reader, field, &mut step, &mut spans),
             "when" => {
                 let choices = When::ALL.map(|value| (value.as_str(), value));
@@ -202,36 +203,75 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
             _ => {}
         }
     }
-    match (run, command) {
-        (Some(run), Some(command)) => {
-            let (first, second) = (reader.tree.node(run.key).span, reader.tree.node(command.key).span);
-            reader.findings.push(
-                Finding::new(
-                    format!("step `{}` has both `run` and `command`", entry.name),
-                    first.max(second),
-                )
-                .note("the other one", first.min(second))
-                .hint("keep `run` for a script, or `command` for a program and its arguments"),
-            );
+    let (input, misplaced, advice) = match function {
+        Some(_) => (with, args, "a function takes its input by name: `with: {NAME: VALUE}`"),
+        None => {
+            (args, with, "`with` is the input of a `function`; a script or program takes `args` or `env`")
         }
-        (Some(run), None) => {
+    };
+    if let Some(field) = misplaced {
+        let span = reader.tree.node(field.key).span;
+        let message = format!("`{}` does not belong to this step", field.name);
+        reader.findings.push(Finding::new(message, span).hint(advice));
+    }
+    match (run, command, function) {
+        (Some(first), Some(second), _)
+        | (Some(first), None, Some(second))
+        | (None, Some(first), Some(second)) => {
+            both(reader, entry.name, first, second);
+        }
+        (Some(run), None, None) => {
+            let args = input.map(|field| arguments(reader, field)).unwrap_or_default();
             if let Some(script) = script(reader, run) {
                 step.action = Action::Run { script, args };
             }
         }
-        (None, Some(command)) => {
+        (None, Some(command), None) => {
+            let args = input.map(|field| arguments(reader, field)).unwrap_or_default();
             if let Some(argv) = argv(reader, command) {
                 step.action = Action::Command { argv, args };
             }
         }
-        (None, None) if has_later_action(reader, entry) => {}
-        (None, None) => {
+        (None, None, Some(function)) => {
+            let with = input.map(|field| reader.env(field)).unwrap_or_default();
+            if let Some(name) = function_name(reader, function) {
+                step.action = Action::Function { name, with };
+            }
+        }
+        (None, None, None) if has_later_action(reader, entry) => {}
+        (None, None, None) => {
             let owner = format!("step `{}`", super::reader::clipped(entry.name));
             let hint = "give it a script, `run: ./build.sh`, or `command: [./build.sh, --fast]`";
             reader.missing(owner, "run` or `command", spans.name, hint);
         }
     }
     (step, spans)
+}
+
+/// A step says twice what to execute.
+fn both(reader: &mut Reader<'_>, step: &str, one: Field<'_>, other: Field<'_>) {
+    let (first, second) = (reader.tree.node(one.key).span, reader.tree.node(other.key).span);
+    reader.findings.push(
+        Finding::new(
+            format!("step `{step}` has both `{}` and `{}`", one.name, other.name),
+            first.max(second),
+        )
+        .note("the other one", first.min(second))
+        .hint("keep `run` for a script, `command` for a program and its arguments, or `function` for a function"),
+    );
+}
+
+fn function_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
+    let must_be = "the name of a function";
+    let name = reader.string(field, must_be)?;
+    if name.trim().is_empty() || name.trim() != name {
+        let finding = reader.wrong(field, must_be);
+        reader.findings.push(finding);
+        return None;
+    }
+    reader
+        .literal(field, name, "a function is named, not computed; pass values by `with`")
+        .then(|| name.to_owned())
 }
 
 /// Whether it says what to execute in a way that has been refused already.

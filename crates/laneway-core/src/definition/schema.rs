@@ -80,10 +80,14 @@ pub fn schema() -> Value {
 
 fn step() -> Value {
     json!({
-        "description": "One step: a script or a program.",
+        "description": "One step: a script, a program or a function.",
         "type": "object",
         "additionalProperties": false,
-        "oneOf": [{"required": ["run"]}, {"required": ["command"]}],
+        "oneOf": [
+            {"required": ["run"], "not": {"required": ["with"]}},
+            {"required": ["command"], "not": {"required": ["with"]}},
+            {"required": ["function"], "not": {"required": ["args"]}},
+        ],
         "properties": {
             "run": {
                 "description": "A script for `sh -e`, or for the interpreter that its first line names with `#!`. Values reach it through env.",
@@ -98,6 +102,11 @@ fn step() -> Value {
                 "description": "Further arguments of the script or program; ${{ … }} can stand in them.",
                 "type": "array", "items": {"$ref": "#/$defs/scalar"},
             },
+            "function": {
+                "description": "A function of the program that embeds Laneway, by name.",
+                "type": "string", "pattern": LITERAL,
+            },
+            "with": env("The input of the function; a value that is one ${{ … }} keeps its type."),
             "needs": {
                 "description": "The steps that come before: a name, or a list of names.",
                 "oneOf": [

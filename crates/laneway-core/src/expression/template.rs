@@ -73,6 +73,14 @@ impl Template {
         Ok(out)
     }
 
+    /// As a value: that of the expression where the template is nothing but one, else the text.
+    pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
+        match self.parts.as_slice() {
+            [Part::Expression(expression)] => expression.evaluate(scope),
+            [..] => Ok(Value::String(self.render(scope)?)),
+        }
+    }
+
     pub fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.parts.iter().filter_map(|part| match part {
             Part::Text(_) => None,

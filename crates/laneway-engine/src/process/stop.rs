@@ -39,6 +39,11 @@ impl StopSignal {
         *self.level.borrow() > Level::Run
     }
 
+    /// Waits until an end is asked for, however urgently.
+    pub(crate) async fn asked(&self) {
+        self.beyond(Level::Run).await;
+    }
+
     /// Waits until the request is more urgent than `known`, and says how urgent.
     pub(super) async fn beyond(&self, known: Level) -> Level {
         let mut level = self.level.subscribe();

@@ -1,14 +1,15 @@
 //! One attempt, from its claim to what the store is told of its end.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use laneway_core::expression::Scope;
 use laneway_core::reason::Reason;
 use laneway_store::Store;
 use laneway_store::model::{Claim, Outcome};
 
-use super::prepare::{self, Places};
+use super::prepare::{self, Places, Work};
+use crate::function::{self, Functions};
 use crate::process::{self, Ending, StopSignal};
 use crate::warden::Warden;
 
@@ -19,6 +20,7 @@ pub(super) struct Setting {
     pub(super) places: Places,
     pub(super) kill_grace: Duration,
     pub(super) warden: Warden,
+    pub(super) functions: Functions,
 }
 
 /// How an attempt ended.
@@ -42,8 +44,9 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
             return Ended::unstarted(Reason::StartFailed, format!("its inputs could not be read: {error}"));
         }
     };
-    let job = match prepare::job(&claim, &scope, &setting.places, setting.kill_grace) {
-        Ok(job) => job,
+    let job = match prepare::work(&claim, &scope, &setting.places, setting.kill_grace) {
+        Ok(Work::Process(job)) => job,
+        Ok(Work::Function(job)) => return call(&setting, job, &stop).await,
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
     let timeout = job.timeout;
@@ -52,6 +55,19 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         tracing::warn!(run = %claim.head.run.short(), %error, "a log could not be kept");
     }
     Ended { took: ending.duration, outcome: outcome(ending, timeout) }
+}
+
+async fn call(setting: &Setting, job: function::Job, stop: &StopSignal) -> Ended {
+    let (begun, timeout) = (Instant::now(), job.timeout);
+    let outcome = match function::execute(&setting.functions, job, stop).await {
+        function::Ending::Returned(output) => Some(Outcome::Succeeded { output }),
+        function::Ending::Failed(why) => Some(failed(Reason::Error, why)),
+        function::Ending::BadOutput(why) => Some(failed(Reason::BadOutput, why)),
+        function::Ending::Unknown(why) => Some(failed(Reason::StartFailed, why)),
+        function::Ending::TimedOut => Some(timed_out(timeout)),
+        function::Ending::Stopped => None,
+    };
+    Ended { outcome, took: begun.elapsed() }
 }
 
 /// The read costs a thread's round trip, so it is made only for steps that read something.
@@ -81,12 +97,14 @@ fn outcome(ending: Ending, timeout: Option<Duration>) -> Option<Outcome> {
             exit_code: Some(code),
         },
         process::Outcome::Signaled(signal) => failed(Reason::Signal, signal_name(signal)),
-        process::Outcome::TimedOut => {
-            failed(Reason::Timeout, format!("ran longer than {:?}", timeout.unwrap_or_default()))
-        }
+        process::Outcome::TimedOut => timed_out(timeout),
         process::Outcome::StartFailed(why) => failed(Reason::StartFailed, why),
         process::Outcome::Stopped => return None,
     })
+}
+
+fn timed_out(timeout: Option<Duration>) -> Outcome {
+    failed(Reason::Timeout, format!("ran longer than {:?}", timeout.unwrap_or_default()))
 }
 
 fn failed(reason: Reason, detail: String) -> Outcome {

@@ -22,6 +22,7 @@ use super::attempt::{self, Ended, Setting};
 use super::control::{Control, Urge};
 use super::lineup::{Lineup, Wanted};
 use super::prepare::Places;
+use crate::function::Functions;
 use crate::process::StopSignal;
 use crate::warden::Warden;
 
@@ -56,6 +57,8 @@ pub struct Drive {
     pub kill_grace: Duration,
     /// Starts the steps, and leaves none behind.
     pub warden: Warden,
+    /// What steps with `function` call.
+    pub functions: Functions,
     /// Who cancels, when `Control` says so.
     pub by: String,
 }
@@ -72,6 +75,7 @@ impl Drive {
             places: Places { store_dir, scratch: scratch.clone() },
             kill_grace: self.kill_grace,
             warden: self.warden.clone(),
+            functions: self.functions.clone(),
         };
         let mut work = Loop::new(self, setting);
         let result = work.run(control).await;

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use laneway_core::definition::{Action, Step};
+use laneway_core::definition::Action;
 use laneway_core::expression::{Error, Scope, Template};
 use laneway_store::model::Claim;
 
 use super::log_path;
+use crate::function;
 use crate::process::{InheritEnv, Job, Program};
 
 /// What of an attempt's output is kept.
@@ -25,27 +26,50 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
     let args = match &step.action {
-        Action::Run { args, .. } | Action::Command { args, .. } => args,
+        Action::Run { args, .. } | Action::Command { args, .. } => args.as_slice(),
+        Action::Function { .. } => &[],
     };
-    let templates = plan.workflow.env.iter().chain(&step.env).map(|(_, template)| template).chain(args);
+    let with = match &step.action {
+        Action::Run { .. } | Action::Command { .. } => &[],
+        Action::Function { with, .. } => with.as_slice(),
+    };
+    let named = plan.workflow.env.iter().chain(&step.env).chain(with).map(|(_, template)| template);
+    let templates = named.chain(args);
     let mut read: BTreeSet<String> = templates.flat_map(Template::steps_read).map(str::to_owned).collect();
     read.extend(step.condition.iter().flat_map(|condition| condition.steps_read()).map(str::to_owned));
     read.into_iter().collect()
 }
 
-/// Everything that the process engine needs. An expression that cannot be evaluated fails the attempt.
-pub(super) fn job(
+/// What an attempt executes, with its engine.
+pub(super) enum Work {
+    Process(Job),
+    Function(function::Job),
+}
+
+/// Everything that an engine needs. An expression that cannot be evaluated fails the attempt.
+pub(super) fn work(
     claim: &Claim,
     scope: &Scope,
     places: &Places,
     kill_grace: std::time::Duration,
-) -> Result<Job, String> {
+) -> Result<Work, String> {
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
     if let Some(condition) = &step.condition {
         // The gate has asked already; it lets through what it could not evaluate, so that it is told here.
         condition.holds(scope).map_err(|error| format!("`if`: {error}"))?;
     }
+    let program = match &step.action {
+        Action::Function { name, with } => return call(claim, name, with, scope).map(Work::Function),
+        Action::Run { script, args } => {
+            Program::Script { text: script.clone(), name: step.name.clone(), args: arguments(args, scope)? }
+        }
+        Action::Command { argv, args } => {
+            let mut argv = argv.clone();
+            argv.extend(arguments(args, scope)?);
+            Program::Command { argv }
+        }
+    };
     let mut env = Vec::new();
     for (name, template) in plan.workflow.env.iter().chain(&step.env) {
         let value = template.render(scope).map_err(|error| format!("`env.{name}`: {error}"))?;
@@ -58,8 +82,8 @@ pub(super) fn job(
         ("LANEWAY_ATTEMPT".to_owned(), claim.at.attempt.to_string()),
     ]);
     let dir = Path::new(&claim.head.dir);
-    Ok(Job {
-        program: program(step, scope)?,
+    Ok(Work::Process(Job {
+        program,
         env,
         inherit_env: InheritEnv::All,
         workdir: step.workdir.as_ref().map_or_else(|| dir.to_owned(), |workdir| dir.join(workdir)),
@@ -69,22 +93,32 @@ pub(super) fn job(
         log_cap: LOG_CAP,
         timeout: step.timeout,
         kill_grace,
-    })
+    }))
 }
 
-fn program(step: &Step, scope: &Scope) -> Result<Program, String> {
-    let render = |args: &[Template]| -> Result<Vec<String>, String> {
-        let rendered: Result<_, Error> = args.iter().map(|arg| arg.render(scope)).collect();
-        rendered.map_err(|error| format!("`args`: {error}"))
-    };
-    Ok(match &step.action {
-        Action::Run { script, args } => {
-            Program::Script { text: script.clone(), name: step.name.clone(), args: render(args)? }
-        }
-        Action::Command { argv, args } => {
-            let mut argv = argv.clone();
-            argv.extend(render(args)?);
-            Program::Command { argv }
-        }
+fn arguments(args: &[Template], scope: &Scope) -> Result<Vec<String>, String> {
+    let rendered: Result<_, Error> = args.iter().map(|arg| arg.render(scope)).collect();
+    rendered.map_err(|error| format!("`args`: {error}"))
+}
+
+fn call(
+    claim: &Claim,
+    name: &str,
+    with: &[(String, Template)],
+    scope: &Scope,
+) -> Result<function::Job, String> {
+    let step = claim.head.plan.step(claim.at.position);
+    let mut input = serde_json::Map::new();
+    for (name, template) in with {
+        let value = template.evaluate(scope).map_err(|error| format!("`with.{name}`: {error}"))?;
+        input.insert(name.clone(), value);
+    }
+    Ok(function::Job {
+        name: name.to_owned(),
+        input,
+        run: claim.head.run,
+        step: step.name.clone(),
+        attempt: claim.at.attempt,
+        timeout: step.timeout,
     })
 }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use laneway_core::definition::{Action, Step};
 use laneway_store::model::Submission;
 
 use super::Context;
@@ -78,6 +79,12 @@ impl Start {
         store: Arc<dyn laneway_store::Store>,
         args: DriveArgs,
     ) -> anyhow::Result<Exit> {
+        let calls = |step: &&Step| matches!(step.action, Action::Function { .. });
+        if let Some(step) = self.plan.workflow.steps.iter().find(calls) {
+            let message = format!("step `{}` calls a function, and `laneway` has none", step.name);
+            let hint = "functions belong to the program that embeds Laneway: run this workflow with that";
+            return Err(Refusal::new(message).hint(hint).into());
+        }
         let node = Node::begin(store).await?;
         let outcome = async {
             let submission = Submission {

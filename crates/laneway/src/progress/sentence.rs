@@ -75,6 +75,7 @@ pub(crate) fn why(reason: Reason, detail: Option<&str>) -> String {
         Some(detail) if !detail.is_empty() => detail.to_owned(),
         Some(_) | None => match reason {
             Reason::Exit => "its exit code was not 0",
+            Reason::Error => "its function failed",
             Reason::Signal => "ended by a signal",
             Reason::Timeout => "its timeout passed",
             Reason::StartFailed => "it could not be started",

@@ -31,9 +31,25 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
     let command =
         WardenCommand { program: "/bin/true".into(), args: Vec::new(), lock: None, use_cgroups: false };
     let warden = Warden::start(command).expect("a process");
-    let setting = Setting { store: Arc::clone(&store), places, kill_grace, warden: warden.clone() };
-    let drive =
-        Drive { store, session, node: "test:1".into(), run, slots: 4, kill_grace, warden, by: "ada".into() };
+    let functions = Functions::new();
+    let setting = Setting {
+        store: Arc::clone(&store),
+        places,
+        kill_grace,
+        warden: warden.clone(),
+        functions: functions.clone(),
+    };
+    let drive = Drive {
+        store,
+        session,
+        node: "test:1".into(),
+        run,
+        slots: 4,
+        kill_grace,
+        warden,
+        functions,
+        by: "ada".into(),
+    };
     Loop::new(drive, setting)
 }
 
