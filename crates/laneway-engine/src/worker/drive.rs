@@ -14,6 +14,7 @@ use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::model::{Answer, Ask, Claim, Finished, Outcome, Stop};
 use laneway_store::{ClaimRef, Fate, Store};
+use laneway_torture::{Point, echoes, pass};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -56,7 +57,9 @@ impl Drive {
     /// Runs what can be run until the run has ended. An error leaves nothing running; the run itself stays as
     /// the store has it and can be resumed.
     pub async fn until_done(self, control: Control) -> Result<RunStatus, Error> {
+        pass(Point::ScratchBefore);
         let scratch = self.make_scratch()?;
+        pass(Point::ScratchAfter);
         let store_dir =
             scratch.parent().and_then(|dir| dir.parent()).map_or_else(PathBuf::new, PathBuf::from);
         let setting = Setting {
@@ -85,6 +88,7 @@ impl Drive {
         if result.is_err() {
             work.kill_everything().await;
         }
+        pass(Point::RunOver);
         if let Err(error) = std::fs::remove_dir_all(&scratch) {
             tracing::debug!(%error, "scratch files could not be removed");
         }
@@ -189,6 +193,7 @@ impl Loop {
         match message {
             Message::Ended(claim, ended) => self.on_ended(claim, ended),
             Message::Recorded(Ok(answer)) => {
+                pass(Point::Recorded);
                 let recorded = self.recording.take().unwrap_or_default();
                 self.told_of_trouble = false;
                 for (finished, fate) in recorded.iter().zip(&answer.fates) {
@@ -232,6 +237,7 @@ impl Loop {
                 self.later(ASK_AGAIN);
             }
             Message::Promoted(Ok(next)) => {
+                pass(Point::Promoted);
                 self.wake(next);
                 self.claim();
             }
@@ -260,6 +266,7 @@ impl Loop {
     }
 
     fn on_ended(&mut self, claim: ClaimRef, ended: Ended) {
+        pass(Point::AttemptEnded);
         let Some(running) = self.running.remove(&claim) else { return };
         if running.is_lost {
             return;
@@ -279,6 +286,14 @@ impl Loop {
         let batch = std::mem::take(&mut self.ended);
         self.recording = Some(batch.clone());
         let (store, ask) = (Arc::clone(&self.drive.store), self.ask());
+        if echoes() {
+            let (store, batch) = (Arc::clone(&store), batch.clone());
+            // As a message that the network delivers twice, late.
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(80)).await;
+                store.finish(batch, None).await
+            });
+        }
         self.events.spawn(async move { Message::Recorded(store.finish(batch, Some(ask)).await) });
     }
 
@@ -311,6 +326,7 @@ impl Loop {
         if claims.is_empty() {
             return;
         }
+        pass(Point::Claimed);
         let refs: Vec<ClaimRef> = claims.iter().map(|claim| claim.at).collect();
         self.say_started(refs);
         for claim in claims {
@@ -322,6 +338,7 @@ impl Loop {
             let setting = self.setting.clone();
             self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop).await) });
         }
+        pass(Point::Begun);
     }
 
     fn say_started(&mut self, claims: Vec<ClaimRef>) {
@@ -340,6 +357,7 @@ impl Loop {
     fn stop(&mut self, stops: &[Stop]) {
         for stop in stops {
             if let Some(running) = self.running.get_mut(&stop.claim) {
+                pass(Point::StopAsked);
                 running.reason = Some(stop.reason);
                 running.stop.stop();
             }

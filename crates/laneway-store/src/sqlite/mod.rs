@@ -27,6 +27,7 @@ use laneway_core::plan::{Plan, Position};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
+use laneway_torture::{Point, pass};
 use rusqlite::Connection;
 use tokio::sync::watch as signal;
 use uuid::Uuid;
@@ -140,6 +141,7 @@ impl SqliteStore {
             reaped.nodes.push(node);
             reaped.tasks += tasks;
         }
+        pass(Point::ReapAfter);
         self.shared.locks.forget(session);
         Ok(())
     }
@@ -184,15 +186,19 @@ impl Store for SqliteStore {
     async fn register(&self, node: NewSession) -> Result<SessionId> {
         let session = SessionId::new(Uuid::now_v7());
         self.shared.locks.hold(session)?;
+        pass(Point::RegisterLocked);
         let written = self.write(move |txn| lives::register(txn, session, &node)).await;
         if written.is_err() {
             self.shared.locks.release(session);
         }
+        pass(Point::RegisterAfter);
         written.map(|()| session)
     }
 
     async fn retire(&self, session: SessionId) -> Result<()> {
+        pass(Point::RetireBefore);
         self.write(move |txn| lives::reap(txn, session)).await?;
+        pass(Point::RetireAfter);
         self.shared.locks.release(session);
         Ok(())
     }
@@ -216,6 +222,7 @@ impl Store for SqliteStore {
                 }
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
+                    pass(Point::ReapBefore);
                     self.reap_one(session, node, &mut reaped).await?;
                     drop(proof);
                 }
@@ -236,29 +243,36 @@ impl Store for SqliteStore {
                 submit::end(txn, run, &first)
             })
             .await?;
+            pass(Point::SubmitAfter);
             return Ok(run);
         }
         self.write(move |txn| submit::begin(txn, run, &first)).await?;
+        pass(Point::SubmitBegun);
         for chunk in 0..steps.div_ceil(submit::CHUNK) {
             let positions = chunk * submit::CHUNK..steps.min((chunk + 1) * submit::CHUNK);
             self.write(move |txn| {
                 submit::add(txn, run, positions.start as Position..positions.end as Position)
             })
             .await?;
+            pass(Point::SubmitChunk);
         }
         self.write(move |txn| submit::end(txn, run, &last)).await?;
+        pass(Point::SubmitAfter);
         Ok(run)
     }
 
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()> {
-        match self.write(move |txn| lives::adopt(txn, run, session)).await {
+        pass(Point::AdoptBefore);
+        let adopted = match self.write(move |txn| lives::adopt(txn, run, session)).await {
             // An owner that died is in the way until it is reaped, and nobody may have done so yet.
             Err(Error::Owned { .. }) => {
                 self.reap().await?;
                 self.write(move |txn| lives::adopt(txn, run, session)).await
             }
             answer => answer,
-        }
+        };
+        pass(Point::AdoptAfter);
+        adopted
     }
 
     async fn promote(&self) -> Result<Option<Millis>> {
@@ -283,7 +297,10 @@ impl Store for SqliteStore {
 
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
         let by = by.to_owned();
-        self.write(move |txn| cancel::cancel(txn, run, &by)).await
+        pass(Point::CancelBefore);
+        let canceled = self.write(move |txn| cancel::cancel(txn, run, &by)).await;
+        pass(Point::CancelAfter);
+        canceled
     }
 
     async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {

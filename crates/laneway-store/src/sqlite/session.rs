@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use laneway_core::id::SessionId;
+use laneway_torture::{Bug, has};
 
 use crate::error::{Error, Result};
 
@@ -90,11 +91,18 @@ impl SessionLocks {
         match file.try_lock_shared() {
             Ok(()) if self.has_warden(session)? => Ok(Life::Ending),
             Ok(()) => Ok(Life::Dead(Some(file))),
+            Err(TryLockError::WouldBlock) if has(Bug::ReapLive) && !self.is_ours(session) => {
+                Ok(Life::Dead(None))
+            }
             Err(TryLockError::WouldBlock) => Ok(Life::Alive),
             Err(TryLockError::Error(error)) => {
                 Err(Error::CannotLock { path: self.path(session), why: error.to_string() })
             }
         }
+    }
+
+    fn is_ours(&self, session: SessionId) -> bool {
+        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains_key(&session)
     }
 
     /// A warden's lock is taken by its node, before it starts: with the node dead, it can only become free.
