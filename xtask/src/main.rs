@@ -7,6 +7,7 @@ mod links;
 mod program;
 mod shell;
 mod stage;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -23,7 +24,7 @@ struct Cli {
     task: Task,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum Task {
     /// Everything that CI checks, in the order in which it fails soonest
     Check {
@@ -43,6 +44,8 @@ enum Task {
     Docs,
     /// Write the generated files anew
     Generate,
+    /// Kill the program at every point and at random, and check that nothing was lost, doubled or left
+    Torture(torture::Args),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Task::Generate => stages.run("generate", "build errors come first; mend them", || {
             generate::write(&shell, &Program::build(&shell)?)
         }),
+        Task::Torture(args) => torture(&shell, &mut stages, &args),
     }
     stages.close()
 }
@@ -76,6 +80,7 @@ fn check(shell: &Shell, stages: &mut Stages) {
     lint(shell, stages);
     test(shell, stages);
     run_examples(shell, stages);
+    torture(shell, stages, &torture::Args::default());
     stages.run("generated files", "run `cargo xtask generate` and commit what it wrote", || {
         generate::compare(shell, &Program::build(shell)?)
     });
@@ -105,6 +110,12 @@ fn test(shell: &Shell, stages: &mut Stages) {
 fn run_examples(shell: &Shell, stages: &mut Stages) {
     stages.run("examples", "mend the example, or the promise in its first lines", || {
         examples::run_all(shell, &Program::build(shell)?)
+    });
+}
+
+fn torture(shell: &Shell, stages: &mut Stages, args: &torture::Args) {
+    stages.run("torture", "repeat one case as its finding says; docs/design/torture.md", || {
+        torture::run(shell, args)
     });
 }
 

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use crate::{Bug, Point};
 
@@ -15,7 +16,7 @@ pub struct Arms {
     pub crash: Option<String>,
     /// The mistake to make.
     pub bug: Option<String>,
-    /// `N`: the N-th finish is said a second time, late.
+    /// `N:MS`: the N-th finish is said a second time, so many milliseconds later.
     pub echo: Option<String>,
     /// A file that is told of every passing, and of the death.
     pub passed: Option<PathBuf>,
@@ -28,7 +29,7 @@ pub enum BadArms {
     Crash(String),
     #[error("`{0}` is no seeded bug; laneway-torture/src/bugs.rs lists them")]
     Bug(String),
-    #[error("`{0}` is no number of a finish")]
+    #[error("`{0}` is not N:MS, the number of a finish and milliseconds")]
     Echo(String),
     #[error("the file for passings cannot be opened: {0}")]
     Passed(#[from] std::io::Error),
@@ -38,7 +39,7 @@ pub enum BadArms {
 struct Armed {
     crash: Option<(Point, u32)>,
     bug: Option<Bug>,
-    echo: Option<u32>,
+    echo: Option<(u32, Duration)>,
     passed: Option<File>,
     /// Of the armed point.
     passings: AtomicU32,
@@ -50,7 +51,7 @@ static STATE: OnceLock<Armed> = OnceLock::new();
 pub(crate) fn arm(arms: &Arms) -> Result<(), BadArms> {
     let crash = arms.crash.as_ref().map(|text| crash(text).ok_or_else(|| BadArms::Crash(text.clone())));
     let bug = arms.bug.as_ref().map(|text| Bug::named(text).ok_or_else(|| BadArms::Bug(text.clone())));
-    let echo = arms.echo.as_ref().map(|text| text.parse().map_err(|_| BadArms::Echo(text.clone())));
+    let echo = arms.echo.as_ref().map(|text| echo(text).ok_or_else(|| BadArms::Echo(text.clone())));
     let passed = arms.passed.as_ref().map(|path| OpenOptions::new().append(true).create(true).open(path));
     let armed = Armed {
         crash: crash.transpose()?,
@@ -68,6 +69,11 @@ pub(crate) fn arm(arms: &Arms) -> Result<(), BadArms> {
 fn crash(text: &str) -> Option<(Point, u32)> {
     let (point, at) = text.rsplit_once(':')?;
     Some((Point::named(point)?, at.parse().ok()?))
+}
+
+fn echo(text: &str) -> Option<(u32, Duration)> {
+    let (number, late) = text.split_once(':')?;
+    Some((number.parse().ok()?, Duration::from_millis(late.parse().ok()?)))
 }
 
 pub(crate) fn pass(point: Point) {
@@ -88,10 +94,10 @@ pub(crate) fn has(bug: Bug) -> bool {
     STATE.get().is_some_and(|armed| armed.bug == Some(bug))
 }
 
-pub(crate) fn echoes() -> bool {
-    STATE.get().is_some_and(|armed| {
-        armed.echo.is_some_and(|wanted| armed.finishes.fetch_add(1, Ordering::Relaxed) + 1 == wanted)
-    })
+pub(crate) fn echoes() -> Option<Duration> {
+    let armed = STATE.get()?;
+    let (wanted, late) = armed.echo?;
+    (armed.finishes.fetch_add(1, Ordering::Relaxed) + 1 == wanted).then_some(late)
 }
 
 impl Armed {

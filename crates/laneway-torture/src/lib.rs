@@ -35,8 +35,8 @@ pub fn has(bug: Bug) -> bool {
     ARMED && armed::has(bug)
 }
 
-/// Whether this message is to be delivered a second time, late.
+/// How much later this message is to be delivered a second time, if it is.
 #[inline(always)]
-pub fn echoes() -> bool {
-    ARMED && armed::echoes()
+pub fn echoes() -> Option<std::time::Duration> {
+    if ARMED { armed::echoes() } else { None }
 }

@@ -38,7 +38,7 @@ const CRASH: &str = "LANEWAY_CRASH";
 /// Only in a test build. The seeded bug to have.
 const BUG: &str = "LANEWAY_BUG";
 
-/// Only in a test build. `N`: say the N-th finish a second time, late.
+/// Only in a test build. `N:MS`: say the N-th finish a second time, so many milliseconds later.
 const ECHO: &str = "LANEWAY_ECHO";
 
 /// Only in a test build. A file that is told of every point that is passed.

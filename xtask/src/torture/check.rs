@@ -87,7 +87,9 @@ impl Run {
         )?;
         let name = |position: usize| plan.workflow.steps[position].name.clone();
         let tasks = connection
-            .prepare("SELECT position, status, reason, attempt, output FROM tasks WHERE run_no = ?1 ORDER BY 1")?
+            .prepare(
+                "SELECT position, status, reason, attempt, output FROM tasks WHERE run_no = ?1 ORDER BY 1",
+            )?
             .query_map([no], |row| {
                 Ok(Task {
                     step: name(row.get(0)?),
@@ -99,7 +101,9 @@ impl Run {
             })?
             .collect::<rusqlite::Result<_>>()?;
         let sets = connection
-            .prepare("SELECT set_no, unsettled, succeeded, failed, passed_over FROM needs_sets WHERE run_no = ?1")?
+            .prepare(
+                "SELECT set_no, unsettled, succeeded, failed, passed_over FROM needs_sets WHERE run_no = ?1",
+            )?
             .query_map([no], |row| Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?])))?
             .collect::<rusqlite::Result<_>>()?;
         let attempts = connection
@@ -109,7 +113,9 @@ impl Run {
         let events = connection
             .prepare("SELECT seq, name, body FROM events WHERE run_no = ?1 ORDER BY seq")?
             .query_map([no], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, String>(2)?)))?
-            .map(|row| row.map(|(seq, name, body)| (seq, name, serde_json::from_str(&body).unwrap_or_default())))
+            .map(|row| {
+                row.map(|(seq, name, body)| (seq, name, serde_json::from_str(&body).unwrap_or_default()))
+            })
             .collect::<rusqlite::Result<_>>()?;
         Ok(Self { status, unsettled, last_event, tasks, sets, attempts, events })
     }
@@ -161,9 +167,9 @@ impl Checker<'_> {
                 trouble.nodes_killed > 0 && (may_be_lost || lost > 3)
             }
             ("canceled" | "skipped", Some("canceled")) => trouble.is_canceled,
-            ("skipped", Some("upstream")) => self.needs(&task.step).any(|need| {
-                matches!(self.run.task(need).status.as_str(), "failed" | "skipped" | "canceled")
-            }),
+            ("skipped", Some("upstream")) => self
+                .needs(&task.step)
+                .any(|need| matches!(self.run.task(need).status.as_str(), "failed" | "skipped" | "canceled")),
             _ => false,
         }
     }
@@ -227,7 +233,9 @@ impl Checker<'_> {
             let has = |what| self.ledger.find(what, step, *attempt).is_some();
             match (outcome.as_str(), reason.as_deref()) {
                 ("succeeded", _) if !has(What::End) => {
-                    self.find(format!("attempt {attempt} of `{step}` succeeded and never said that it ended"));
+                    self.find(format!(
+                        "attempt {attempt} of `{step}` succeeded and never said that it ended"
+                    ));
                 }
                 ("failed", Some("exit")) if !has(What::Fail) => {
                     self.find(format!("attempt {attempt} of `{step}` failed and never said so"));
@@ -237,7 +245,10 @@ impl Checker<'_> {
         }
         for line in self.ledger.lines.iter().filter(|line| line.what == What::Begin) {
             if !run.attempts.contains_key(&(line.step.clone(), line.attempt)) {
-                self.find(format!("attempt {} of `{}` ran, and the store knows nothing of it", line.attempt, line.step));
+                self.find(format!(
+                    "attempt {} of `{}` ran, and the store knows nothing of it",
+                    line.attempt, line.step
+                ));
             }
         }
         for task in &run.tasks {
@@ -268,7 +279,10 @@ impl Checker<'_> {
                 }
                 let is_of_it = |line: &super::ledger::Line| line.step == need;
                 if ledger.lines[begun..].iter().any(is_of_it) && needed.attempt > 0 {
-                    self.find(format!("something of `{need}` was alive after `{}`, which needs it, began", task.step));
+                    self.find(format!(
+                        "something of `{need}` was alive after `{}`, which needs it, began",
+                        task.step
+                    ));
                 }
             }
         }
@@ -307,4 +321,33 @@ impl Checker<'_> {
     fn outcomes(&self, step: &str, outcome: &str) -> usize {
         self.run.attempts.iter().filter(|((of, _), (how, _))| of == step && how == outcome).count()
     }
+}
+
+/// What a step printed in the attempt that counted is in its log.
+pub(super) fn logs(store: &Path, printed: &str) -> Result<Vec<String>> {
+    let lines: Vec<serde_json::Value> =
+        printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let connection = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let sql = "SELECT json_extract(body, '$.step'), json_extract(body, '$.attempt') FROM events
+               JOIN runs ON runs.no = run_no WHERE workflow = 'mix' AND name = 'task_finished'
+               AND json_extract(body, '$.status') = 'succeeded'";
+    let mut findings = Vec::new();
+    let mut finished = connection.prepare(sql)?;
+    for row in finished.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?)))? {
+        let (step, attempt) = row?;
+        let wanted = format!("log of {step} {attempt}");
+        if !lines.iter().any(|line| line["step"] == step.as_str() && line["text"] == wanted.as_str()) {
+            findings.push(format!("the log of `{step}`, attempt {attempt}, does not have what it printed"));
+        }
+    }
+    Ok(findings)
+}
+
+/// Nothing of a session that is over is left beside the store.
+pub(super) fn files(store: &Path) -> Vec<String> {
+    let beside = store.parent().unwrap_or(store);
+    let left = ["scratch", "sessions"]
+        .map(|dir| std::fs::read_dir(beside.join(dir)).into_iter().flatten().flatten());
+    let left = left.into_iter().flatten();
+    left.map(|entry| format!("a file of a dead session is left: {}", entry.path().display())).collect()
 }

@@ -70,7 +70,8 @@ impl Ledger {
     pub(super) fn check(&self, findings: &mut Vec<String>) {
         let runs: BTreeSet<&str> = self.lines.iter().map(|line| line.run.as_str()).collect();
         if runs.len() > 1 {
-            findings.push(format!("the ledger knows {} runs of one submit that was acknowledged", runs.len()));
+            findings
+                .push(format!("the ledger knows {} runs of one submit that was acknowledged", runs.len()));
         }
         let mut begun = BTreeSet::new();
         for line in self.lines.iter().filter(|line| line.what == What::Begin) {
@@ -98,7 +99,8 @@ impl Ledger {
         let ends: BTreeMap<(&str, u32), usize> = executions
             .iter()
             .map(|((step, attempt), (_, last))| {
-                let said = [What::End, What::Fail].into_iter().find_map(|what| self.find(what, step, *attempt));
+                let said =
+                    [What::End, What::Fail].into_iter().find_map(|what| self.find(what, step, *attempt));
                 ((*step, *attempt), said.unwrap_or(*last))
             })
             .collect();
@@ -142,7 +144,8 @@ mod tests {
     /// `begin:c1.1 end:c1.1`, and what is found in it.
     fn found(story: &str) -> Vec<String> {
         let lines = story.split(' ').filter_map(|word| {
-            let (what, (step, attempt)) = word.split_once(':').map(|(a, b)| (a, b.split_once('.')))?.into_two()?;
+            let (what, (step, attempt)) =
+                word.split_once(':').map(|(a, b)| (a, b.split_once('.')))?.into_two()?;
             Some(format!("{what} r {step} {attempt} 1 0.5"))
         });
         let text: Vec<String> = lines.collect();

@@ -20,7 +20,8 @@ pub(super) fn marked(mark: &str) -> Vec<(Pid, String)> {
         let is_marked = environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
         // A dead process that nobody has waited for has no command line.
         let words = fs::read(format!("{dir}/cmdline")).ok().filter(|words| !words.is_empty())?;
-        is_marked.then(|| (pid, String::from_utf8_lossy(&words).replace('\0', " ").chars().take(80).collect()))
+        is_marked
+            .then(|| (pid, String::from_utf8_lossy(&words).replace('\0', " ").chars().take(80).collect()))
     })
     .collect()
 }
@@ -34,7 +35,8 @@ pub(super) fn wait_until_gone(mark: &str, patience: Duration) -> Result<Duration
             return Ok(begun.elapsed());
         }
         if begun.elapsed() > patience {
-            let told = left.iter().map(|(pid, words)| format!("{} ({words})", pid.as_raw_nonzero())).collect();
+            let told =
+                left.iter().map(|(pid, words)| format!("{} ({words})", pid.as_raw_nonzero())).collect();
             for (pid, _) in left {
                 let _ = kill_process(pid, Signal::KILL);
             }

@@ -47,12 +47,7 @@ const STEPS: &[Step] = &[
     Step { name: "f4", needs: &["c1"], keys: "", does: SHORT },
     Step { name: "j1", needs: &["f1", "f2", "f3", "f4"], keys: "", does: SHORT },
     Step { name: "j2", needs: &["f1", "f2", "f3", "f4"], keys: "", does: SHORT },
-    Step {
-        name: "make",
-        needs: &[],
-        keys: "",
-        does: "echo \"made=$LANEWAY_ATTEMPT\" > \"$LANEWAY_OUTPUT\"",
-    },
+    Step { name: "make", needs: &[], keys: "", does: "echo \"made=$LANEWAY_ATTEMPT\" > \"$LANEWAY_OUTPUT\"" },
     Step {
         name: "take",
         needs: &["make"],
@@ -80,7 +75,8 @@ pub(super) fn document() -> String {
             let _ = writeln!(yaml, "    {}", step.keys);
         }
         let _ = writeln!(yaml, "    run: |");
-        for line in [SAY, "say begin", "echo \"log of $LANEWAY_TASK $LANEWAY_ATTEMPT\"", step.does, "say end"] {
+        for line in [SAY, "say begin", "echo \"log of $LANEWAY_TASK $LANEWAY_ATTEMPT\"", step.does, "say end"]
+        {
             let _ = writeln!(yaml, "      {line}");
         }
     }

@@ -99,7 +99,7 @@ impl Drive {
     fn make_scratch(&self) -> Result<PathBuf, Error> {
         let files = |source| Error::Files { path: self.store.dir().to_owned(), source };
         let store_dir = std::fs::canonicalize(self.store.dir()).map_err(files)?;
-        let scratch = store_dir.join("scratch").join(self.session.to_string());
+        let scratch = laneway_store::scratch_dir(&store_dir, self.session);
         std::fs::create_dir_all(&scratch).map_err(files)?;
         Ok(scratch)
     }
@@ -286,11 +286,11 @@ impl Loop {
         let batch = std::mem::take(&mut self.ended);
         self.recording = Some(batch.clone());
         let (store, ask) = (Arc::clone(&self.drive.store), self.ask());
-        if echoes() {
+        if let Some(late) = echoes() {
             let (store, batch) = (Arc::clone(&store), batch.clone());
             // As a message that the network delivers twice, late.
             tokio::spawn(async move {
-                tokio::time::sleep(Duration::from_millis(80)).await;
+                tokio::time::sleep(late).await;
                 store.finish(batch, None).await
             });
         }

@@ -33,8 +33,8 @@ use tokio::sync::watch as signal;
 use uuid::Uuid;
 
 pub use clock::Clock;
-pub use session::warden_lock;
 use session::{Life, SessionLocks};
+pub use session::{scratch_dir, warden_lock};
 use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql, unreadable};
 use verbs::{cancel, claim, finish, give_back, lives, promote, reopen, start, submit};
 use writer::{Urgency, Writer};
@@ -204,6 +204,8 @@ impl Store for SqliteStore {
     }
 
     async fn reap(&self) -> Result<Reaped> {
+        // Before the rows are read: a session whose file was seen then, and which has no row now, is over or begins.
+        let mut files = self.shared.locks.list();
         let sessions: Vec<(SessionId, String)> = self
             .read(|connection, _| {
                 let rows: Vec<(String, String)> = connection
@@ -213,6 +215,8 @@ impl Store for SqliteStore {
                 Ok(rows.into_iter().filter_map(|(id, node)| Some((SessionId::parse(&id)?, node))).collect())
             })
             .await?;
+        files.retain(|file| !sessions.iter().any(|(session, _)| session == file));
+        self.shared.locks.sweep(files.into_iter());
         let mut reaped = Reaped::default();
         for (session, node) in sessions {
             match self.look_after_its_warden(session).await? {
