@@ -4,7 +4,7 @@
 //! start ─▶ injection ─▶ (everything is gone?) ─▶ resume … until ended ─▶ a neighbour tidies up ─▶ check
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use super::check::{self, Trouble};
 use super::dice::Dice;
 use super::place::{GRACE, Place, wait};
 use super::processes;
+use super::walk::Ground;
 
 /// What is promised beyond the grace, and what a crowded machine gets on top.
 const SOON: Duration = Duration::from_secs(1);
@@ -52,10 +53,12 @@ pub(super) struct Report {
 }
 
 impl Case {
-    pub(super) fn play(&self, program: &Path) -> Result<Report> {
+    pub(super) fn play(&self, ground: &Ground) -> Result<Report> {
         let mut dice = Dice::new(self.seed);
-        let has_cgroups = dice.is_lucky(0.7);
-        let place = Place::new(program, has_cgroups, self.bug)?;
+        // Without cgroups nobody could find what is left of a node and a warden that die together.
+        let needs_cgroups = matches!(self.act, Act::Crash { scene: Scene::Orphan, .. });
+        let has_cgroups = ground.has_cgroups && (dice.is_lucky(0.7) || needs_cgroups);
+        let place = Place::new(&ground.program, has_cgroups, self.bug)?;
         let mut play = Play {
             place,
             dice,
@@ -181,7 +184,7 @@ impl Play {
                 }
                 // Without cgroups nobody could find what is left then; docs/design/warden.md says so.
                 "both" if self.has_cgroups => {
-                    let warden = processes::warden_of(&node);
+                    let warden = processes::warden_of(&node).filter(|warden| processes::freeze(*warden));
                     self.kill_node(node)?;
                     if warden.is_some_and(processes::kill) {
                         self.trouble.wardens_killed += 1;

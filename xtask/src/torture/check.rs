@@ -159,6 +159,8 @@ impl Checker<'_> {
         match (task.status.as_str(), task.reason.as_deref()) {
             ("succeeded", _) => task.step != "slow",
             ("failed", Some("timeout")) => task.step == "slow",
+            // A run that is canceled tries nothing again.
+            ("failed", Some("exit")) => task.step == "flaky" && trouble.is_canceled,
             ("failed", Some("start_failed")) => trouble.wardens_killed > 0,
             ("failed", Some("signal")) => trouble.steps_killed > 0,
             ("failed", Some("lost")) => {

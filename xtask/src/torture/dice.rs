@@ -24,7 +24,7 @@ impl Dice {
     }
 
     /// From 1 to `most`.
-    pub(super) fn from_one_to(&mut self, most: u32) -> u32 {
+    pub(super) fn up_to(&mut self, most: u32) -> u32 {
         1 + (self.fraction() * f64::from(most.max(1))) as u32
     }
 
@@ -46,7 +46,7 @@ mod tests {
     fn a_seed_says_it_all() {
         let throw = |seed| -> Vec<u32> {
             let mut dice = Dice::new(seed);
-            (0..20).map(|_| dice.from_one_to(6)).collect()
+            (0..20).map(|_| dice.up_to(6)).collect()
         };
         assert_eq!(throw(7), throw(7));
         assert_ne!(throw(7), throw(8));

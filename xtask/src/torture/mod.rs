@@ -22,12 +22,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
-use laneway_torture::{Bug, Point};
+use laneway_torture::Bug;
 
 use self::act::Act;
 use self::case::{Case, Report};
 use self::dice::Dice;
 use self::tally::Tally;
+use self::walk::Ground;
 use crate::program::Program;
 use crate::shell::Shell;
 use crate::stage::note;
@@ -56,30 +57,32 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     let real = Program::build(shell)?;
     let tortured = Program::build_tortured(shell)?;
     check_that_hooks_are_gone(real.path(), tortured.path())?;
-    let program = tortured.path();
+    let ground = walk::survey(tortured.path())?;
     let seed = args.seed.unwrap_or_else(fresh_seed);
     if let Some(act) = &args.only {
-        return play_alone(program, act, seed, args.bug.as_deref());
+        return play_alone(&ground, act, seed, args.bug.as_deref());
     }
     note(&format!("seed {seed}"));
     let mut dice = Dice::new(seed);
     let mut tally = Tally::default();
-    let counts = walk::passings(program)?;
+    if !ground.has_cgroups {
+        note("there are no cgroups here: nodes and wardens are not killed together");
+    }
     let begun = Instant::now();
-    let (rounds, kills, others) = if args.minutes.is_some() { (5, 125, 10) } else { (1, 10, 2) };
+    let (rounds, kills, others) = if args.minutes.is_some() { (5, 125, 10) } else { (1, 20, 3) };
     let until = args.minutes.map(|minutes| begun + Duration::from_secs(minutes * 60));
     loop {
-        let mut cases = walk::every_point(&counts, rounds, &mut dice);
+        let mut cases = walk::every_point(&ground, rounds, &mut dice);
         cases.extend(walk::random_kills(kills, &mut dice));
         cases.extend(walk::others(others, &mut dice));
-        play_all(program, cases, until, &mut tally)?;
+        play_all(&ground, cases, until, &mut tally)?;
         if until.is_none_or(|until| Instant::now() >= until) {
             break;
         }
     }
-    hunt(program, &mut dice, &mut tally)?;
+    hunt(&ground, &mut dice, &mut tally)?;
     tally.print();
-    tally.verdict()
+    tally.verdict(&ground)
 }
 
 /// The real program has nothing of the hooks in it, not even their names.
@@ -96,7 +99,7 @@ fn check_that_hooks_are_gone(real: &Path, tortured: &Path) -> Result<()> {
 }
 
 /// Plays cases side by side until all are done, or the time is over.
-fn play_all(program: &Path, cases: Vec<Case>, until: Option<Instant>, tally: &mut Tally) -> Result<()> {
+fn play_all(ground: &Ground, cases: Vec<Case>, until: Option<Instant>, tally: &mut Tally) -> Result<()> {
     let cases = Mutex::new(cases.into_iter());
     let tally = Mutex::new(tally);
     std::thread::scope(|scope| {
@@ -106,7 +109,7 @@ fn play_all(program: &Path, cases: Vec<Case>, until: Option<Instant>, tally: &mu
                 let Some(case) = next.filter(|_| until.is_none_or(|until| Instant::now() < until)) else {
                     return Ok(());
                 };
-                let report = case.play(program)?;
+                let report = case.play(ground)?;
                 tally.lock().expect("nobody panics with it").add(&case, &report);
             }
         };
@@ -116,7 +119,7 @@ fn play_all(program: &Path, cases: Vec<Case>, until: Option<Instant>, tally: &mu
 }
 
 /// The checker has to find every bug.
-fn hunt(program: &Path, dice: &mut Dice, tally: &mut Tally) -> Result<()> {
+fn hunt(ground: &Ground, dice: &mut Dice, tally: &mut Tally) -> Result<()> {
     let bugs: Vec<(Bug, Vec<Case>)> = Bug::ALL.iter().map(|bug| (*bug, walk::haunts(*bug, dice))).collect();
     let bugs = Mutex::new(bugs.into_iter());
     let tally = Mutex::new(tally);
@@ -127,12 +130,12 @@ fn hunt(program: &Path, dice: &mut Dice, tally: &mut Tally) -> Result<()> {
                 let Some((bug, cases)) = next else { return Ok(()) };
                 let mut caught = None;
                 for (tried, case) in cases.iter().enumerate() {
-                    let report = case.play(program)?;
+                    let report = case.play(ground)?;
                     if let Some(kept) = report.kept {
                         // What a seeded bug left is of no interest.
                         let _ = std::fs::remove_dir_all(kept);
                     }
-                    if let Some(finding) = report.findings.into_iter().next() {
+                    if let Some(finding) = report.findings.into_iter().last() {
                         caught = Some((tried + 1, finding));
                         break;
                     }
@@ -145,12 +148,12 @@ fn hunt(program: &Path, dice: &mut Dice, tally: &mut Tally) -> Result<()> {
     })
 }
 
-fn play_alone(program: &Path, act: &str, seed: u64, bug: Option<&str>) -> Result<()> {
+fn play_alone(ground: &Ground, act: &str, seed: u64, bug: Option<&str>) -> Result<()> {
     let act: Act = act.parse()?;
     let bug =
         bug.map(|name| Bug::named(name).with_context(|| format!("there is no bug `{name}`"))).transpose()?;
     let case = Case { act, seed, bug, patience: walk::PATIENCE };
-    let report: Report = case.play(program)?;
+    let report: Report = case.play(ground)?;
     note(&format!("injected: {}", report.injected.join(", ")));
     report.findings.iter().for_each(|finding| note(&format!("found: {finding}")));
     if let Some(kept) = &report.kept {
@@ -163,9 +166,4 @@ fn play_alone(program: &Path, act: &str, seed: u64, bug: Option<&str>) -> Result
 #[expect(clippy::disallowed_methods, reason = "a seed may come from anywhere; it is printed")]
 fn fresh_seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs())
-}
-
-/// The points that were never reached.
-fn dead_points(reached: impl Fn(Point) -> bool) -> Vec<&'static str> {
-    Point::ALL.iter().filter(|point| !reached(**point)).map(|point| point.name()).collect()
 }

@@ -60,6 +60,11 @@ pub(super) fn a_step_of(node: &Child) -> Option<Pid> {
     children(warden.as_raw_nonzero().get().unsigned_abs()).into_iter().next()
 }
 
+/// Stops a process, so that it cannot notice what happens next.
+pub(super) fn freeze(pid: Pid) -> bool {
+    kill_process(pid, Signal::STOP).is_ok()
+}
+
 pub(super) fn kill(pid: Pid) -> bool {
     kill_process(pid, Signal::KILL).is_ok()
 }

@@ -8,7 +8,7 @@ use laneway_torture::{Bug, Point};
 
 use super::act::Act;
 use super::case::{Case, Report};
-use super::dead_points;
+use super::walk::{self, Ground};
 use crate::stage::note;
 
 #[derive(Debug, Default)]
@@ -27,6 +27,9 @@ impl Tally {
     /// Findings are shown as they come, with what repeats them.
     pub(super) fn add(&mut self, case: &Case, report: &Report) {
         self.cases += 1;
+        if self.cases.is_multiple_of(200) {
+            note(&format!("{} runs, {} findings", self.cases, self.findings));
+        }
         self.slowest = self.slowest.max(report.cleared);
         if let Act::Crash { point, .. } = case.act
             && report.has_died
@@ -81,9 +84,10 @@ impl Tally {
     }
 
     /// Nothing was found, no point is dead, and no bug went by.
-    pub(super) fn verdict(&self) -> Result<()> {
+    pub(super) fn verdict(&self, ground: &Ground) -> Result<()> {
         ensure!(self.findings == 0, "{} findings", self.findings);
-        let dead = dead_points(|point| self.deaths.contains_key(point.name()));
+        let dead: Vec<&str> =
+            walk::points(ground).map(Point::name).filter(|name| !self.deaths.contains_key(name)).collect();
         ensure!(
             dead.is_empty(),
             "nothing died at {}: the point is dead, or its scene is wrong",

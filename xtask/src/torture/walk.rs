@@ -1,7 +1,7 @@
 //! Which cases there are: every point at several passings, random kills, and what else can be injected.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -15,32 +15,55 @@ use super::place::{Place, wait};
 /// Before a run counts as stuck. Long, for a crowded machine: only what is broken waits that long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often every point comes by in a run that nobody disturbs.
-pub(super) fn passings(program: &Path) -> Result<HashMap<String, u32>> {
+/// What all cases stand on.
+#[derive(Debug)]
+pub(super) struct Ground {
+    pub(super) program: PathBuf,
+    /// Whether the machine lets a warden have them.
+    pub(super) has_cgroups: bool,
+    /// How often every point comes by in a run that nobody disturbs.
+    passings: HashMap<String, u32>,
+}
+
+/// Looks at a run that nobody disturbs.
+pub(super) fn survey(program: &Path) -> Result<Ground> {
     let place = Place::new(program, true, None)?;
     let passed = place.path("passed");
-    let mut node =
-        place.start(&["run", "mix.yaml"], &[("LANEWAY_PASSED", passed.to_string_lossy().into_owned())])?;
+    let arms = [
+        ("LANEWAY_PASSED", passed.to_string_lossy().into_owned()),
+        ("LANEWAY_LOG", "laneway_engine=debug".to_owned()),
+    ];
+    let mut node = place.start(&["run", "mix.yaml"], &arms)?;
     wait(&mut node, PATIENCE)?.context("a run that nobody disturbs does not end")?;
-    let mut counts = HashMap::new();
+    let mut passings = HashMap::new();
     for line in std::fs::read_to_string(passed)?.lines() {
-        *counts.entry(line.to_owned()).or_default() += 1;
+        *passings.entry(line.to_owned()).or_default() += 1;
     }
-    Ok(counts)
+    let has_cgroups = std::fs::read_to_string(place.path("said"))?.contains("ready, with cgroups");
+    Ok(Ground { program: program.to_owned(), has_cgroups, passings })
+}
+
+/// The points that can be walked to on this ground.
+pub(super) fn points(ground: &Ground) -> impl Iterator<Item = Point> {
+    let needs_cgroups = |point: &Point| scenes(*point) == [Scene::Orphan];
+    Point::ALL.iter().copied().filter(move |point| ground.has_cgroups || !needs_cgroups(point))
 }
 
 /// Every point, `times` each. The first time is its first passing, so that it is sure to be reached.
-pub(super) fn every_point(counts: &HashMap<String, u32>, times: u32, dice: &mut Dice) -> Vec<Case> {
+pub(super) fn every_point(ground: &Ground, times: u32, dice: &mut Dice) -> Vec<Case> {
     let mut cases = Vec::new();
     for time in 0..times {
         for point in Point::ALL {
             let scenes = scenes(*point);
             let scene = scenes[time as usize % scenes.len()];
+            if scene == Scene::Orphan && !ground.has_cgroups {
+                continue;
+            }
             let most = match scene {
-                Scene::Run | Scene::Resume => counts.get(point.name()).copied().unwrap_or(1),
+                Scene::Run | Scene::Resume => ground.passings.get(point.name()).copied().unwrap_or(1),
                 Scene::Interrupt | Scene::Cancel | Scene::Orphan => 1,
             };
-            let passing = if time == 0 { 1 } else { dice.from_one_to(most) };
+            let passing = if time == 0 { 1 } else { dice.up_to(most) };
             cases.push(case(Act::Crash { point: *point, passing, scene }, dice));
         }
     }
@@ -52,7 +75,7 @@ pub(super) fn random_kills(kills: u32, dice: &mut Dice) -> Vec<Case> {
     let mut left = kills;
     let mut cases = Vec::new();
     while left > 0 {
-        let count = dice.from_one_to(3).min(left);
+        let count = dice.up_to(3).min(left);
         left -= count;
         cases.push(case(Act::Kills(count), dice));
     }
@@ -63,7 +86,7 @@ pub(super) fn random_kills(kills: u32, dice: &mut Dice) -> Vec<Case> {
 pub(super) fn others(times: u32, dice: &mut Dice) -> Vec<Case> {
     let mut cases = vec![case(Act::Nothing, dice)];
     for _ in 0..times {
-        let echo = Act::Echo { number: dice.from_one_to(12), late_ms: dice.from_one_to(500) };
+        let echo = Act::Echo { number: dice.up_to(12), late_ms: dice.up_to(500) };
         cases.push(case(echo, dice));
         cases.push(case(Act::Neighbour, dice));
     }
