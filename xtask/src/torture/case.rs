@@ -69,6 +69,7 @@ impl Case {
         };
         play.act(&self.act)?;
         play.go_on()?;
+        play.maybe_retry()?;
         play.tidy_up()?;
         play.look()?;
         let mut report = play.report;
@@ -224,6 +225,18 @@ impl Play {
         Ok(())
     }
 
+    /// Sometimes what did not succeed is run again, undisturbed: then everything has to succeed that can.
+    fn maybe_retry(&mut self) -> Result<()> {
+        let Some((id, status)) = self.place.run()? else { return Ok(()) };
+        if !self.report.findings.is_empty() || status == "running" || !self.dice.is_lucky(0.3) {
+            return Ok(());
+        }
+        let node = self.place.start(&["retry", &id], &[])?;
+        self.inject("a retry".to_owned());
+        self.trouble = Trouble { is_retried: true, ..Trouble::default() };
+        self.expect_an_end(node, "retry")
+    }
+
     /// Starts the run, or resumes it; `None` if it has ended.
     fn take_up(&mut self) -> Result<Option<Child>> {
         match self.place.run()? {
@@ -251,7 +264,8 @@ impl Play {
         let mut findings = Vec::new();
         let ledger = self.place.ledger(&mut findings);
         let store = self.place.store();
-        match check::check(&store, &super::workload::document(), &ledger, &self.trouble) {
+        let document = super::workload::document();
+        match check::check(&store, &document, &ledger, &self.trouble) {
             Ok(found) => findings.extend(found),
             Err(error) => findings.push(format!("the store cannot be looked at: {error:#}")),
         }
@@ -261,7 +275,7 @@ impl Play {
                 findings.push(String::from_utf8_lossy(&replay.stdout).trim().replace('\n', " "));
             }
             let logs = self.place.laneway(&["logs", &id, "--json"], &[]).output()?;
-            findings.extend(check::logs(&store, &String::from_utf8_lossy(&logs.stdout))?);
+            findings.extend(check::logs(&store, &document, &String::from_utf8_lossy(&logs.stdout))?);
         }
         findings.extend(check::files(&store));
         self.report.findings.extend(findings);

@@ -19,12 +19,13 @@ pub(super) struct Trouble {
     pub(super) wardens_killed: u32,
     pub(super) steps_killed: u32,
     pub(super) is_canceled: bool,
+    /// A person had it run again what did not succeed. What was done before explains nothing any more.
+    pub(super) is_retried: bool,
 }
 
 /// Looks at the store and the ledger of a case.
 pub(super) fn check(store: &Path, document: &str, ledger: &Ledger, trouble: &Trouble) -> Result<Vec<String>> {
-    let source = Source { file: "mix".to_owned(), default_name: "mix".to_owned(), text: document.to_owned() };
-    let plan = compile(&source).map_err(|diagnostics| anyhow::anyhow!(diagnostics.render(false)))?;
+    let plan = plan(document)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(store, flags).context("the store cannot be opened")?;
     let mut findings = Vec::new();
@@ -54,6 +55,11 @@ pub(super) fn check(store: &Path, document: &str, ledger: &Ledger, trouble: &Tro
     checker.values();
     ledger.check(&mut checker.findings);
     Ok(checker.findings)
+}
+
+fn plan(document: &str) -> Result<Plan> {
+    let source = Source { file: "mix".to_owned(), default_name: "mix".to_owned(), text: document.to_owned() };
+    compile(&source).map_err(|diagnostics| anyhow::anyhow!(diagnostics.render(false)))
 }
 
 /// The rows of the one run.
@@ -223,7 +229,8 @@ impl Checker<'_> {
             };
             *said.entry(once).or_default() += 1;
         }
-        for (what, _) in said.into_iter().filter(|(_, times)| *times > 1) {
+        let most = |what: &str| 1 + u32::from(self.trouble.is_retried && what == "run_finished");
+        for (what, _) in said.into_iter().filter(|(what, times)| *times > most(what)).collect::<Vec<_>>() {
             self.find(format!("the event {what} was appended twice"));
         }
     }
@@ -258,7 +265,8 @@ impl Checker<'_> {
             if task.status == "succeeded" && begins.iter().any(|attempt| *attempt > task.attempt) {
                 self.find(format!("`{}` succeeded with attempt {} and ran again", task.step, task.attempt));
             }
-            if self.on_lost(&task.step) == OnLost::Fail && begins.len() > 1 {
+            let most = 1 + usize::from(self.trouble.is_retried);
+            if self.on_lost(&task.step) == OnLost::Fail && begins.len() > most {
                 self.find(format!("`{}` must not run twice, and ran {} times", task.step, begins.len()));
             }
             if self.outcomes(&task.step, "lost") > 4 {
@@ -271,7 +279,10 @@ impl Checker<'_> {
     fn order(&mut self) {
         let ledger = self.ledger;
         for task in &self.run.tasks {
-            let Some((begun, _)) = ledger.begins(&task.step).next() else { continue };
+            // What a person has run again was legal the first time too, but against rows that are gone.
+            let mut begins = ledger.begins(&task.step);
+            let begun = if self.trouble.is_retried { begins.last() } else { begins.next() };
+            let Some((begun, _)) = begun else { continue };
             let all_succeeded = self.step(&task.step).when == When::AllSucceeded;
             for need in self.needs(&task.step).map(str::to_owned).collect::<Vec<_>>() {
                 let needed = self.run.task(&need);
@@ -326,17 +337,18 @@ impl Checker<'_> {
 }
 
 /// What a step printed in the attempt that counted is in its log.
-pub(super) fn logs(store: &Path, printed: &str) -> Result<Vec<String>> {
+pub(super) fn logs(store: &Path, document: &str, printed: &str) -> Result<Vec<String>> {
+    let plan = plan(document)?;
     let lines: Vec<serde_json::Value> =
         printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let connection = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let sql = "SELECT json_extract(body, '$.step'), json_extract(body, '$.attempt') FROM events
-               JOIN runs ON runs.no = run_no WHERE workflow = 'mix' AND name = 'task_finished'
-               AND json_extract(body, '$.status') = 'succeeded'";
+    let sql = "SELECT position, attempt FROM tasks JOIN runs ON runs.no = run_no
+               WHERE workflow = 'mix' AND tasks.status = 'succeeded'";
     let mut findings = Vec::new();
     let mut finished = connection.prepare(sql)?;
-    for row in finished.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?)))? {
-        let (step, attempt) = row?;
+    for row in finished.query_map([], |row| Ok((row.get::<_, usize>(0)?, row.get::<_, u32>(1)?)))? {
+        let (position, attempt) = row?;
+        let step = &plan.workflow.steps[position].name;
         let wanted = format!("log of {step} {attempt}");
         if !lines.iter().any(|line| line["step"] == step.as_str() && line["text"] == wanted.as_str()) {
             findings.push(format!("the log of `{step}`, attempt {attempt}, does not have what it printed"));

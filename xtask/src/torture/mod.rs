@@ -68,21 +68,22 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     if !ground.has_cgroups {
         note("there are no cgroups here: nodes and wardens are not killed together");
     }
-    let begun = Instant::now();
-    let (rounds, kills, others) = if args.minutes.is_some() { (5, 125, 10) } else { (1, 20, 3) };
-    let until = args.minutes.map(|minutes| begun + Duration::from_secs(minutes * 60));
-    loop {
-        let mut cases = walk::every_point(&ground, rounds, &mut dice);
-        cases.extend(walk::random_kills(kills, &mut dice));
-        cases.extend(walk::others(others, &mut dice));
-        play_all(&ground, cases, until, &mut tally)?;
-        if until.is_none_or(|until| Instant::now() >= until) {
-            break;
-        }
+    let until = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(minutes * 60));
+    // The short form is played in full, whatever the time: every point at its first passing.
+    play_all(&ground, some_of_everything(&ground, 1, &mut dice), None, &mut tally)?;
+    while until.is_some_and(|until| Instant::now() < until) {
+        play_all(&ground, some_of_everything(&ground, 5, &mut dice), until, &mut tally)?;
     }
     hunt(&ground, &mut dice, &mut tally)?;
     tally.print();
     tally.verdict(&ground)
+}
+
+fn some_of_everything(ground: &Ground, times: u32, dice: &mut Dice) -> Vec<Case> {
+    let mut cases = walk::every_point(ground, times, dice);
+    cases.extend(walk::random_kills(20 * times, dice));
+    cases.extend(walk::others(3 * times, dice));
+    cases
 }
 
 /// The real program has nothing of the hooks in it, not even their names.

@@ -52,6 +52,7 @@ impl Tally {
 
     pub(super) fn add_bug(&mut self, bug: Bug, caught: Option<(usize, String)>) {
         self.bugs.push((bug, caught));
+        self.bugs.sort_by_key(|(bug, _)| Bug::ALL.iter().position(|known| known == bug));
     }
 
     pub(super) fn print(&self) {
@@ -76,6 +77,7 @@ impl Tally {
         for (bug, caught) in &self.bugs {
             match caught {
                 Some((tries, finding)) => {
+                    let finding: String = finding.chars().take(100).collect();
                     note(&format!("  ✓ {:<13} {} caught in run {tries}: {finding}", bug.name(), bug.about()));
                 }
                 None => note(&format!("  ✗ {:<13} {} NOT CAUGHT", bug.name(), bug.about())),

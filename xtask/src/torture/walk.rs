@@ -97,16 +97,19 @@ pub(super) fn others(times: u32, dice: &mut Dice) -> Vec<Case> {
 pub(super) fn haunts(bug: Bug, dice: &mut Dice) -> Vec<Case> {
     let crash = |point, passing| Act::Crash { point, passing, scene: Scene::Run };
     let mut acts = Vec::new();
-    for round in 0..6 {
+    for round in 0..12 {
         acts.push(match bug {
-            Bug::NoFence | Bug::NoAttempt => Act::Echo { number: 1, late_ms: 250 + 50 * round },
-            Bug::FinishTwice => Act::Echo { number: 4 + round, late_ms: 80 },
-            Bug::LateEvents => crash(Point::CommitAfter, 12 + round),
-            Bug::EarlyAnswer => crash(Point::CommitBefore, 12 + round),
+            Bug::NoFence | Bug::NoAttempt => {
+                // The second attempt of `flaky` has to be under way by then, which depends on the machine.
+                Act::Echo { number: 1, late_ms: 250 + 25 * round * (round + 1) }
+            }
+            Bug::FinishTwice => Act::Echo { number: 4 + round % 6, late_ms: 80 },
+            Bug::LateEvents => crash(Point::CommitAfter, 12 + round % 6),
+            Bug::EarlyAnswer => crash(Point::CommitBefore, 12 + round % 6),
             Bug::OverGrant => Act::Nothing,
             Bug::ReapLive => Act::Neighbour,
-            Bug::OldAttempt | Bug::LostDropped => crash(Point::Begun, 3 + round),
-            Bug::Leftovers => crash(Point::Begun, 2 + round),
+            Bug::OldAttempt | Bug::LostDropped => crash(Point::Begun, 3 + round % 6),
+            Bug::Leftovers => crash(Point::Begun, 2 + round % 6),
         });
     }
     acts.into_iter()

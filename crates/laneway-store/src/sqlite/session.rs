@@ -102,7 +102,8 @@ impl SessionLocks {
         {
             tracing::warn!(%session, %error, "scratch files of a session that is over could not be removed");
         }
-        for path in [self.path(session), self.warden_path(session)] {
+        // The session's lock goes last: by it what is left is found, if this process dies in between.
+        for path in [self.warden_path(session), self.path(session)] {
             if let Err(error) = fs::remove_file(path)
                 && error.kind() != io::ErrorKind::NotFound
             {
