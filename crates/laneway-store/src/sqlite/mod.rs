@@ -37,7 +37,7 @@ use session::{Life, SessionLocks};
 pub use session::{scratch_dir, warden_lock};
 use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql, unreadable};
 use verbs::{cancel, claim, finish, give_back, lives, promote, reopen, start, submit};
-use writer::{Urgency, Writer};
+use writer::Writer;
 
 use crate::Open;
 use crate::error::{Error, Result};
@@ -107,7 +107,7 @@ impl SqliteStore {
         &self,
         verb: impl FnMut(&mut txn::Txn<'_>) -> Done<T> + Send + 'static,
     ) -> Result<T> {
-        self.writer.apply(Urgency::Now, verb).await
+        self.writer.apply(verb).await
     }
 
     async fn read<T: Send + 'static>(
@@ -288,7 +288,7 @@ impl Store for SqliteStore {
     }
 
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
-        self.writer.apply(Urgency::Lazy, move |txn| start::start(txn, &claims)).await
+        self.writer.apply(move |txn| start::start(txn, &claims)).await
     }
 
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer> {
