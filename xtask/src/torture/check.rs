@@ -2,7 +2,7 @@
 //! and events, and both with the rules of the product. It knows what was injected only as far as that explains how
 //! a run may end. Every finding is a sentence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -11,6 +11,7 @@ use laneway_core::plan::Plan;
 use rusqlite::{Connection, OpenFlags};
 
 use super::ledger::{Ledger, What};
+use super::workload::MAX_PARALLEL;
 
 /// What was done to a run, as far as it may show in its end.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +51,7 @@ pub(super) fn check(store: &Path, document: &str, ledger: &Ledger, trouble: &Tro
     checker.the_end();
     checker.counters();
     checker.events();
+    checker.places();
     checker.attempts();
     checker.order();
     checker.values();
@@ -232,6 +234,24 @@ impl Checker<'_> {
         let most = |what: &str| 1 + u32::from(self.trouble.is_retried && what == "run_finished");
         for (what, _) in said.into_iter().filter(|(what, times)| *times > most(what)).collect::<Vec<_>>() {
             self.find(format!("the event {what} was appended twice"));
+        }
+    }
+
+    /// A promoted task has its place already, so the history never has more of them than there are places.
+    fn places(&mut self) {
+        let mut live = BTreeSet::new();
+        for (seq, name, body) in &self.run.events {
+            let step = body["step"].as_str().unwrap_or_default();
+            match name.as_str() {
+                "task_available" | "task_started" => drop(live.insert(step)),
+                "task_finished" | "task_retrying" | "task_lost" | "task_skipped" => drop(live.remove(step)),
+                _ => {}
+            }
+            if live.len() > MAX_PARALLEL {
+                let finding = format!("event {seq} grants {} places of {MAX_PARALLEL}", live.len());
+                self.findings.push(finding);
+                return;
+            }
         }
     }
 
