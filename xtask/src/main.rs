@@ -9,6 +9,7 @@ mod program;
 mod shell;
 mod stage;
 mod tools;
+mod torture;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ struct Cli {
     task: Task,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum Task {
     /// Everything that CI checks, in the order in which it fails soonest
     Check {
@@ -52,6 +53,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         args: Vec<OsString>,
     },
+    /// Kill the program at every point and at random, and check that nothing was lost, doubled or left
+    Torture(torture::Args),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
                 bench::run(&shell, &args)
             });
         }
+        Task::Torture(args) => torture(&shell, &mut stages, &args),
     }
     stages.close()
 }
@@ -90,6 +94,7 @@ fn check(shell: &Shell, stages: &mut Stages) {
     lint(shell, stages);
     test(shell, stages);
     run_examples(shell, stages);
+    torture(shell, stages, &torture::Args::default());
     stages.run("generated files", "run `cargo xtask generate` and commit what it wrote", || {
         generate::compare(shell, &Program::build(shell)?)
     });
@@ -120,6 +125,12 @@ fn test(shell: &Shell, stages: &mut Stages) {
 fn run_examples(shell: &Shell, stages: &mut Stages) {
     stages.run("examples", "mend the example, or the promise in its first lines", || {
         examples::run_all(shell, &Program::build(shell)?)
+    });
+}
+
+fn torture(shell: &Shell, stages: &mut Stages, args: &torture::Args) {
+    stages.run("torture", "repeat one case as its finding says; docs/design/torture.md", || {
+        torture::run(shell, args)
     });
 }
 

@@ -1,6 +1,6 @@
 //! The program under test: built once, in the profile and with the features of the tests, and started without anything of the caller's that could change what it prints.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
@@ -19,8 +19,24 @@ impl Program {
     /// Shares what the tests were built with: the features are the same (see Cargo.toml).
     pub(crate) fn build(shell: &Shell) -> Result<Self> {
         shell.run(cargo(&["build", "--workspace", "--quiet"]))?;
+        Self::at(shell, "laneway")
+    }
+
+    /// The same with its hooks armed: only our own crates are built again, and nothing of the other is replaced.
+    pub(crate) fn build_tortured(shell: &Shell) -> Result<Self> {
+        let build =
+            ["build", "--workspace", "--quiet", "--features", "laneway/torture", "--bin", "laneway-tortured"];
+        shell.run(cargo(&build))?;
+        Self::at(shell, "laneway-tortured")
+    }
+
+    fn at(shell: &Shell, name: &str) -> Result<Self> {
         let target = target_dir(shell)?;
-        Ok(Self { path: target.join("debug/laneway"), scratch: target.join("xtask") })
+        Ok(Self { path: target.join("debug").join(name), scratch: target.join("xtask") })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The program with arguments, colourless and without the caller's settings.

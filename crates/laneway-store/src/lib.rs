@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub use error::{Error, Result};
 pub use fence::{ClaimRef, Fate};
-pub use sqlite::warden_lock;
+pub use sqlite::{scratch_dir, warden_lock};
 pub use store::Store;
 
 /// Whether a store that is not there is made.

@@ -133,9 +133,14 @@ pub(crate) async fn take_over(
     told: u64,
     args: DriveArgs,
 ) -> anyhow::Result<Exit> {
+    let was_over = store.status(run).await?.is_final();
     let node = Node::begin(store).await?;
     let outcome = async {
-        node.store.adopt(run, node.session).await?;
+        match node.store.adopt(run, node.session).await {
+            // Canceled, and nothing of it was left but what its dead owner held: returning that has ended it.
+            Err(laneway_store::Error::Ended { .. }) if !was_over => {}
+            adopted => adopted?,
+        }
         let view = node.store.run(run).await?;
         let work = Work { run, plan: view.plan, max_parallel: view.state.max_parallel, told };
         to_the_end(context, &node, work, args).await

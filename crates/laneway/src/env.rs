@@ -4,6 +4,8 @@
 use std::io::{self, IsTerminal as _};
 use std::num::NonZeroU32;
 
+use laneway_torture::Arms;
+
 use crate::exit::Refusal;
 
 /// The store, as `--store` takes it.
@@ -29,6 +31,30 @@ const TERM: &str = "TERM";
 
 /// Who a run is submitted, canceled or retried by.
 const USER: &str = "USER";
+
+/// Only in a test build (docs/design/torture.md). `POINT:N`: die at the N-th passing of a point.
+const CRASH: &str = "LANEWAY_CRASH";
+
+/// Only in a test build. The seeded bug to have.
+const BUG: &str = "LANEWAY_BUG";
+
+/// Only in a test build. `N:MS`: say the N-th finish a second time, so many milliseconds later.
+const ECHO: &str = "LANEWAY_ECHO";
+
+/// Only in a test build. A file that is told of every point that is passed.
+const PASSED: &str = "LANEWAY_PASSED";
+
+/// Tells the hooks of a test build what to do. There are none in any other.
+pub(crate) fn arm_hooks() -> anyhow::Result<()> {
+    if !laneway_torture::ARMED {
+        return Ok(());
+    }
+    let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+    let arms =
+        Arms { crash: text(CRASH), bug: text(BUG), echo: text(ECHO), passed: text(PASSED).map(Into::into) };
+    laneway_torture::arm(&arms)
+        .map_err(|error| Refusal::new(error.to_string()).hint("see docs/design/torture.md").into())
+}
 
 pub(crate) fn wants_color() -> bool {
     std::env::var_os(NO_COLOR).is_none_or(|value| value.is_empty())

@@ -1,53 +1,7 @@
-//! The program `laneway`: reads the command line, does one command, and ends with its exit code.
-//! Owns nothing but the way from arguments to `command/`; what a code means stands in `exit.rs`.
-
-mod cli;
-mod command;
-mod document;
-mod drive;
-mod dry_run;
-mod env;
-mod exit;
-mod print;
-mod progress;
-mod text;
+//! The program `laneway`. Everything is in `lib.rs`.
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::exit::Exit;
-use crate::print::Printer;
-
 fn main() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(usage) => {
-            // A reader that went away, such as `laneway --help | head -1`, is no failure.
-            let _ = usage.print();
-            return if usage.use_stderr() { Exit::BadInput } else { Exit::Succeeded }.into();
-        }
-    };
-    env::init_tracing();
-    let printer = Printer::new();
-    let context = command::Context { printer, store: cli.store };
-    // Alone with its thread: a warden has no use for a runtime, and every page of it counts.
-    if let cli::Command::Warden(args) = cli.command {
-        return match command::warden::execute(args) {
-            Ok(exit) => exit.into(),
-            Err(error) => context.printer.failure(&error).into(),
-        };
-    }
-    // One thread is enough for a program that waits for children and for the store's own writer thread.
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            let error = anyhow::Error::new(error).context("the program could not start");
-            return context.printer.failure(&error).into();
-        }
-    };
-    match runtime.block_on(command::dispatch(&context, cli.command)) {
-        Ok(exit) => exit.into(),
-        Err(error) => context.printer.failure(&error).into(),
-    }
+    laneway::run()
 }

@@ -99,6 +99,30 @@ fn a_node_that_dies_leaves_the_steps_of_another_alone() {
 }
 
 #[test]
+fn the_next_warden_sweeps_what_a_node_and_a_warden_left_that_died_together() {
+    let place = Place::new("on");
+    let mut laneway = place.run(STUBBORN);
+    place.wait_for_step();
+    let warden = place.warden(&laneway);
+    let cgroup = std::fs::read_to_string(format!("/proc/{}/cgroup", warden.as_raw_nonzero()));
+    if !cgroup.expect("procfs").contains("/laneway-") {
+        // Without cgroups nobody can find them: docs/design/warden.md. They are ours to end then.
+        kill_process(warden, Signal::KILL).expect("it is ours");
+        laneway.wait().expect("it is ours");
+        return;
+    }
+    // Stopped, it cannot notice the death of its node.
+    kill_process(warden, Signal::STOP).expect("it is ours");
+    laneway.kill().expect("it is ours");
+    laneway.wait().expect("it is ours");
+    kill_process(warden, Signal::KILL).expect("it is ours");
+    assert!(!place.daemons().is_empty(), "nobody is there who could kill it");
+    std::fs::write(place.path().join("next.yaml"), "steps: {next: {run: 'true'}}\n").expect("written");
+    assert!(place.laneway(&["run", "next.yaml"]).status().expect("it runs").success());
+    assert_eq!(place.alive(), Vec::<u32>::new());
+}
+
+#[test]
 fn the_warden_says_who_starts_it() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_laneway")).args(["warden", "x"]).stdin(Stdio::null()).output();

@@ -9,6 +9,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use laneway_torture::{Point, pass};
+
 use super::clock::unix_ms;
 use super::format::{HEADER, Head, MAGIC, MAX_PAYLOAD, Stream};
 
@@ -111,15 +113,18 @@ impl Writer {
 
     fn write_frame(&mut self, framed: &[u8]) -> io::Result<()> {
         if self.file.is_none() {
+            pass(Point::LogMake);
             self.file = Some(create(&self.path)?);
         }
         let file = self.file.as_mut().expect("it was made just above");
         if self.length == 0 {
             file.write_all(&MAGIC)?;
             self.length = MAGIC.len() as u64;
+            pass(Point::LogBegun);
         }
         file.write_all(framed)?;
         self.length += framed.len() as u64;
+        pass(Point::LogWritten);
         Ok(())
     }
 }

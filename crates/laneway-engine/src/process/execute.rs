@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use laneway_torture::{Point, pass};
 use serde_json::Map;
 use tokio::time::Instant;
 
@@ -46,6 +47,7 @@ pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
         Ok(launch) => launch,
         Err(error) => return never_ran(Outcome::StartFailed(error.to_string())),
     };
+    pass(Point::LaunchPrepared);
     let mut tries = 0;
     loop {
         let log = log::Writer::new(job.log.clone(), job.log_cap);
@@ -63,12 +65,10 @@ pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
         };
         match attempt.run(&stop, job.kill_grace).await {
             Ok((outcome, exited_at, log)) => {
-                return Ending {
-                    outcome,
-                    duration: exited_at - begun,
-                    output: output::take(&job.output),
-                    log,
-                };
+                pass(Point::OutputBefore);
+                let output = output::take(&job.output);
+                pass(Point::OutputAfter);
+                return Ending { outcome, duration: exited_at - begun, output, log };
             }
             Err(error) if is_text_busy(&error) && tries < BUSY_TRIES && !stop.is_asked() => {
                 tries += 1;
@@ -122,6 +122,7 @@ impl Attempt {
             }
         };
         let exited_at = Instant::now();
+        pass(Point::Exited);
         let outcome = match ended {
             Ended::Failed(error) => return Err(error),
             Ended::Exited(Exit::Code(code)) => Outcome::Exited(code),
@@ -137,6 +138,7 @@ impl Attempt {
                 .log
                 .note("a process of the step was killed and is still not gone; the system holds it back");
         }
+        pass(Point::Gone);
         if !self.pump.drain(DRAIN).await {
             self.pump.log.note(
                 "a process that left the step still holds its output; what it prints from here on is not kept",

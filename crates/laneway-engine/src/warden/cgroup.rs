@@ -49,9 +49,7 @@ impl Cgroups {
         let base = own_cgroup()?;
         sweep(&base);
         let dir = base.join(format!("{PREFIX}{mark}"));
-        fs::create_dir(&dir)?;
-        let lock = File::open(&dir)?;
-        lock.try_lock().map_err(io::Error::from)?;
+        let lock = make_and_lock(&dir)?;
         let own = rustix::process::getpid();
         let mut cgroups = Self { dir, _lock: lock, base, leaves: Vec::new(), at: None, own };
         let tried = cgroups.enter_free().and_then(|leaf| {
@@ -199,6 +197,25 @@ fn sweep(base: &Path) {
     }
 }
 
+/// Another warden that sweeps may come between the directory and its lock, and take it for that of a dead one. It is
+/// waited for, and if it has removed the directory, that is made again.
+fn make_and_lock(dir: &Path) -> io::Result<File> {
+    loop {
+        match fs::create_dir(dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let lock = match File::open(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened?,
+        };
+        lock.lock()?;
+        if dir.try_exists()? {
+            return Ok(lock);
+        }
+    }
+}
+
 /// Where the cgroup of this process lies in the file system.
 fn own_cgroup() -> io::Result<PathBuf> {
     let missing = |what| io::Error::new(io::ErrorKind::NotFound, what);
@@ -256,6 +273,24 @@ fn directories(dir: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sweep_that_comes_between_a_directory_and_its_lock_takes_nothing_away() {
+        let base = tempfile::tempdir().expect("a directory");
+        let dir = base.path().join("laneway-new");
+        fs::create_dir(&dir).expect("made");
+        let sweeper = File::open(&dir).expect("it is there");
+        sweeper.try_lock().expect("nobody else has it");
+        let making = std::thread::spawn({
+            let dir = dir.clone();
+            move || make_and_lock(&dir)
+        });
+        fs::remove_dir(&dir).expect("removed");
+        drop(sweeper);
+        let lock = making.join().expect("no panic").expect("made and locked");
+        assert!(dir.exists());
+        assert!(File::open(&dir).expect("it is there").try_lock().is_err(), "{lock:?} holds it");
+    }
 
     #[test]
     fn the_mount_of_version_two_is_told_from_the_others() {

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use laneway_torture::{Point, pass};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::Signal;
@@ -107,6 +108,7 @@ impl Warden {
         // Under the same lock under which the death of the warden is told, so that nobody waits in vain.
         lock(&link.tasks).as_mut().ok_or(io::ErrorKind::BrokenPipe)?.insert(id, sender);
         link.send(Outgoing { frame, sent: 0, pipes: vec![their_stdout, their_stderr] });
+        pass(Point::SpawnAsked);
         Ok(Group { id, link, answers, is_gone: false, stdout: Some(stdout), stderr: Some(stderr) })
     }
 
@@ -247,6 +249,7 @@ impl Link {
             is_closed: AtomicBool::new(false),
             is_dead: AtomicBool::new(false),
         });
+        pass(Point::WardenStarted);
         tokio::spawn(Arc::clone(&link).serve());
         Ok(link)
     }
@@ -298,6 +301,7 @@ impl Link {
     }
 
     fn tell(&self, answer: Answer) {
+        pass(Point::Received);
         let id = match &answer {
             Answer::Ready(Ok(dir)) => {
                 tracing::debug!(mark = self.mark, ?dir, "the warden is ready, with cgroups");
@@ -320,6 +324,7 @@ impl Link {
 
     /// Sends at once if nothing waits. A dead warden is noticed by whoever reads.
     fn send(&self, outgoing: Outgoing) {
+        pass(Point::SendBefore);
         let mut waiting = lock(&self.waiting);
         waiting.push_back(outgoing);
         if waiting.len() > 1 || !self.flush(&mut waiting) {

@@ -16,6 +16,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use laneway_torture::{Bug, Point, has, pass};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, IoSliceMut};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
@@ -68,6 +69,7 @@ pub fn serve(options: Options) -> Result<(), Refused> {
         false => Err("not wanted".to_owned()),
     };
     let ready = cgroups.as_ref().map(|cgroups| cgroups.dir().into()).map_err(Clone::clone);
+    pass(Point::WardenReady);
     let mut server = Server {
         socket,
         mark: options.mark,
@@ -81,7 +83,10 @@ pub fn serve(options: Options) -> Result<(), Refused> {
     };
     // However the conversation ends, the node is lost to us.
     while server.turn().is_ok() {}
-    server.end_everything();
+    pass(Point::WardenAlone);
+    if !has(Bug::Leftovers) {
+        server.end_everything();
+    }
     Ok(())
 }
 
@@ -197,7 +202,9 @@ impl Server {
             }
             self.frames.add(&buffer[..count]);
             while let Some(body) = self.frames.next().map_err(|_| Lost)? {
-                match Request::decode(body).ok_or(Lost)? {
+                let request = Request::decode(body).ok_or(Lost)?;
+                pass(Point::WardenAsked);
+                match request {
                     Request::Spawn(spawn) => self.spawn(&spawn),
                     Request::Term(id) => self.term(id),
                     Request::Kill(id) => self.kill(id),
@@ -209,7 +216,10 @@ impl Server {
     fn flush(&mut self) -> Result<(), Lost> {
         while !self.out.is_empty() {
             match send(&self.socket, &self.out, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(count) => drop(self.out.drain(..count)),
+                Ok(count) => {
+                    drop(self.out.drain(..count));
+                    pass(Point::WardenTold);
+                }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(_) => return Err(Lost),
@@ -254,6 +264,7 @@ impl Server {
             .stdout(stdout)
             .stderr(stderr);
         let pid = Pid::from_child(&command.spawn()?);
+        pass(Point::WardenSpawned);
         if let (Some(cgroups), Some(leaf)) = (&mut self.cgroups, leaf) {
             cgroups.take(leaf);
         }
@@ -275,6 +286,7 @@ impl Server {
     fn term(&mut self, id: u64) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         task.has_grace = true;
+        pass(Point::WardenTerm);
         // A stopped process does not see TERM before it is continued.
         let signals = [Signal::TERM, Signal::CONT];
         let group = task.leader.is_some().then_some(task.leader_pid);
@@ -304,6 +316,7 @@ impl Server {
     fn kill(&mut self, id: u64) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         task.has_grace = false;
+        pass(Point::WardenKill);
         if task.leader.is_some() {
             let _ = rustix::process::kill_process_group(task.leader_pid, Signal::KILL);
         }
@@ -378,6 +391,7 @@ impl Server {
                 self.tasks.iter_mut().find(|(_, task)| task.leader.is_some() && task.leader_pid == pid);
             if let (Some((&id, task)), Some(exit)) = (leader, exit_of(status)) {
                 task.leader = None;
+                pass(Point::WardenReaped);
                 self.say(&Answer::Exited(id, exit));
             }
         }
@@ -403,6 +417,7 @@ impl Server {
             if let (Some(cgroups), Some(leaf)) = (&mut self.cgroups, leaf) {
                 cgroups.free(leaf);
             }
+            pass(Point::WardenGone);
             self.say(&Answer::Gone(id));
         }
     }
@@ -428,6 +443,7 @@ impl Server {
             std::thread::sleep(self.look);
             self.look = (self.look * 2).min(SLOWEST_LOOK);
         }
+        pass(Point::WardenCleared);
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.close();
         }

@@ -14,6 +14,7 @@ use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::model::{Answer, Ask, Claim, Finished, Outcome, Stop};
 use laneway_store::{ClaimRef, Fate, Store};
+use laneway_torture::{Point, echoes, pass};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -67,7 +68,9 @@ impl Drive {
     /// Runs what can be run until the run has ended. An error leaves nothing running; the run itself stays as
     /// the store has it and can be resumed.
     pub async fn until_done(self, control: Control) -> Result<RunStatus, Error> {
+        pass(Point::ScratchBefore);
         let scratch = self.make_scratch()?;
+        pass(Point::ScratchAfter);
         let store_dir =
             scratch.parent().and_then(|dir| dir.parent()).map_or_else(PathBuf::new, PathBuf::from);
         let setting = Setting {
@@ -82,6 +85,7 @@ impl Drive {
         if result.is_err() {
             work.kill_everything().await;
         }
+        pass(Point::RunOver);
         if let Err(error) = std::fs::remove_dir_all(&scratch) {
             tracing::debug!(%error, "scratch files could not be removed");
         }
@@ -92,7 +96,7 @@ impl Drive {
     fn make_scratch(&self) -> Result<PathBuf, Error> {
         let files = |source| Error::Files { path: self.store.dir().to_owned(), source };
         let store_dir = std::fs::canonicalize(self.store.dir()).map_err(files)?;
-        let scratch = store_dir.join("scratch").join(self.session.to_string());
+        let scratch = laneway_store::scratch_dir(&store_dir, self.session);
         std::fs::create_dir_all(&scratch).map_err(files)?;
         Ok(scratch)
     }
@@ -215,6 +219,7 @@ impl Loop {
         match message {
             Message::Ended(claim, ended) => self.on_ended(claim, ended),
             Message::Recorded(wanted, Ok(answer)) => {
+                pass(Point::Recorded);
                 let recorded = self.recording.take().unwrap_or_default();
                 self.told_of_trouble = false;
                 for (finished, fate) in recorded.iter().zip(&answer.fates) {
@@ -271,6 +276,7 @@ impl Loop {
                 self.later(ASK_AGAIN);
             }
             Message::Promoted(Ok(next)) => {
+                pass(Point::Promoted);
                 self.wake(next);
                 self.claim();
             }
@@ -299,6 +305,7 @@ impl Loop {
     }
 
     fn on_ended(&mut self, claim: ClaimRef, ended: Ended) {
+        pass(Point::AttemptEnded);
         let Some(running) = self.running.remove(&claim) else { return };
         if !running.is_lost {
             let reason = running.reason.unwrap_or(Reason::Canceled);
@@ -330,6 +337,14 @@ impl Loop {
         self.unsaid.retain(|(_, claim)| self.running.contains_key(claim));
         self.recording = Some(batch.clone());
         let (store, (wanted, ask)) = (Arc::clone(&self.drive.store), self.ask());
+        if let Some(late) = echoes() {
+            let (store, batch) = (Arc::clone(&store), batch.clone());
+            // As a message that the network delivers twice, late.
+            tokio::spawn(async move {
+                tokio::time::sleep(late).await;
+                store.finish(batch, None).await
+            });
+        }
         self.say(async move { Message::Recorded(wanted, store.finish(batch, Some(ask)).await) });
     }
 
@@ -365,6 +380,7 @@ impl Loop {
             return;
         }
         while let Some(claim) = self.lineup.next(self.running.len()) {
+            pass(Point::Claimed);
             let (at, stop) = (claim.at, StopSignal::new());
             if self.urge == Urge::Kill {
                 stop.kill_now();
@@ -374,6 +390,7 @@ impl Loop {
             let setting = self.setting.clone();
             self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop).await) });
         }
+        pass(Point::Begun);
     }
 
     /// When the next start is to be said. Not before what has ended: the history would tell of more at once than
@@ -416,6 +433,7 @@ impl Loop {
     fn stop(&mut self, stops: &[Stop]) {
         for stop in stops {
             if let Some(running) = self.running.get_mut(&stop.claim) {
+                pass(Point::StopAsked);
                 running.reason = Some(stop.reason);
                 running.stop.stop();
             } else if self.lineup.let_go(stop.claim) {

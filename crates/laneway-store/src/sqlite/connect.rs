@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use laneway_torture::{Point, pass};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use uuid::Uuid;
 
@@ -31,7 +32,10 @@ pub(super) fn prepare(path: &Path, mode: Open) -> Result<()> {
     let exists = path.try_exists().map_err(|error| unusable(path, &error))?;
     match (exists, mode) {
         (false, Open::Existing) => return Err(Error::Missing { path: path.to_owned() }),
-        (false, Open::Create) => make_dir(path)?,
+        (false, Open::Create) => {
+            make_dir(path)?;
+            pass(Point::StoreMade);
+        }
         (true, _) if path.is_dir() => {
             return Err(Error::Io { path: path.to_owned(), why: "is a directory, not a file".to_owned() });
         }
@@ -51,7 +55,9 @@ pub(super) fn prepare(path: &Path, mode: Open) -> Result<()> {
         Found::Store { schema } if schema == migrate::KNOWN => Ok(()),
         Found::Empty if mode == Open::Existing => Err(Error::NotAStore { path: path.to_owned() }),
         Found::Store { .. } | Found::Empty => {
-            migrate::migrate(&mut connection, &Uuid::now_v7().to_string()).map_err(tell)
+            migrate::migrate(&mut connection, &Uuid::now_v7().to_string()).map_err(tell)?;
+            pass(Point::StoreMigrated);
+            Ok(())
         }
     }
 }

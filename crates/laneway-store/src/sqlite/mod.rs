@@ -28,13 +28,14 @@ use laneway_core::plan::{Plan, Position};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
+use laneway_torture::{Point, pass};
 use rusqlite::Connection;
 use tokio::sync::watch as signal;
 use uuid::Uuid;
 
 pub use clock::Clock;
-pub use session::warden_lock;
 use session::{Life, SessionLocks};
+pub use session::{scratch_dir, warden_lock};
 use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql, unreadable};
 use verbs::{cancel, claim, finish, give_back, lives, promote, reopen, start, submit};
 use writer::Writer;
@@ -141,6 +142,7 @@ impl SqliteStore {
             reaped.nodes.push(node);
             reaped.tasks += tasks;
         }
+        pass(Point::ReapAfter);
         self.shared.locks.forget(session);
         Ok(())
     }
@@ -185,20 +187,26 @@ impl Store for SqliteStore {
     async fn register(&self, node: NewSession) -> Result<SessionId> {
         let session = SessionId::new(Uuid::now_v7());
         self.shared.locks.hold(session)?;
+        pass(Point::RegisterLocked);
         let written = self.write(move |txn| lives::register(txn, session, &node)).await;
         if written.is_err() {
             self.shared.locks.release(session);
         }
+        pass(Point::RegisterAfter);
         written.map(|()| session)
     }
 
     async fn retire(&self, session: SessionId) -> Result<()> {
+        pass(Point::RetireBefore);
         self.write(move |txn| lives::reap(txn, session)).await?;
+        pass(Point::RetireAfter);
         self.shared.locks.release(session);
         Ok(())
     }
 
     async fn reap(&self) -> Result<Reaped> {
+        // Before the rows are read: a session whose file was seen then, and which has no row now, is over or begins.
+        let mut files = self.shared.locks.list();
         let sessions: Vec<(SessionId, String)> = self
             .read(|connection, _| {
                 let rows: Vec<(String, String)> = connection
@@ -208,6 +216,8 @@ impl Store for SqliteStore {
                 Ok(rows.into_iter().filter_map(|(id, node)| Some((SessionId::parse(&id)?, node))).collect())
             })
             .await?;
+        files.retain(|file| !sessions.iter().any(|(session, _)| session == file));
+        self.shared.locks.sweep(files.into_iter());
         let mut reaped = Reaped::default();
         for (session, node) in sessions {
             match self.look_after_its_warden(session).await? {
@@ -217,6 +227,7 @@ impl Store for SqliteStore {
                 }
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
+                    pass(Point::ReapBefore);
                     self.reap_one(session, node, &mut reaped).await?;
                     drop(proof);
                 }
@@ -237,29 +248,36 @@ impl Store for SqliteStore {
                 submit::end(txn, run, &first)
             })
             .await?;
+            pass(Point::SubmitAfter);
             return Ok(run);
         }
         self.write(move |txn| submit::begin(txn, run, &first)).await?;
+        pass(Point::SubmitBegun);
         for chunk in 0..steps.div_ceil(submit::CHUNK) {
             let positions = chunk * submit::CHUNK..steps.min((chunk + 1) * submit::CHUNK);
             self.write(move |txn| {
                 submit::add(txn, run, positions.start as Position..positions.end as Position)
             })
             .await?;
+            pass(Point::SubmitChunk);
         }
         self.write(move |txn| submit::end(txn, run, &last)).await?;
+        pass(Point::SubmitAfter);
         Ok(run)
     }
 
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()> {
-        match self.write(move |txn| lives::adopt(txn, run, session)).await {
+        pass(Point::AdoptBefore);
+        let adopted = match self.write(move |txn| lives::adopt(txn, run, session)).await {
             // An owner that died is in the way until it is reaped, and nobody may have done so yet.
             Err(Error::Owned { .. }) => {
                 self.reap().await?;
                 self.write(move |txn| lives::adopt(txn, run, session)).await
             }
             answer => answer,
-        }
+        };
+        pass(Point::AdoptAfter);
+        adopted
     }
 
     async fn promote(&self) -> Result<Option<Millis>> {
@@ -284,7 +302,10 @@ impl Store for SqliteStore {
 
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
         let by = by.to_owned();
-        self.write(move |txn| cancel::cancel(txn, run, &by)).await
+        pass(Point::CancelBefore);
+        let canceled = self.write(move |txn| cancel::cancel(txn, run, &by)).await;
+        pass(Point::CancelAfter);
+        canceled
     }
 
     async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {

@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use laneway_core::id::SessionId;
+use laneway_torture::{Bug, has};
 
 use crate::error::{Error, Result};
 
 /// The lock files of one store.
 #[derive(Debug)]
 pub(super) struct SessionLocks {
+    store_dir: PathBuf,
     dir: PathBuf,
     /// Held until the process dies or the session retires.
     held: Mutex<HashMap<SessionId, File>>,
@@ -24,6 +26,11 @@ pub(super) struct SessionLocks {
 /// The lock that the warden of a session holds while it lives. A session is dead only when both are.
 pub fn warden_lock(store_dir: &Path, session: SessionId) -> PathBuf {
     store_dir.join("sessions").join(format!("{session}.warden"))
+}
+
+/// Where a session may put files that nobody needs after it. They go when the session is over, however it ended.
+pub fn scratch_dir(store_dir: &Path, session: SessionId) -> PathBuf {
+    store_dir.join("scratch").join(session.to_string())
 }
 
 /// What a look at a lock showed.
@@ -39,7 +46,7 @@ pub(super) enum Life {
 
 impl SessionLocks {
     pub(super) fn new(store_dir: &Path) -> Self {
-        Self { dir: store_dir.join("sessions"), held: Mutex::default() }
+        Self { store_dir: store_dir.to_owned(), dir: store_dir.join("sessions"), held: Mutex::default() }
     }
 
     /// Takes the lock of a new session. Its row is written only afterwards, so that no row is ever without a
@@ -47,17 +54,19 @@ impl SessionLocks {
     pub(super) fn hold(&self, session: SessionId) -> Result<()> {
         fs::create_dir_all(&self.dir).map_err(|error| self.failed(error))?;
         let path = self.path(session);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(|error| self.failed(error))?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::WouldBlock => {
-                Error::CannotLock { path: path.clone(), why: "a new file is locked already".to_owned() }
+        let file = loop {
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&path)
+                .map_err(|error| self.failed(error))?;
+            // Somebody who sweeps may have seen the new file before it was locked. It is waited for, and if it has
+            // removed the file, another one is made.
+            file.lock().map_err(|error| Error::CannotLock { path: path.clone(), why: error.to_string() })?;
+            if path.try_exists().map_err(|error| self.failed(error))? {
+                break file;
             }
-            TryLockError::Error(error) => Error::CannotLock { path: path.clone(), why: error.to_string() },
-        })?;
+        };
         self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session, file);
         Ok(())
     }
@@ -68,9 +77,33 @@ impl SessionLocks {
         self.forget(session);
     }
 
-    /// Removes the file of a session that is over. Nobody will ever use its id again.
+    /// Sessions that have a lock file, over or not.
+    pub(super) fn list(&self) -> Vec<SessionId> {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter_map(|name| SessionId::parse(name.strip_suffix(".lock")?)).collect()
+    }
+
+    /// Removes what sessions without a row have left: their process died between two steps of its beginning or of
+    /// its end. One that is just beginning holds its lock.
+    pub(super) fn sweep(&self, without_row: impl Iterator<Item = SessionId>) {
+        for session in without_row {
+            let Ok(file) = OpenOptions::new().write(true).open(self.path(session)) else { continue };
+            if file.try_lock().is_ok() && self.has_warden(session).is_ok_and(|has_warden| !has_warden) {
+                self.forget(session);
+            }
+        }
+    }
+
+    /// Removes the files of a session that is over. Nobody will ever use its id again.
     pub(super) fn forget(&self, session: SessionId) {
-        for path in [self.path(session), self.warden_path(session)] {
+        if let Err(error) = fs::remove_dir_all(scratch_dir(&self.store_dir, session))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(%session, %error, "scratch files of a session that is over could not be removed");
+        }
+        // The session's lock goes last: by it what is left is found, if this process dies in between.
+        for path in [self.warden_path(session), self.path(session)] {
             if let Err(error) = fs::remove_file(path)
                 && error.kind() != io::ErrorKind::NotFound
             {
@@ -90,11 +123,18 @@ impl SessionLocks {
         match file.try_lock_shared() {
             Ok(()) if self.has_warden(session)? => Ok(Life::Ending),
             Ok(()) => Ok(Life::Dead(Some(file))),
+            Err(TryLockError::WouldBlock) if has(Bug::ReapLive) && !self.is_ours(session) => {
+                Ok(Life::Dead(None))
+            }
             Err(TryLockError::WouldBlock) => Ok(Life::Alive),
             Err(TryLockError::Error(error)) => {
                 Err(Error::CannotLock { path: self.path(session), why: error.to_string() })
             }
         }
+    }
+
+    fn is_ours(&self, session: SessionId) -> bool {
+        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains_key(&session)
     }
 
     /// A warden's lock is taken by its node, before it starts: with the node dead, it can only become free.

@@ -18,6 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use laneway_core::time::Millis;
+use laneway_torture::{ARMED, Bug, Point, has, pass};
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
@@ -33,7 +34,8 @@ const BATCH: Duration = Duration::from_millis(5);
 
 /// Pages of WAL after which a checkpoint is due: 4 MB. After it the WAL is written from its head again, in place,
 /// and a sync in place costs half of one that makes the file longer; few pages differ, so that it is cheap.
-const CHECKPOINT_PAGES: i32 = 1_000;
+/// A test build comes by more often.
+const CHECKPOINT_PAGES: i32 = if ARMED { 50 } else { 1_000 };
 
 /// A handle on the thread. Dropping the last one ends it after what was sent.
 #[derive(Debug)]
@@ -165,6 +167,7 @@ impl Work {
         let committed = committed.map(|_| ());
         for mut verb in done {
             verb.answer(committed.clone());
+            pass(Point::Answered);
         }
         if has_changed {
             self.changes.send_modify(|count| *count += 1);
@@ -227,6 +230,7 @@ impl Work {
         waiting: &mut VecDeque<Box<dyn Verb>>,
         done: &mut Vec<Box<dyn Verb>>,
     ) -> rusqlite::Result<bool> {
+        pass(Point::BatchBefore);
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let before = connection.total_changes();
         let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
@@ -236,6 +240,7 @@ impl Work {
             let outcome = self.one(connection, now, verb.as_mut());
             done.push(verb);
             outcome?;
+            pass(Point::VerbAfter);
             if begun.elapsed() > BATCH {
                 break;
             }
@@ -249,7 +254,24 @@ impl Work {
         if has_changed {
             connection.prepare_cached(sql!("clock_write"))?.execute([now.0.to_string()])?;
         }
+        if has(Bug::EarlyAnswer) {
+            done.iter_mut().for_each(|verb| verb.answer(Ok(())));
+            // A slow disk.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if has(Bug::LateEvents) {
+            connection.execute_batch(&format!(
+                "CREATE TEMP TABLE IF NOT EXISTS late AS SELECT * FROM events WHERE 0;
+                 INSERT INTO late SELECT * FROM events WHERE at = {0}; DELETE FROM events WHERE at = {0}",
+                now.0
+            ))?;
+        }
+        pass(Point::CommitBefore);
         connection.prepare_cached("COMMIT")?.execute([])?;
+        pass(Point::CommitAfter);
+        if has(Bug::LateEvents) {
+            connection.execute_batch("INSERT INTO events SELECT * FROM late; DELETE FROM late")?;
+        }
         Ok(has_changed)
     }
 
@@ -289,9 +311,11 @@ impl Work {
         if self.counts.wal_pages() < CHECKPOINT_PAGES {
             return;
         }
+        pass(Point::CheckpointBefore);
         if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
             tracing::warn!(%error, "a checkpoint of the store failed; it is tried again after the next commit");
         }
+        pass(Point::CheckpointAfter);
     }
 }
 

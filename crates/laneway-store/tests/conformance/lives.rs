@@ -1,12 +1,13 @@
 //! C5, C6, C7 on one host: what a dead session held comes back, and a live one is never touched.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::{Error, Fate};
+use laneway_store::{Error, Fate, scratch_dir, warden_lock};
 
 use crate::audit;
 use crate::harness::{
@@ -28,6 +29,9 @@ for_each_database! {
     ended_run_is_not_adopted,
     retired_session_returns_what_it_held,
     result_that_arrives_before_anybody_reaped_is_good,
+    dead_session_is_not_reaped_before_its_warden_has_ended,
+    files_of_a_dead_session_go_with_it,
+    files_of_a_session_that_died_between_lock_and_row_are_swept,
 }
 
 async fn reap(node: &Node, run: RunId) -> laneway_store::model::Reaped {
@@ -225,6 +229,49 @@ async fn result_that_arrives_before_anybody_reaped_is_good(place: Place) {
     assert_eq!(node.finish(&held, succeeded()).await, Fate::Recorded);
     assert_eq!(reap(&node, run).await.tasks, 0);
     assert_eq!(node.status(run).await, RunStatus::Succeeded);
+}
+
+async fn dead_session_is_not_reaped_before_its_warden_has_ended(place: Place) {
+    let (dying, node) = (place.node("dying").await, place.node("heir").await);
+    let run = node.submit(&flat(1, 1)).await;
+    dying.begin(run, "s0").await;
+    let warden = File::create(warden_lock(node.store.dir(), dying.session)).expect("a lock file");
+    warden.try_lock().expect("nobody else has it");
+    drop(dying);
+    let mut reaping = std::pin::pin!(reap(&node, run));
+    let patience = std::time::Duration::from_millis(100);
+    assert!(tokio::time::timeout(patience, &mut reaping).await.is_err(), "steps of it may still run");
+    assert_eq!(node.tasks(run).await, "s0 running");
+    drop(warden);
+    assert_eq!(reaping.await.tasks, 1);
+    assert_eq!(node.tasks(run).await, "s0 available");
+}
+
+async fn files_of_a_dead_session_go_with_it(place: Place) {
+    let (dying, node) = (place.node("dying").await, place.node("heir").await);
+    let run = node.submit(&flat(1, 1)).await;
+    let (ours, theirs) = [&node, &dying].map(|node| scratch_dir(node.store.dir(), node.session)).into();
+    for dir in [&ours, &theirs] {
+        std::fs::create_dir_all(dir).expect("a directory");
+        std::fs::write(dir.join("script"), "true").expect("a file");
+    }
+    drop(dying);
+    reap(&node, run).await;
+    assert!(ours.exists() && !theirs.exists());
+    assert_eq!(std::fs::read_dir(node.store.dir().join("sessions")).expect("locks").count(), 1);
+}
+
+async fn files_of_a_session_that_died_between_lock_and_row_are_swept(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flat(1, 1)).await;
+    let sessions = node.store.dir().join("sessions");
+    let name = |end: u32| sessions.join(format!("01a1e22b-0000-7000-8000-00000000000{end}.lock"));
+    let beginning = File::create(name(1)).expect("a lock file");
+    beginning.try_lock().expect("nobody else has it");
+    File::create(name(2)).expect("a lock file");
+    reap(&node, run).await;
+    assert!(name(1).exists(), "whoever holds the lock is about to write its row");
+    assert!(!name(2).exists(), "nobody will ever write that row");
 }
 
 /// Names the store to the process that is going to be killed.

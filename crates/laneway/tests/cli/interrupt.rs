@@ -69,3 +69,27 @@ fn the_second_interrupt_kills_without_waiting_for_the_grace() {
     assert!(outcome.stderr.contains("killing what still runs"), "{outcome}");
     assert_eq!(place.statuses(), "deaf=canceled");
 }
+
+#[test]
+fn a_canceled_run_whose_process_was_killed_is_ended_by_its_resumption() {
+    let place = Place::with(
+        "deaf.yaml",
+        "steps: {deaf: {run: 'trap \"echo > asked\" TERM; echo > reached; while :; do sleep 60 & wait; done'}}",
+    );
+    place.pipe("reached");
+    place.pipe("asked");
+    let running = place.spawn("run deaf.yaml --kill-grace 10m");
+    place.read("reached");
+    running.signal(Signal::INT);
+    place.read("asked");
+    running.signal(Signal::KILL);
+    running.wait();
+    assert_eq!(place.statuses(), "deaf=running");
+    let outcome = place.laneway("run --resume last");
+    assert_eq!(outcome.code, Some(1), "{outcome}");
+    assert!(outcome.stdout.contains("canceled by ada"), "{outcome}");
+    assert_eq!(place.statuses(), "deaf=canceled");
+    let outcome = place.laneway("run --resume last");
+    assert_eq!(outcome.code, Some(2), "{outcome}");
+    assert!(outcome.stderr.contains("has ended: it is canceled"), "{outcome}");
+}

@@ -36,7 +36,7 @@ fn show_prints_the_run_and_why_each_task_ended_so() {
       directory [dir]
       params    date = "today"
 
-    STEP   STATUS       ATTEMPT  TOOK  WHY
+    STEP   STATUS       ATTEMPT  TOOK WHY
     fetch  ✓ succeeded  1        [took]
     bad    ✗ failed     1        [took] exit code 4
     after  – skipped                   bad failed
@@ -88,7 +88,7 @@ fn runs_are_listed_newest_first_and_can_be_filtered() {
     $ laneway runs
     exit code 0
     ----- stdout
-    RUN       WORKFLOW  STATUS       SUBMITTED            TOOK  TASKS
+    RUN       WORKFLOW  STATUS       SUBMITTED            TOOK TASKS
     [id]  hello     ✓ succeeded  [date]  [took] 1 succeeded
     [id]  etl       ✗ failed     [date]  [took] 1 succeeded, 1 failed, 2 skipped
     ----- stderr
@@ -97,7 +97,7 @@ fn runs_are_listed_newest_first_and_can_be_filtered() {
     $ laneway runs --status failed
     exit code 0
     ----- stdout
-    RUN       WORKFLOW  STATUS    SUBMITTED            TOOK  TASKS
+    RUN       WORKFLOW  STATUS    SUBMITTED            TOOK TASKS
     [id]  etl       ✗ failed  [date]  [took] 1 succeeded, 1 failed, 2 skipped
     ----- stderr
     ");
@@ -105,7 +105,7 @@ fn runs_are_listed_newest_first_and_can_be_filtered() {
     $ laneway runs --limit 1
     exit code 0
     ----- stdout
-    RUN       WORKFLOW  STATUS       SUBMITTED            TOOK  TASKS
+    RUN       WORKFLOW  STATUS       SUBMITTED            TOOK TASKS
     [id]  hello     ✓ succeeded  [date]  [took] 1 succeeded
     ----- stderr
     the newest 1; --limit shows more

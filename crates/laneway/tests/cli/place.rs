@@ -188,9 +188,10 @@ pub(crate) fn steady(text: &str, dir: &Path) -> String {
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "[date]".to_owned()),
         (r"\b\d\d:\d\d:\d\d\b", "[clock]".to_owned()),
         (r"\b(\d+ms|\d+\.\ds)( *)", "[took]".to_owned()),
+        (r"\b(TOOK)( *)", "TOOK".to_owned()),
     ];
     for (pattern, replacement) in filters {
-        // Tables are padded by what they hold: the blanks behind a duration go with it.
+        // Tables are padded by what they hold: the blanks behind a duration and its head go with it.
         let pattern = Regex::new(pattern).expect("a well-formed pattern");
         text = pattern
             .replace_all(&text, |found: &regex::Captures<'_>| {

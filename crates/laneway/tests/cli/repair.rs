@@ -116,7 +116,7 @@ fn a_killed_run_is_resumed_where_it_was() {
       submitted [date] by ada
       directory [dir]
 
-    STEP  STATUS       ATTEMPT  TOOK            WHY
+    STEP  STATUS       ATTEMPT  TOOK WHY
     done  ✓ succeeded  1        [took]
     long  ▶ running    1        since [clock]
     last  · pending                             waits for long (running)

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use laneway_core::definition::OnLost;
 use laneway_core::plan::Position;
+use laneway_torture::{Bug, has};
 use rusqlite::{OptionalExtension, params};
 
 use crate::fence::ClaimRef;
@@ -37,6 +38,13 @@ fn available(txn: &Txn<'_>, ask: &Ask, head: &Head) -> Done<Vec<Claim>> {
             Ok((row.get(3)?, Claim { at, head: Arc::clone(&head.head) }))
         })?
         .collect::<rusqlite::Result<_>>()?;
+    if has(Bug::OldAttempt) {
+        for (_, claim) in taken.iter_mut().filter(|(_, claim)| claim.at.attempt > 1) {
+            claim.at.attempt -= 1;
+            let older = "UPDATE tasks SET attempt = attempt - 1 WHERE run_no = ?1 AND position = ?2";
+            txn.connection.execute(older, params![head.no, claim.at.position])?;
+        }
+    }
     // RETURNING promises no order; whoever starts them wants the oldest first.
     taken.sort_by_key(|(rank, claim)| (*rank, claim.at.position));
     Ok(taken.into_iter().map(|(_, claim)| claim).collect())

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use laneway_core::event::{TaskFinished, TaskRetrying, TaskStarted};
+use laneway_core::id::SessionId;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::retry;
 use laneway_core::state::{TaskMove, TaskStatus};
 use laneway_core::time::Millis;
+use laneway_torture::{Bug, has};
 use rusqlite::{OptionalExtension, params};
 use serde_json::Map;
 
@@ -39,10 +41,17 @@ pub(in crate::sqlite) fn finish(txn: &Txn<'_>, finished: &[Finished], ask: Optio
 }
 
 fn finish_one(work: &mut RunWork<'_, '_>, finished: &Finished) -> Done<Fate> {
-    let claim = &finished.claim;
-    let task = work.task(claim.position)?;
+    let task = work.task(finished.claim.position)?;
+    let claim = &seeded(finished.claim, &task);
     if !task.is_held_by(claim) {
-        return earlier_fate(work, claim);
+        let fate = earlier_fate(work, claim)?;
+        if fate == Fate::Repeated
+            && has(Bug::FinishTwice)
+            && let Some(settled) = Settled::of(task.status, None)
+        {
+            work.settle(claim.position, settled)?;
+        }
+        return Ok(fate);
     }
     let took_ms = u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX);
     let by = EndedBy::Holder { took_ms };
@@ -88,6 +97,17 @@ fn finish_one(work: &mut RunWork<'_, '_>, finished: &Finished) -> Done<Fate> {
             }
         }
     }
+}
+
+/// The claim as it was said, unless a seeded bug takes it for another one.
+fn seeded(mut claim: ClaimRef, task: &TaskFacts) -> ClaimRef {
+    let holder = task.session.as_deref().and_then(SessionId::parse);
+    if let Some(holder) = holder
+        && (has(Bug::NoFence) || (has(Bug::NoAttempt) && holder == claim.session))
+    {
+        claim = ClaimRef { attempt: task.attempt, session: holder, ..claim };
+    }
+    claim
 }
 
 struct Failure<'a> {

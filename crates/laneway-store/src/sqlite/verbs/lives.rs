@@ -6,6 +6,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::TaskMove;
+use laneway_torture::{Bug, has};
 use rusqlite::params;
 use serde_json::Map;
 
@@ -37,11 +38,14 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
     txn.shelf.forget();
     let Some(node) = txn.node(session)? else { return Ok(None) };
     let id = session.to_string();
-    let held: Vec<(i64, Position, u32)> = txn
+    let mut held: Vec<(i64, Position, u32)> = txn
         .connection
         .prepare_cached(sql!("tasks_held"))?
         .query_map([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
+    if has(Bug::LostDropped) {
+        held.clear();
+    }
     for of_run in held.chunk_by(|a, b| a.0 == b.0) {
         let run = txn.run_id(of_run[0].0)?;
         let mut work = RunWork::load(txn, run)?;

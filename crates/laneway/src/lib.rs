@@ -1,0 +1,59 @@
+//! The program `laneway`: reads the command line, does one command, and ends with its exit code.
+//! Owns nothing but the way from arguments to `command/`; what a code means stands in `exit.rs`.
+//!
+//! A library only so that two programs can be made of it, `laneway` and, for tests, `laneway-tortured`.
+
+mod cli;
+mod command;
+mod document;
+mod drive;
+mod dry_run;
+mod env;
+mod exit;
+mod print;
+mod progress;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::exit::Exit;
+use crate::print::Printer;
+
+/// The whole program.
+pub fn run() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // A reader that went away, such as `laneway --help | head -1`, is no failure.
+            let _ = usage.print();
+            return if usage.use_stderr() { Exit::BadInput } else { Exit::Succeeded }.into();
+        }
+    };
+    env::init_tracing();
+    let printer = Printer::new();
+    if let Err(error) = env::arm_hooks() {
+        return printer.failure(&error).into();
+    }
+    let context = command::Context { printer, store: cli.store };
+    // Alone with its thread: a warden has no use for a runtime, and every page of it counts.
+    if let cli::Command::Warden(args) = cli.command {
+        return match command::warden::execute(args) {
+            Ok(exit) => exit.into(),
+            Err(error) => context.printer.failure(&error).into(),
+        };
+    }
+    // One thread is enough for a program that waits for children and for the store's own writer thread.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let error = anyhow::Error::new(error).context("the program could not start");
+            return context.printer.failure(&error).into();
+        }
+    };
+    match runtime.block_on(command::dispatch(&context, cli.command)) {
+        Ok(exit) => exit.into(),
+        Err(error) => context.printer.failure(&error).into(),
+    }
+}
