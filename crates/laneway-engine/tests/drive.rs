@@ -3,6 +3,7 @@
 #[path = "support/warden.rs"]
 mod warden;
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +12,11 @@ use laneway_core::definition::{Source, compile};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::run_state::{RunState, replay};
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_engine::function::Functions;
+use laneway_engine::function::{Call, Functions};
 use laneway_engine::worker::{Control, Drive};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store, open};
+use serde_json::{Value, json};
 
 /// A run that was driven to its end.
 struct Ran {
@@ -86,10 +88,27 @@ impl Setup {
             slots: 8,
             kill_grace: Duration::from_secs(2),
             warden: warden::warden(),
-            functions: Functions::new(),
+            functions: functions(),
             by: "ada".into(),
         }
     }
+}
+
+fn functions() -> Functions {
+    Functions::new()
+        .add("add", |call: Call<Sum>| async move {
+            Ok::<_, Infallible>(json!({ "sum": call.input.a + call.input.b }))
+        })
+        .add("flaky", |call: Call<Value>| async move {
+            if call.attempt < 3 { Err(format!("attempt {} is too early", call.attempt)) } else { Ok(()) }
+        })
+        .add("endless", |_: Call<Value>| std::future::pending::<Result<(), Infallible>>())
+}
+
+#[derive(serde::Deserialize)]
+struct Sum {
+    a: i64,
+    b: i64,
 }
 
 async fn drive(yaml: &str, control: impl FnOnce(Control, &Path)) -> Ran {
@@ -302,4 +321,48 @@ async fn a_worker_whose_session_was_reaped_stops_instead_of_waiting_for_ever() {
     let error =
         tokio::time::timeout(Duration::from_secs(30), worker).await.expect("it stops").expect_err("an error");
     assert!(error.to_string().contains("is over"), "{error}");
+}
+
+#[tokio::test]
+async fn functions_run_beside_processes_and_hand_values_on() {
+    let ran = run(r#"
+steps:
+  a: {run: 'echo n=20 > "$LANEWAY_OUTPUT"'}
+  b: {needs: [a], function: add, with: {a: "${{ steps.a.output.n | int }}", b: "${{ 22 }}"}}
+  c: {needs: [b], run: 'echo "$SUM" > sum', env: {SUM: "${{ steps.b.output.sum }}"}}
+  d: {function: flaky, retry: {max: 5, backoff: 0s}}
+"#)
+    .await;
+    assert_eq!(ran.status, RunStatus::Succeeded, "{:?}", ran.state);
+    assert_eq!(ran.read("sum"), "42\n");
+    assert_eq!(ran.task("d").attempt, 3);
+}
+
+#[tokio::test]
+async fn a_function_that_fails_says_why() {
+    let ran = run(r#"
+on_failure: continue
+steps:
+  wrong: {function: add, with: {a: "x"}}
+  unknown: {function: subtract}
+  slow: {function: endless, timeout: 20ms}
+"#)
+    .await;
+    assert_eq!(ran.status, RunStatus::Failed);
+    let told = |step: &str| {
+        let task = ran.task(step);
+        format!("{}: {}", task.reason.expect("a reason"), task.detail.as_deref().unwrap_or_default())
+    };
+    assert!(told("wrong").starts_with("error: its input does not fit: invalid type: string"), "{}", told("wrong"));
+    assert!(told("unknown").starts_with("start_failed: this program has no function `subtract`; it has: add"));
+    assert_eq!(told("slow"), "timeout: ran longer than 20ms");
+}
+
+#[tokio::test]
+async fn cancel_drops_a_function_where_it_waits() {
+    let ran = drive("steps: {a: {function: endless}}", |control, _| {
+        tokio::spawn(async move { control.cancel() });
+    })
+    .await;
+    assert_eq!(ran.status, RunStatus::Canceled);
 }

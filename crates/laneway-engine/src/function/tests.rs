@@ -106,11 +106,17 @@ async fn function_that_is_stopped_is_dropped_where_it_waits() {
     let gone = Arc::new(AtomicBool::new(false));
     let functions = endless(&gone);
     let stop = StopSignal::new();
-    stop.stop();
     let run = RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").expect("an id");
     let job =
         Job { name: "endless".into(), input: Map::new(), run, step: "s".into(), attempt: 1, timeout: None };
-    assert_eq!(execute(&functions, job, &stop).await, Ending::Stopped);
+    let stopper = async {
+        // Long enough to be waiting in it.
+        tokio::task::yield_now().await;
+        tokio::task::yield_now().await;
+        stop.stop();
+    };
+    let (ending, ()) = tokio::join!(execute(&functions, job, &stop), stopper);
+    assert_eq!(ending, Ending::Stopped);
     tokio::task::yield_now().await;
     assert!(gone.load(Ordering::SeqCst));
 }

@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, quux: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, needs, when, if, env, workdir, timeout, retry, on_lost, description
+      = help: the keys are: run, command, args, function, with, needs, when, if, env, workdir, timeout, retry, on_lost, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -403,7 +403,7 @@ steps:
     6 |   b: {run: "", retry: {max: 1001, factor: 0.5, jitter: 2, on: [0, exits, 256], backoff: 1 hour}}
       |                                                                ^
 
-    error: `on` must be one of exit, signal, timeout, start_failed, expression, bad_output, not the string `exits`
+    error: `on` must be one of exit, error, signal, timeout, start_failed, expression, bad_output, not the string `exits`
      --> flow.yaml:6:67
       |
     6 |   b: {run: "", retry: {max: 1001, factor: 0.5, jitter: 2, on: [0, exits, 256], backoff: 1 hour}}
@@ -478,7 +478,7 @@ steps:
     9 |   e: {run: make, command: [make]}
       |       --- the other one
       |
-      = help: keep `run` for a script, or `command` for a program and its arguments
+      = help: keep `run` for a script, `command` for a program and its arguments, or `function` for a function
 
     error: step `f` has no `run` or `command`
       --> flow.yaml:10:3
@@ -540,4 +540,17 @@ steps: {a: {run: make}}
       |
       = help: write true
     "#);
+}
+
+#[test]
+fn a_function_has_its_own_input_and_nothing_else_to_execute() {
+    let text = r#"
+steps:
+  a: {function: resize, with: {size: "${{ params.size }}"}}
+  b: {function: resize, args: [x]}
+  c: {run: make, with: {size: 1}}
+  d: {function: "${{ run.id }}"}
+  e: {function: resize, command: [make]}
+"#;
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @"");
 }
