@@ -7,6 +7,7 @@ mod links;
 mod program;
 mod shell;
 mod stage;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -89,6 +90,7 @@ fn lint(shell: &Shell, stages: &mut Stages) {
 }
 
 fn test(shell: &Shell, stages: &mut Stages) {
+    stages.run("tools", "as root: apt-get install strace util-linux mount", || tools::ensure(shell));
     stages.run("tests", "run one again with `cargo nextest run NAME`, or `cargo test NAME`", || {
         if shell.has_nextest() {
             shell.run(cargo(&["nextest", "run", "--workspace", "--profile", "ci"]))

@@ -1,6 +1,7 @@
 //! One attempt, from its claim to what the store is told of its end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use laneway_core::expression::Scope;
@@ -19,6 +20,8 @@ pub(super) struct Setting {
     pub(super) places: Places,
     pub(super) kill_grace: Duration,
     pub(super) warden: Warden,
+    /// A log could not be kept, and somebody was told.
+    pub(super) told_of_logs: Arc<AtomicBool>,
 }
 
 /// How an attempt ended.
@@ -48,8 +51,11 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
     };
     let timeout = job.timeout;
     let ending = process::execute(setting.warden.clone(), job, stop).await;
-    if let Some(error) = &ending.log.error {
-        tracing::warn!(run = %claim.head.run.short(), %error, "a log could not be kept");
+    // Said once: on a full disk it would be said for every attempt. Each log says for itself what it misses.
+    if let Some(error) = &ending.log.error
+        && !setting.told_of_logs.swap(true, Ordering::Relaxed)
+    {
+        tracing::warn!("{error}; the steps go on, and `laneway logs` shows where something is missing");
     }
     Ended { took: ending.duration, outcome: outcome(ending, timeout) }
 }

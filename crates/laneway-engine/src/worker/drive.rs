@@ -64,6 +64,7 @@ impl Drive {
             places: Places { store_dir, scratch: scratch.clone() },
             kill_grace: self.kill_grace,
             warden: self.warden.clone(),
+            told_of_logs: Arc::default(),
         };
         let mut work = Loop {
             setting,
@@ -155,9 +156,13 @@ impl Loop {
         self.later(LOOK_ANYWAY);
         loop {
             if self.is_idle() {
-                let status = self.drive.store.status(self.drive.run).await?;
-                if status.is_final() {
-                    return Ok(status);
+                match self.drive.store.status(self.drive.run).await {
+                    Ok(status) if status.is_final() => return Ok(status),
+                    Ok(_) => {}
+                    Err(error) => {
+                        self.tolerate(error)?;
+                        self.later(ASK_AGAIN);
+                    }
                 }
             }
             tokio::select! {
@@ -190,7 +195,9 @@ impl Loop {
             Message::Ended(claim, ended) => self.on_ended(claim, ended),
             Message::Recorded(Ok(answer)) => {
                 let recorded = self.recording.take().unwrap_or_default();
-                self.told_of_trouble = false;
+                if std::mem::take(&mut self.told_of_trouble) {
+                    tracing::warn!("the store can be written again; going on");
+                }
                 for (finished, fate) in recorded.iter().zip(&answer.fates) {
                     if *fate == Fate::ClaimLost {
                         self.lose(finished.claim);

@@ -7,6 +7,7 @@ use rusqlite::params;
 
 use crate::fence::ClaimRef;
 use crate::model::{Ask, Claim};
+use crate::sqlite::quarantine;
 use crate::sqlite::txn::{Done, Txn, sql};
 
 pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
@@ -24,6 +25,9 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
             Ok((row.get(3)?, Claim { at, head: Arc::clone(&head.head) }))
         })?
         .collect::<rusqlite::Result<_>>()?;
+    if taken.is_empty() {
+        quarantine::check(txn.connection, head.no, ask.run)?;
+    }
     // RETURNING promises no order; whoever starts them wants the oldest first.
     taken.sort_by_key(|(rank, claim)| (*rank, claim.at.position));
     Ok(taken.into_iter().map(|(_, claim)| claim).collect())
