@@ -30,21 +30,16 @@ pub(super) fn examine(connection: &Connection, shared: &Shared, limit: usize) ->
     file(connection, shared, &mut found);
     let mut examination = Examination { runs: 0, total: 0, findings: Vec::new() };
     // A file that is damaged answers some questions and not others.
-    let parts: [&dyn Fn(&mut Vec<Finding>) -> Done<()>; 4] = [
-        &|found| rows(connection, found),
-        &|found| quarantined(connection, found),
-        &|found| sessions(connection, shared, found),
-        &|found| leftovers(connection, shared, &names, found),
+    let looked = runs(connection, limit, &mut found)
+        .map(|(looked_at, total)| (examination.runs, examination.total) = (looked_at, total));
+    let answers = [
+        looked,
+        rows(connection, &mut found),
+        quarantined(connection, &mut found),
+        sessions(connection, shared, &mut found),
+        leftovers(connection, shared, &names, &mut found),
     ];
-    match runs(connection, limit, &mut found) {
-        Ok((looked_at, total)) => (examination.runs, examination.total) = (looked_at, total),
-        Err(failure) => found.push(unanswered(failure, shared)),
-    }
-    for part in parts {
-        if let Err(failure) = part(&mut found) {
-            found.push(unanswered(failure, shared));
-        }
-    }
+    found.extend(answers.into_iter().filter_map(Result::err).map(|failure| unanswered(failure, shared)));
     examination.findings = found;
     Ok(examination)
 }

@@ -51,6 +51,9 @@ fn living_owner(connection: &Connection, locks: &SessionLocks, owner: Option<&st
     })
 }
 
+/// A run with its number, and the session to which it belongs.
+type Listed = (i64, Option<String>, RunSummary);
+
 /// Newest first.
 pub(super) fn runs(
     connection: &Connection,
@@ -58,7 +61,7 @@ pub(super) fn runs(
     filter: &RunFilter,
 ) -> Done<Vec<RunSummary>> {
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
-    let rows: Vec<Done<Option<(i64, Option<String>, RunSummary)>>> = connection
+    let rows: Vec<Done<Option<Listed>>> = connection
         .prepare_cached(sql!("runs"))?
         .query_map(params![filter.status.map(RunStatus::as_str), filter.workflow, limit], |row| {
             Ok(summary(row))
@@ -80,7 +83,7 @@ pub(super) fn runs(
 }
 
 /// `None` where nobody could name the run: one row must not hide the others.
-fn summary(row: &Row<'_>) -> Done<Option<(i64, Option<String>, RunSummary)>> {
+fn summary(row: &Row<'_>) -> Done<Option<Listed>> {
     let (Ok(id), Ok(workflow), Ok(by)) =
         (row.get::<_, String>(1), row.get::<_, String>(2), row.get::<_, String>(8))
     else {

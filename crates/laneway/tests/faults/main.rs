@@ -2,6 +2,7 @@
 //! What is promised for each stands in docs/design/faults.md.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
+#![expect(clippy::print_stdout, reason = "a long test says how far it is")]
 
 mod damaged;
 mod disk;

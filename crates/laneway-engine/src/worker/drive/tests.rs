@@ -32,7 +32,13 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
         WardenCommand { program: "/bin/true".into(), args: Vec::new(), lock: None, use_cgroups: false };
     let warden = Warden::start(command).expect("a process");
     Loop {
-        setting: Setting { store: Arc::clone(&store), places, kill_grace, warden: warden.clone() },
+        setting: Setting {
+            store: Arc::clone(&store),
+            places,
+            kill_grace,
+            warden: warden.clone(),
+            told_of_logs: Arc::default(),
+        },
         running: HashMap::new(),
         ended: Vec::new(),
         recording: None,
