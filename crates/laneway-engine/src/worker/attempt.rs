@@ -13,6 +13,9 @@ use super::prepare::{self, Places};
 use crate::process::{self, Ending, StopSignal};
 use crate::warden::Warden;
 
+/// How long to wait before a store that is busy or full is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
 /// What an attempt needs besides its claim.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
@@ -39,10 +42,17 @@ impl Ended {
 }
 
 pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> Ended {
-    let scope = match scope(&setting, &claim).await {
-        Ok(scope) => scope,
-        Err(error) => {
-            return Ended::unstarted(Reason::StartFailed, format!("its inputs could not be read: {error}"));
+    let scope = loop {
+        match scope(&setting, &claim).await {
+            Ok(scope) => break scope,
+            // A busy or full disk is not the step's fault.
+            Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+            Err(error) => {
+                return Ended::unstarted(
+                    Reason::StartFailed,
+                    format!("its inputs could not be read: {error}"),
+                );
+            }
         }
     };
     let job = match prepare::job(&claim, &scope, &setting.places, setting.kill_grace) {

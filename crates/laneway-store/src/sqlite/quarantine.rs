@@ -128,3 +128,26 @@ pub(super) fn release(txn: &Txn<'_>, run: RunId) -> Done<()> {
     }
     work.conclude()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_of_its_verb_and_is_blamed_on_the_run() {
+        let empty: Vec<u32> = Vec::new();
+        let failure = guard(|| Ok(empty[7])).expect_err("there is no seventh");
+        let (what, why) = blame(&failure).expect("somebody is to blame");
+        assert_eq!(what, "state");
+        assert!(why.contains("out of bounds"), "{why}");
+    }
+
+    #[test]
+    fn neither_the_disk_nor_a_refusal_is_blamed_on_the_run() {
+        let full = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL);
+        assert!(blame(&Failure::Sqlite(rusqlite::Error::SqliteFailure(full, None))).is_none());
+        let corrupt = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+        assert!(blame(&Failure::Sqlite(rusqlite::Error::SqliteFailure(corrupt, None))).is_none());
+        assert!(blame(&Failure::Refused(Error::NoSuchRun { name: "x".to_owned() })).is_none());
+    }
+}
