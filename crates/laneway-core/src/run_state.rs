@@ -201,8 +201,13 @@ impl Fold {
             }
             Fact::TaskReturned(f) => {
                 let task = self.task(seq, &f.step)?;
-                claim(seq, task, f.attempt)?;
-                task.status = moved(seq, task, TaskMove::GiveBack)?;
+                if task.status == TaskStatus::Pending {
+                    // It was claimed ahead of its place, and waits for that as before.
+                    next_attempt(seq, task, f.attempt)?;
+                } else {
+                    claim(seq, task, f.attempt)?;
+                    task.status = moved(seq, task, TaskMove::GiveBack)?;
+                }
             }
             Fact::TaskRetrying(f) => {
                 let task = self.task(seq, &f.step)?;
@@ -283,6 +288,13 @@ fn moved(seq: u64, task: &TaskState, step: TaskMove) -> Result<TaskStatus, Broke
 
 /// A claim writes no event: the first thing its holder says stands for it.
 fn claim(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), Broken> {
+    let status = moved(seq, task, TaskMove::Claim)?;
+    next_attempt(seq, task, attempt)?;
+    task.status = status;
+    Ok(())
+}
+
+fn next_attempt(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), Broken> {
     if attempt != task.attempt + 1 {
         return Err(Broken::WrongAttempt {
             seq,
@@ -291,7 +303,6 @@ fn claim(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), Broken> {
             expected: task.attempt + 1,
         });
     }
-    task.status = moved(seq, task, TaskMove::Claim)?;
     task.attempt = attempt;
     Ok(())
 }

@@ -43,7 +43,11 @@ pub struct Ask {
     pub session: SessionId,
     /// The local run whose tasks are asked for.
     pub run: RunId,
+    /// How many can start at once.
     pub limit: usize,
+    /// How many more may be held until a task of the same run that this session holds has ended. They may still
+    /// wait for `max_parallel`: whoever holds them sees to it that they start in the place of one that has ended.
+    pub ahead: usize,
 }
 
 /// A task that was taken, with all that is needed to run it.
@@ -97,6 +101,8 @@ pub struct Answer {
     pub claims: Vec<Claim>,
     /// Claims of the asking session that are to be stopped now.
     pub stops: Vec<Stop>,
+    /// The run that was asked for starts nothing but clean-up any more: what is held unstarted is to be given back.
+    pub is_closing: bool,
     /// When `promote` will have something to do.
     pub wake_at: Option<Millis>,
 }

@@ -52,17 +52,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn promote(&self) -> Result<Option<Millis>>;
 
     /// Picks and takes up to `ask.limit` available tasks in one atomic statement, oldest first, and mints
-    /// the number of the attempt for each. Two callers never get the same task. Checks no gate.
+    /// the number of the attempt for each. Two callers never get the same task. Checks no gate. `ask.ahead` more
+    /// may be taken before there is a place for them; to everybody else these wait as before until they start.
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>>;
 
-    /// Records that claimed tasks have started. It may share the commit of a later verb.
+    /// Records that claimed tasks have started. An attempt that ends before this was said has started as well.
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
 
     /// Records how attempts ended and all that follows from it: retries, successors, gates, the run's end;
     /// and may claim the next tasks, so that a chain costs one commit a step. Idempotent by claim.
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer>;
 
-    /// Returns claimed tasks that were never started. Spends no retry.
+    /// Returns claimed tasks that were never started. Spends no retry; in a run that is closing they end.
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
 
     // ---- people ------------------------------------------------------------------------------------

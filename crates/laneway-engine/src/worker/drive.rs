@@ -1,7 +1,7 @@
 //! Drives one local run to its end: the loop of an ephemeral node. It owns what runs and what is yet to be
 //! recorded; every change comes to it as a [`Message`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use super::Error;
 use super::attempt::{self, Ended, Setting};
 use super::control::{Control, Urge};
+use super::lineup::{Lineup, Wanted};
 use super::prepare::Places;
 use crate::process::StopSignal;
 use crate::warden::Warden;
@@ -32,6 +33,13 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 
 /// How long to wait before asking again what the store could not do for a passing reason (a full disk).
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// When a start is said at the latest. What ends before is told to the store in one go with its end; people do
+/// not see the difference.
+const SAY_AFTER: Duration = Duration::from_millis(20);
+
+/// How long an end may wait for company while enough is held to go on: fewer commits, and nobody waits for this one.
+const RECORD_AFTER: Duration = Duration::from_millis(5);
 
 /// The store's clock may be ahead of ours, so a moment is never waited for in one piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -66,22 +74,7 @@ impl Drive {
             warden: self.warden.clone(),
             told_of_logs: Arc::default(),
         };
-        let mut work = Loop {
-            setting,
-            running: HashMap::new(),
-            ended: Vec::new(),
-            recording: None,
-            unsaid: Vec::new(),
-            events: JoinSet::new(),
-            wake_at: None,
-            look_at: None,
-            claiming: 0,
-            has_asked_short: false,
-            is_cancel_unsaid: false,
-            urge: Urge::None,
-            told_of_trouble: false,
-            drive: self,
-        };
+        let mut work = Loop::new(self, setting);
         let result = work.run(control).await;
         if result.is_err() {
             work.kill_everything().await;
@@ -106,9 +99,10 @@ impl Drive {
 enum Message {
     Ended(ClaimRef, Ended),
     /// What had ended is recorded, or not.
-    Recorded(Result<Answer, laneway_store::Error>),
+    Recorded(Wanted, Result<Answer, laneway_store::Error>),
     Started(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
-    Claimed(Result<Vec<Claim>, laneway_store::Error>),
+    Claimed(Wanted, Result<Vec<Claim>, laneway_store::Error>),
+    GivenBack(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
     Promoted(Result<Option<Millis>, laneway_store::Error>),
     Looked(Result<Vec<Stop>, laneway_store::Error>),
     Canceled(Result<RunStatus, laneway_store::Error>),
@@ -118,21 +112,22 @@ struct Loop {
     drive: Drive,
     setting: Setting,
     running: HashMap<ClaimRef, Running>,
+    lineup: Lineup,
     /// Over, and not recorded yet.
     ended: Vec<Finished>,
-    /// Started, and the store could not be told for a passing reason.
-    unsaid: Vec<ClaimRef>,
+    /// Started, and the store was not told yet. Oldest first.
+    unsaid: VecDeque<(Instant, ClaimRef)>,
+    /// To be given back, and the store could not be told yet.
+    unreturned: Vec<ClaimRef>,
     /// With the store right now; kept until it answers, because it may have to be said again.
     recording: Option<Vec<Finished>>,
     events: JoinSet<Message>,
+    /// When what has ended is recorded at the latest.
+    record_at: Option<Instant>,
     /// When `promote` will have something to do, on our clock.
     wake_at: Option<Instant>,
     /// When to look at the store because something changed.
     look_at: Option<Instant>,
-    /// Tasks asked for by a claim that is under way; they may come, so their slots are taken.
-    claiming: usize,
-    /// A finish asked for less than there may be slots, because of that claim.
-    has_asked_short: bool,
     /// The store could not take the cancel yet.
     is_cancel_unsaid: bool,
     urge: Urge,
@@ -148,6 +143,26 @@ struct Running {
 }
 
 impl Loop {
+    fn new(drive: Drive, setting: Setting) -> Self {
+        Self {
+            setting,
+            running: HashMap::new(),
+            lineup: Lineup::new(drive.slots),
+            ended: Vec::new(),
+            unsaid: VecDeque::new(),
+            unreturned: Vec::new(),
+            recording: None,
+            events: JoinSet::new(),
+            record_at: None,
+            wake_at: None,
+            look_at: None,
+            is_cancel_unsaid: false,
+            urge: Urge::None,
+            told_of_trouble: false,
+            drive,
+        }
+    }
+
     async fn run(&mut self, control: Control) -> Result<RunStatus, Error> {
         let mut urges = control.subscribe();
         let mut changes = self.drive.store.changes();
@@ -165,6 +180,7 @@ impl Loop {
                     }
                 }
             }
+            let say_at = self.say_at();
             tokio::select! {
                 Some(message) = self.events.join_next() => match message {
                     Ok(message) => self.on_message(message)?,
@@ -179,6 +195,8 @@ impl Loop {
                     let urge = *urges.borrow_and_update();
                     self.on_urge(urge);
                 }
+                () = until(self.record_at) => self.record(),
+                () = until(say_at) => self.say_started(SAY_AFTER / 2),
                 () = until(self.wake_at) => { self.wake_at = None; self.promote(); }
                 () = until(self.look_at) => { self.look_at = None; self.look(); }
             }
@@ -187,13 +205,17 @@ impl Loop {
 
     /// Nothing runs, nothing is on its way to or from the store: only time or somebody else can go on.
     fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.ended.is_empty() && self.recording.is_none() && self.claiming == 0
+        self.running.is_empty()
+            && self.ended.is_empty()
+            && self.recording.is_none()
+            && self.unreturned.is_empty()
+            && self.lineup.is_empty()
     }
 
     fn on_message(&mut self, message: Message) -> Result<(), Error> {
         match message {
             Message::Ended(claim, ended) => self.on_ended(claim, ended),
-            Message::Recorded(Ok(answer)) => {
+            Message::Recorded(wanted, Ok(answer)) => {
                 let recorded = self.recording.take().unwrap_or_default();
                 if std::mem::take(&mut self.told_of_trouble) {
                     tracing::warn!("the store can be written again; going on");
@@ -204,12 +226,18 @@ impl Loop {
                     }
                 }
                 self.wake(answer.wake_at);
-                self.begin(answer.claims);
+                if answer.is_closing {
+                    let held = self.lineup.let_go_of_closed();
+                    self.give_back(held);
+                }
+                self.lineup.answered(wanted, answer.claims);
                 self.stop(&answer.stops);
+                self.begin();
                 self.record();
                 self.ask_for_the_rest();
             }
-            Message::Recorded(Err(error)) => {
+            Message::Recorded(wanted, Err(error)) => {
+                self.lineup.answered(wanted, Vec::new());
                 self.tolerate(error)?;
                 // Idempotent by claim: what was committed after all is reported as such.
                 let again = self.recording.take().unwrap_or_default();
@@ -225,16 +253,23 @@ impl Loop {
             }
             Message::Started(claims, Err(error)) => {
                 self.tolerate(error)?;
-                self.unsaid.extend(claims);
-                self.later(ASK_AGAIN);
+                let again = Instant::now() + ASK_AGAIN;
+                self.unsaid.extend(claims.into_iter().map(|claim| (again, claim)));
             }
-            Message::Claimed(Ok(claims)) => {
-                self.claiming = 0;
-                self.begin(claims);
+            Message::Claimed(wanted, Ok(claims)) => {
+                self.lineup.answered(wanted, claims);
+                self.begin();
                 self.ask_for_the_rest();
             }
-            Message::Claimed(Err(error)) => {
-                self.claiming = 0;
+            Message::Claimed(wanted, Err(error)) => {
+                self.lineup.answered(wanted, Vec::new());
+                self.tolerate(error)?;
+                self.later(ASK_AGAIN);
+            }
+            // A claim that is lost needs no giving back.
+            Message::GivenBack(_, Ok(_)) => self.look(),
+            Message::GivenBack(claims, Err(error)) => {
+                self.unreturned.extend(claims);
                 self.tolerate(error)?;
                 self.later(ASK_AGAIN);
             }
@@ -268,79 +303,116 @@ impl Loop {
 
     fn on_ended(&mut self, claim: ClaimRef, ended: Ended) {
         let Some(running) = self.running.remove(&claim) else { return };
-        if running.is_lost {
-            return;
+        if !running.is_lost {
+            let reason = running.reason.unwrap_or(Reason::Canceled);
+            let outcome = ended.outcome.unwrap_or(Outcome::Canceled { reason });
+            self.lineup.ended(ended.took);
+            self.ended.push(Finished { claim, outcome, took: ended.took });
         }
-        let outcome =
-            ended.outcome.unwrap_or(Outcome::Canceled { reason: running.reason.unwrap_or(Reason::Canceled) });
-        self.ended.push(Finished { claim, outcome, took: ended.took });
-        self.record();
+        // The next one starts before anything is recorded: its claim is on disk.
+        self.begin();
+        if self.lineup.is_stocked() && !self.is_failure_unrecorded() {
+            self.record_at.get_or_insert_with(|| Instant::now() + RECORD_AFTER);
+        } else {
+            self.record();
+        }
+    }
+
+    fn is_failure_unrecorded(&self) -> bool {
+        let unrecorded = self.ended.iter().chain(self.recording.iter().flatten());
+        unrecorded.into_iter().any(|finished| matches!(finished.outcome, Outcome::Failed { .. }))
     }
 
     /// Tells the store what has ended, and asks for as much as there are free slots. One call at a time.
     fn record(&mut self) {
+        self.record_at = None;
         if self.ended.is_empty() || self.recording.is_some() {
             return;
         }
-        self.has_asked_short = self.claiming > 0;
         let batch = std::mem::take(&mut self.ended);
+        self.unsaid.retain(|(_, claim)| self.running.contains_key(claim));
         self.recording = Some(batch.clone());
-        let (store, ask) = (Arc::clone(&self.drive.store), self.ask());
-        self.events.spawn(async move { Message::Recorded(store.finish(batch, Some(ask)).await) });
+        let (store, (wanted, ask)) = (Arc::clone(&self.drive.store), self.ask());
+        self.say(async move { Message::Recorded(wanted, store.finish(batch, Some(ask)).await) });
     }
 
-    fn ask(&self) -> Ask {
-        let limit = self.drive.slots.saturating_sub(self.running.len() + self.claiming);
-        Ask { session: self.drive.session, run: self.drive.run, limit }
+    fn ask(&mut self) -> (Wanted, Ask) {
+        let wanted = self.lineup.ask(self.running.len());
+        let (session, run) = (self.drive.session, self.drive.run);
+        (wanted, Ask { session, run, limit: wanted.now, ahead: wanted.ahead })
     }
 
     fn claim(&mut self) {
-        let ask = self.ask();
         // While something is being recorded, that call asks for work already.
-        if ask.limit == 0 || self.claiming > 0 || self.recording.is_some() {
+        if self.recording.is_some() || self.lineup.is_asking() {
             return;
         }
-        self.claiming = ask.limit;
+        let (wanted, ask) = self.ask();
+        if wanted == Wanted::default() {
+            return;
+        }
         let store = Arc::clone(&self.drive.store);
-        self.events.spawn(async move { Message::Claimed(store.claim(ask).await) });
+        self.events.spawn(async move { Message::Claimed(wanted, store.claim(ask).await) });
     }
 
-    /// Slots that a claim kept for itself and did not fill would else wait for the next look.
     fn ask_for_the_rest(&mut self) {
-        if self.has_asked_short && self.claiming == 0 && self.recording.is_none() {
-            self.has_asked_short = false;
+        if self.lineup.is_short() {
             self.claim();
         }
     }
 
-    /// Starts what was claimed. The store hears of it in order, before it can hear of any end.
-    fn begin(&mut self, claims: Vec<Claim>) {
-        if claims.is_empty() {
+    /// Starts what is held, as far as there are places. After a failure that is not recorded yet nobody knows whether
+    /// its run goes on, and nothing that is held starts.
+    fn begin(&mut self) {
+        if self.is_failure_unrecorded() {
             return;
         }
-        let refs: Vec<ClaimRef> = claims.iter().map(|claim| claim.at).collect();
-        self.say_started(refs);
-        for claim in claims {
+        while let Some(claim) = self.lineup.next(self.running.len()) {
             let (at, stop) = (claim.at, StopSignal::new());
             if self.urge == Urge::Kill {
                 stop.kill_now();
             }
+            self.unsaid.push_back((Instant::now() + SAY_AFTER, at));
             self.running.insert(at, Running { stop: stop.clone(), reason: None, is_lost: false });
             let setting = self.setting.clone();
             self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop).await) });
         }
     }
 
-    fn say_started(&mut self, claims: Vec<ClaimRef>) {
+    /// When the next start is to be said. Not before what has ended: the history would tell of more at once than
+    /// there ever were.
+    fn say_at(&self) -> Option<Instant> {
+        if self.ended.is_empty() { self.unsaid.front().map(|(at, _)| *at) } else { None }
+    }
+
+    /// Says the starts that are due within `ahead`: together they cost one commit.
+    fn say_started(&mut self, ahead: Duration) {
+        let due = Instant::now() + ahead;
+        let count = self.unsaid.partition_point(|(at, _)| *at <= due);
+        let claims: Vec<ClaimRef> = self.unsaid.drain(..count).map(|(_, claim)| claim).collect();
+        if claims.is_empty() {
+            return;
+        }
         let (store, said) = (Arc::clone(&self.drive.store), claims.clone());
-        let mut saying: Pin<Box<dyn Future<Output = Message> + Send>> =
-            Box::pin(async move { Message::Started(claims, store.start(said).await) });
-        // The first poll puts it into the store's queue; a spawned future alone might come after the finish of
-        // a very short task. Nobody waits for its commit.
+        self.say(async move { Message::Started(claims, store.start(said).await) });
+    }
+
+    fn give_back(&mut self, claims: Vec<ClaimRef>) {
+        if claims.is_empty() {
+            return;
+        }
+        let (store, given) = (Arc::clone(&self.drive.store), claims.clone());
+        self.say(async move { Message::GivenBack(claims, store.give_back(given).await) });
+    }
+
+    /// Sends a verb now. A spawned future alone might come to the store after one that was spawned later, and what
+    /// a worker says of its tasks is a story with an order.
+    fn say(&mut self, verb: impl Future<Output = Message> + Send + 'static) {
+        let mut verb: Pin<Box<dyn Future<Output = Message> + Send>> = Box::pin(verb);
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match saying.as_mut().poll(&mut context) {
+        match verb.as_mut().poll(&mut context) {
             std::task::Poll::Ready(message) => self.events.spawn(std::future::ready(message)),
-            std::task::Poll::Pending => self.events.spawn(saying),
+            std::task::Poll::Pending => self.events.spawn(verb),
         };
     }
 
@@ -349,6 +421,8 @@ impl Loop {
             if let Some(running) = self.running.get_mut(&stop.claim) {
                 running.reason = Some(stop.reason);
                 running.stop.stop();
+            } else if self.lineup.let_go(stop.claim) {
+                self.give_back(vec![stop.claim]);
             }
         }
     }
@@ -377,8 +451,11 @@ impl Loop {
     }
 
     fn cancel(&mut self) {
+        if self.ended.is_empty() {
+            self.say_started(SAY_AFTER);
+        }
         let (store, run, by) = (Arc::clone(&self.drive.store), self.drive.run, self.drive.by.clone());
-        self.events.spawn(async move { Message::Canceled(store.cancel(run, &by).await) });
+        self.say(async move { Message::Canceled(store.cancel(run, &by).await) });
     }
 
     fn promote(&mut self) {
@@ -388,12 +465,8 @@ impl Loop {
 
     fn look(&mut self) {
         self.record();
-        // What has ended meanwhile says so itself.
-        let mut unsaid = std::mem::take(&mut self.unsaid);
-        unsaid.retain(|claim| self.running.contains_key(claim));
-        if !unsaid.is_empty() {
-            self.say_started(unsaid);
-        }
+        let unreturned = std::mem::take(&mut self.unreturned);
+        self.give_back(unreturned);
         if std::mem::take(&mut self.is_cancel_unsaid) {
             self.cancel();
         }

@@ -8,11 +8,13 @@
 //!                 └── hint: the store changed · the clock · Control (Ctrl-C)
 //! ```
 //! At most one `finish` is under way; what ends meanwhile goes with the next, so that a busy worker batches by
-//! itself. A claim is durable before its task starts, always.
+//! itself. A claim is durable before its task starts, always; `lineup.rs` holds a few ahead, so that short tasks do
+//! not wait for that.
 
 mod attempt;
 mod control;
 mod drive;
+mod lineup;
 mod prepare;
 
 use std::path::{Path, PathBuf};

@@ -39,7 +39,7 @@ pub use session::warden_lock;
 use session::{Life, SessionLocks};
 use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql, unreadable};
 use verbs::{cancel, claim, finish, give_back, lives, promote, reopen, start, submit};
-use writer::{Urgency, Writer};
+use writer::Writer;
 
 use crate::Open;
 use crate::error::{Error, Result};
@@ -109,7 +109,7 @@ impl SqliteStore {
         &self,
         verb: impl FnMut(&mut txn::Txn<'_>) -> Done<T> + Send + 'static,
     ) -> Result<T> {
-        self.writer.apply(Urgency::Now, verb).await
+        self.writer.apply(verb).await
     }
 
     async fn read<T: Send + 'static>(
@@ -274,7 +274,7 @@ impl Store for SqliteStore {
     }
 
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
-        self.writer.apply(Urgency::Lazy, move |txn| start::start(txn, &claims)).await
+        self.writer.apply(move |txn| start::start(txn, &claims)).await
     }
 
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer> {

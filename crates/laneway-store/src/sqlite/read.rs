@@ -223,10 +223,11 @@ fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
         lost: row.get(12)?,
         took_ms: row.get(13)?,
     };
-    // A claim has no event until its holder says `start`: to the history it is still available, and the number
+    // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
     // that the claim minted has not been heard of.
     if task.status == TaskStatus::Running && task.started_at.is_none() {
-        task.status = TaskStatus::Available;
+        let is_ahead: bool = row.get(14)?;
+        task.status = if is_ahead { TaskStatus::Pending } else { TaskStatus::Available };
         task.attempt = task.attempt.saturating_sub(1);
     }
     Ok(task)

@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{self, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -34,24 +34,14 @@ use crate::error::{Error, Result};
 /// How long a batch may grow: bounded in time, so that the first caller's wait is bounded too.
 const BATCH: Duration = Duration::from_millis(5);
 
-/// How long a verb that nobody waits for may wait for company, to share its commit.
-const LINGER: Duration = Duration::from_millis(10);
-
-/// Pages of WAL after which a checkpoint is due: 20 MB.
-const CHECKPOINT_PAGES: i32 = 5_000;
-
-/// Whether somebody waits for the commit of a verb.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Urgency {
-    Now,
-    /// It may share the commit of a later verb, up to [`LINGER`].
-    Lazy,
-}
+/// Pages of WAL after which a checkpoint is due: 4 MB. After it the WAL is written from its head again, in place,
+/// and a sync in place costs half of one that makes the file longer; few pages differ, so that it is cheap.
+const CHECKPOINT_PAGES: i32 = 1_000;
 
 /// A handle on the thread. Dropping the last one ends it after what was sent.
 #[derive(Debug)]
 pub(super) struct Writer {
-    // Unbounded: every sender but the lazy ones waits for its answer, so callers bound the queue themselves.
+    // Unbounded: every sender waits for its answer, so callers bound the queue themselves.
     sender: Option<mpsc::Sender<Box<dyn Verb>>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -79,13 +69,13 @@ impl Writer {
 
     /// Runs a verb in a transaction and returns what it says once that is on disk. `verb` may run more than
     /// once, if its batch had to be taken back.
-    pub(super) async fn apply<T, F>(&self, urgency: Urgency, verb: F) -> Result<T>
+    pub(super) async fn apply<T, F>(&self, verb: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnMut(&mut Txn<'_>) -> Result<T, Failure> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let pending = Pending { verb, result: None, reply: Some(reply), urgency };
+        let pending = Pending { verb, result: None, reply: Some(reply) };
         let gone = || Error::Closed { why: "its writer has ended".to_owned() };
         let sender = self.sender.as_ref().ok_or_else(gone)?;
         sender.send(Box::new(pending)).map_err(|_| gone())?;
@@ -105,7 +95,6 @@ impl Drop for Writer {
 
 /// A verb with its caller, the types forgotten.
 trait Verb: Send {
-    fn urgency(&self) -> Urgency;
     fn apply(&mut self, txn: &mut Txn<'_>) -> Result<(), Failure>;
     fn answer(&mut self, committed: Result<()>);
 }
@@ -114,14 +103,9 @@ struct Pending<T, F> {
     verb: F,
     result: Option<Result<T>>,
     reply: Option<oneshot::Sender<Result<T>>>,
-    urgency: Urgency,
 }
 
 impl<T: Send, F: FnMut(&mut Txn<'_>) -> Result<T, Failure> + Send> Verb for Pending<T, F> {
-    fn urgency(&self) -> Urgency {
-        self.urgency
-    }
-
     fn apply(&mut self, txn: &mut Txn<'_>) -> Result<(), Failure> {
         match (self.verb)(txn) {
             Ok(value) => {
@@ -169,38 +153,14 @@ struct Work {
 impl Work {
     fn run(mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>) {
         let mut waiting: VecDeque<Box<dyn Verb>> = VecDeque::new();
-        while self.wait_for_work(receiver, &mut waiting) {
+        // A batch that ran out of time leaves some for the next.
+        while let Some(next) = waiting.pop_front().or_else(|| receiver.recv().ok()) {
+            waiting.push_front(next);
             self.batch(receiver, &mut waiting);
             if let Err(error) = self.checkpoint_if_due() {
                 self.on_checkpoint_failed(&error);
             }
         }
-    }
-
-    /// Blocks until there is something urgent, or something lazy has waited long enough. False at the end.
-    fn wait_for_work(
-        &self,
-        receiver: &mpsc::Receiver<Box<dyn Verb>>,
-        waiting: &mut VecDeque<Box<dyn Verb>>,
-    ) -> bool {
-        // A batch that ran out of time left some for the next.
-        if !waiting.is_empty() {
-            return true;
-        }
-        let Ok(first) = receiver.recv() else { return false };
-        let mut is_urgent = first.urgency() == Urgency::Now;
-        waiting.push_back(first);
-        let deadline = Instant::now() + LINGER;
-        while !is_urgent {
-            match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(verb) => {
-                    is_urgent = verb.urgency() == Urgency::Now;
-                    waiting.push_back(verb);
-                }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-            }
-        }
-        true
     }
 
     fn batch(&mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>, waiting: &mut VecDeque<Box<dyn Verb>>) {

@@ -146,7 +146,7 @@ async fn claim_not_yet_started_of_a_halted_run_can_be_given_back(place: Place) {
     let busy = node.take(run, 1).await.remove(0);
     node.fail(&bad).await;
     assert_eq!(node.give_back(&busy).await, Fate::Recorded);
-    let expected = "bad failed (exit), busy canceled (halted), clean available";
+    let expected = "bad failed (exit), busy skipped (halted), clean available";
     assert_eq!(node.tasks(run).await, expected, "it does not wait for ever");
 }
 

@@ -16,7 +16,9 @@ use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::{Answer, Ask, Attempt, Finished, NewSession, Outcome, RunView, Stop, Submission};
+use laneway_store::model::{
+    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, RunView, Stop, Submission,
+};
 use laneway_store::sqlite::{Clock, SqliteStore};
 use laneway_store::{ClaimRef, Fate, Open, Result, Store};
 use serde_json::{Map, Value, json};
@@ -140,6 +142,12 @@ pub(crate) struct Held {
     pub(crate) step: String,
 }
 
+impl Held {
+    fn of(claim: Claim) -> Self {
+        Self { step: claim.head.plan.step(claim.at.position).name.clone(), at: claim.at }
+    }
+}
+
 impl Node {
     pub(crate) async fn register(store: Arc<dyn Store>, name: &str) -> Self {
         let node = NewSession { node: name.to_owned(), pid: std::process::id() };
@@ -158,17 +166,20 @@ impl Node {
     }
 
     pub(crate) fn ask(&self, run: RunId, limit: usize) -> Ask {
-        Ask { session: self.session, run, limit }
+        Ask { session: self.session, run, limit, ahead: 0 }
     }
 
     /// Claims up to `limit` tasks.
     pub(crate) async fn take(&self, run: RunId, limit: usize) -> Vec<Held> {
-        let claims = self.store.claim(self.ask(run, limit)).await.expect("a claim");
+        self.take_ahead(run, limit, 0).await
+    }
+
+    /// Claims up to `limit` tasks to start, and `ahead` more to hold.
+    pub(crate) async fn take_ahead(&self, run: RunId, limit: usize, ahead: usize) -> Vec<Held> {
+        let ask = Ask { ahead, ..self.ask(run, limit) };
+        let claims = self.store.claim(ask).await.expect("a claim");
         audit::check(&*self.store, run).await;
-        claims
-            .into_iter()
-            .map(|claim| Held { step: claim.head.plan.step(claim.at.position).name.clone(), at: claim.at })
-            .collect()
+        claims.into_iter().map(Held::of).collect()
     }
 
     /// Claims the one task that is expected to be next, and starts it.

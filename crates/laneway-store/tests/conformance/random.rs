@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use laneway_core::definition::OnLost;
 use laneway_core::event::Closing;
 use laneway_core::id::RunId;
 use laneway_core::plan::Plan;
@@ -117,6 +118,8 @@ struct Holding {
     node: usize,
     held: Held,
     is_started: bool,
+    /// It starts in the place of one that has ended.
+    is_ahead: bool,
 }
 
 impl World {
@@ -131,9 +134,9 @@ impl World {
     async fn apply(&mut self, (verb, a, b): Command) {
         let one = usize::from(a) % self.held.len().max(1);
         match verb {
-            0..=4 => self.claim(usize::from(a) % 2, usize::from(b) % 3 + 1).await,
-            5..=7 if !self.held.is_empty() => self.start(one).await,
-            8..=13 if !self.held.is_empty() => self.finish(one, b).await,
+            0..=4 => self.claim(usize::from(a) % 2, usize::from(b) % 3 + 1, usize::from(b / 3) % 3).await,
+            5..=7 if self.may_start(one).await => self.start(one).await,
+            8..=13 if self.may_start(one).await => self.finish(one, b).await,
             14 if !self.held.is_empty() => self.give_back(one).await,
             15 => self.die(usize::from(a) % 2).await,
             16..=17 => self.advance(u64::from(b) * 50).await,
@@ -145,16 +148,28 @@ impl World {
         }
     }
 
-    async fn claim(&mut self, node: usize, limit: usize) {
+    /// Whoever holds a claim ahead starts it only when there is a place.
+    async fn may_start(&self, one: usize) -> bool {
+        let Some(holding) = self.held.get(one) else { return false };
+        let state = self.nodes[0].state(self.run).await;
+        let live = state.tasks.iter().filter(|task| task.status.is_live()).count();
+        holding.is_started || !holding.is_ahead || live < state.max_parallel as usize
+    }
+
+    async fn claim(&mut self, node: usize, limit: usize, ahead: usize) {
         let before = self.nodes[node].state(self.run).await;
-        let taken = self.nodes[node].take(self.run, limit).await;
+        let taken = self.nodes[node].take_ahead(self.run, limit, ahead).await;
         let is_closed = before.status.is_final()
             || matches!(before.closing, Some(Closing::Canceled | Closing::RunTimeout));
         assert!(!is_closed || taken.is_empty(), "{taken:?} of a run that is over");
         for held in taken {
             let task = &before.tasks[held.at.position as usize];
-            assert_eq!((task.status, task.attempt + 1), (TaskStatus::Available, held.at.attempt));
-            self.held.push(Holding { node, held, is_started: false });
+            let is_ahead = task.status == TaskStatus::Pending;
+            assert!(is_ahead || task.status == TaskStatus::Available);
+            assert_eq!(task.attempt + 1, held.at.attempt);
+            let step = self.plan.step(held.at.position);
+            assert!(!is_ahead || step.on_lost == OnLost::Retry, "{} must not be held", step.name);
+            self.held.push(Holding { node, held, is_started: false, is_ahead });
         }
     }
 
@@ -274,7 +289,9 @@ impl World {
                 self.look().await;
                 return;
             }
-            self.claim(0, 2).await;
+            self.claim(0, 2, 1).await;
+            // Those who have their place come first.
+            self.held.sort_by_key(|holding| holding.is_ahead && !holding.is_started);
             match self.held.len() {
                 0 => self.advance(10_000).await,
                 _ => self.finish(0, 0).await,

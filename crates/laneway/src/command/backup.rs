@@ -9,8 +9,9 @@ use crate::exit::Exit;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway backup copy.db && laneway --store copy.db runs\n\n\
-    The copy is one moment of the store, whole and on disk when this returns; work goes on meanwhile. A run that was\n\
-    going on is interrupted in the copy, and can be resumed there. Logs are files beside the store, and not in it.")]
+    The copy is one moment of the store, whole and on disk when this returns; work goes on\n\
+    meanwhile. A run that was going on is interrupted in the copy, and can be resumed there.\n\
+    Logs are files beside the store, and not in it.")]
 pub(crate) struct Args {
     /// The file to write; it must not be there yet
     file: PathBuf,

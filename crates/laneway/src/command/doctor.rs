@@ -12,8 +12,9 @@ use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway doctor\n\n\
-    Looks at the file, at the rows, at the newest runs and their histories, at sessions, and at files beside the\n\
-    store. Exit codes: 0 healthy (there may be notes), 1 there are problems, 3 the store cannot be opened.")]
+    Looks at the file, at its rows, at the newest runs and their histories, at sessions and at\n\
+    files beside the store. It changes nothing but what --release says.\n\n\
+    Exit codes: 0 healthy (there may be notes), 1 problems, 3 the store cannot be opened.")]
 pub(crate) struct Args {
     /// How many runs to look at in detail, the newest ones
     #[arg(short = 'n', long, value_name = "N", default_value = "100", value_parser = super::run::at_least_one)]

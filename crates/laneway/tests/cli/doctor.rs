@@ -75,15 +75,10 @@ fn a_run_whose_document_cannot_be_read_is_set_aside_and_others_go_on() {
         let outcome = place.laneway("run good.yaml");
         assert_eq!(outcome.code, Some(0), "{outcome}");
     }
-    assert_snapshot!(place.laneway("runs --workflow bad"), @r"
-    $ laneway runs --workflow bad
-    exit code 0
-    ----- stdout
-    RUN       WORKFLOW  STATUS       SUBMITTED            TOOK  TASKS
-    [id]  bad       ✗ set aside  [date]        1 pending, 1 running
-    ----- stderr
-    something of a run cannot be read; `laneway doctor` says what, and what to do
-    ");
+    let listed = place.laneway("runs --workflow bad");
+    assert_eq!(listed.code, Some(0), "{listed}");
+    assert!(listed.stdout.contains("✗ set aside"), "{listed}");
+    assert!(listed.stderr.contains("`laneway doctor` says what, and what to do"), "{listed}");
     let found = place.json("runs --workflow bad --json");
     assert_eq!(found[0]["set_aside"]["what"], "workflow bad");
     let run = found[0]["run"].as_str().expect("an id").to_owned();

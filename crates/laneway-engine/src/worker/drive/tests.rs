@@ -31,37 +31,16 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
     let command =
         WardenCommand { program: "/bin/true".into(), args: Vec::new(), lock: None, use_cgroups: false };
     let warden = Warden::start(command).expect("a process");
-    Loop {
-        setting: Setting {
-            store: Arc::clone(&store),
-            places,
-            kill_grace,
-            warden: warden.clone(),
-            told_of_logs: Arc::default(),
-        },
-        running: HashMap::new(),
-        ended: Vec::new(),
-        recording: None,
-        unsaid: Vec::new(),
-        events: JoinSet::new(),
-        wake_at: None,
-        look_at: None,
-        claiming: 0,
-        has_asked_short: false,
-        is_cancel_unsaid: false,
-        urge: Urge::None,
-        told_of_trouble: false,
-        drive: Drive {
-            store,
-            session,
-            node: "test:1".into(),
-            run,
-            slots: 4,
-            kill_grace,
-            warden,
-            by: "ada".into(),
-        },
-    }
+    let setting = Setting {
+        store: Arc::clone(&store),
+        places,
+        kill_grace,
+        warden: warden.clone(),
+        told_of_logs: Arc::default(),
+    };
+    let drive =
+        Drive { store, session, node: "test:1".into(), run, slots: 4, kill_grace, warden, by: "ada".into() };
+    Loop::new(drive, setting)
 }
 
 fn full() -> laneway_store::Error {
@@ -72,11 +51,11 @@ fn full() -> laneway_store::Error {
 async fn a_finish_does_not_ask_for_slots_that_a_claim_under_way_may_fill() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = idle_loop(dir.path()).await;
-    assert_eq!(work.ask().limit, 4);
     work.claim();
-    assert_eq!(work.ask().limit, 0);
-    work.on_message(Message::Claimed(Ok(Vec::new()))).expect("nothing wrong");
-    assert_eq!(work.ask().limit, 4);
+    let (none, ask) = work.ask();
+    assert_eq!((none, ask.limit), (Wanted::default(), 0));
+    work.on_message(Message::Claimed(Wanted { now: 4, ahead: 0 }, Ok(Vec::new()))).expect("nothing wrong");
+    assert!(work.lineup.is_asking(), "what the finish left out is asked for at once");
 }
 
 #[tokio::test]
@@ -98,8 +77,9 @@ async fn a_cancel_that_a_full_disk_refused_is_said_again() {
 async fn whoever_interrupts_twice_does_not_wait_for_space_on_the_disk() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = idle_loop(dir.path()).await;
-    work.on_message(Message::Recorded(Err(full()))).expect("a full disk passes");
+    work.on_message(Message::Recorded(Wanted::default(), Err(full()))).expect("a full disk passes");
     work.on_urge(Urge::Kill);
-    let error = work.on_message(Message::Recorded(Err(full()))).expect_err("it is given up");
+    let error =
+        work.on_message(Message::Recorded(Wanted::default(), Err(full()))).expect_err("it is given up");
     assert!(matches!(error, Error::Store(_)), "{error}");
 }

@@ -62,6 +62,7 @@ CREATE TABLE tasks (
     retries     INTEGER NOT NULL DEFAULT 0,
     lost        INTEGER NOT NULL DEFAULT 0,
     session     TEXT,                      -- holder of the claim
+    is_ahead    INTEGER NOT NULL DEFAULT 0 CHECK (is_ahead IN (0, 1)),  -- claimed while it waits for max_parallel
     node        TEXT,
     stop        TEXT CHECK (stop IN ('aborted', 'canceled', 'run_timeout')),  -- what its holder is asked to do
     reason      TEXT,
@@ -75,6 +76,7 @@ CREATE TABLE tasks (
     CHECK ((status = 'pending') = (gate IS NOT NULL)),
     CHECK ((status = 'running') = (session IS NOT NULL)),
     CHECK (stop IS NULL OR status = 'running'),
+    CHECK (is_ahead = 0 OR status = 'running'),
     CHECK ((status IN ('succeeded', 'failed', 'canceled', 'skipped')) = (finished_at IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 -- One partial index per question that is asked while work goes on; final states are in none of them.

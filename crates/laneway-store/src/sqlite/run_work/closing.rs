@@ -56,6 +56,24 @@ impl RunWork<'_, '_> {
         Ok(())
     }
 
+    /// A claim that was never started is given back, and its row says so.
+    pub(in crate::sqlite) fn return_to_line(&mut self, position: Position) -> Done<()> {
+        let task = self.task(position)?;
+        match self.verdict_of_closing(position) {
+            None | Some(Verdict::Open | Verdict::Closed(_)) => {
+                // Pending again, it holds no place; somebody else may be next.
+                if task.status == TaskStatus::Pending {
+                    self.leave();
+                }
+                return Ok(());
+            }
+            Some(Verdict::Cancel(reason)) => self.cancel_task(position, task.attempt, reason)?,
+            Some(Verdict::Skip(reason)) => self.skip(position, reason, None)?,
+        }
+        self.leave();
+        Ok(())
+    }
+
     /// What the run's closing alone says of a task that has not started; `None` where it says nothing.
     fn verdict_of_closing(&self, position: Position) -> Option<Verdict> {
         let facts = Facts {

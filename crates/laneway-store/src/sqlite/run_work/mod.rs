@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use laneway_core::definition::Step;
-use laneway_core::event::{Closing, Fact, RunFinished};
+use laneway_core::event::{Closing, Fact, RunFinished, TaskAvailable};
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
 use laneway_core::plan::{Plan, Position};
@@ -66,6 +66,8 @@ pub(in crate::sqlite) struct RunWork<'t, 'c> {
     pub(in crate::sqlite) started_at: Option<i64>,
     pub(in crate::sqlite) finished_at: Option<i64>,
     pub(in crate::sqlite) deadline_at: Option<i64>,
+    /// What of these was loaded: most verbs change none of them.
+    loaded: Option<Phase>,
     last_event: u64,
     pub(in crate::sqlite) unsettled: u32,
     /// Counted once per transaction, then kept up to date.
@@ -75,6 +77,10 @@ pub(in crate::sqlite) struct RunWork<'t, 'c> {
     /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
     may_fill: bool,
 }
+
+/// The columns of a run that change when it enters another phase, and not with every event.
+type Phase =
+    (RunStatus, Option<String>, Option<Closing>, Option<String>, Option<i64>, Option<i64>, Option<i64>);
 
 /// What the row of a task says.
 pub(in crate::sqlite) struct TaskFacts {
@@ -86,6 +92,8 @@ pub(in crate::sqlite) struct TaskFacts {
     pub(in crate::sqlite) lost: u32,
     pub(in crate::sqlite) started_at: Option<i64>,
     pub(in crate::sqlite) session: Option<String>,
+    /// Claimed before there was a place for it under `max_parallel`.
+    pub(in crate::sqlite) is_ahead: bool,
     /// Why its holder is asked to stop it, if it is.
     pub(in crate::sqlite) stop: Option<Reason>,
 }
@@ -119,6 +127,7 @@ impl<'t, 'c> RunWork<'t, 'c> {
                     started_at: row.get(4)?,
                     finished_at: row.get(5)?,
                     deadline_at: row.get(6)?,
+                    loaded: None,
                     last_event: row.get(7)?,
                     unsettled: row.get(8)?,
                     live: None,
@@ -136,7 +145,20 @@ impl<'t, 'c> RunWork<'t, 'c> {
             None => None,
             Some(word) => Some(Closing::parse(&word).ok_or_else(|| unreadable("closing of a run", &word))?),
         };
+        work.loaded = Some(work.phase());
         Ok(work)
+    }
+
+    fn phase(&self) -> Phase {
+        (
+            self.status,
+            self.reason.clone(),
+            self.closing,
+            self.owner.clone(),
+            self.started_at,
+            self.finished_at,
+            self.deadline_at,
+        )
     }
 
     pub(in crate::sqlite) fn plan(&self) -> &Plan {
@@ -168,6 +190,11 @@ impl<'t, 'c> RunWork<'t, 'c> {
             fact.body_text()
         ])?;
         Ok(())
+    }
+
+    /// A task that was claimed ahead has its place now: the history hears of that before it hears of the claim.
+    pub(in crate::sqlite) fn admit(&mut self, position: Position) -> Done<()> {
+        self.append(TaskAvailable { step: self.name(position) })
     }
 
     pub(in crate::sqlite) fn task(&self, position: Position) -> Done<TaskFacts> {
@@ -207,6 +234,11 @@ impl<'t, 'c> RunWork<'t, 'c> {
         }
         if self.unsettled == 0 && self.status == RunStatus::Running {
             self.finish()?;
+        }
+        if self.loaded.as_ref() == Some(&self.phase()) {
+            let counts = params![self.head.no, self.last_event, self.unsettled];
+            self.txn.connection.prepare_cached(sql!("run_count"))?.execute(counts)?;
+            return Ok(());
         }
         self.txn.connection.prepare_cached(sql!("run_save"))?.execute(params![
             self.head.no,
@@ -274,6 +306,7 @@ fn task_facts(row: &Row<'_>) -> Done<TaskFacts> {
         lost: row.get(5)?,
         started_at: row.get(6)?,
         session: row.get(7)?,
+        is_ahead: row.get(9)?,
         stop: match stop {
             None => None,
             Some(word) => Some(Reason::parse(&word).ok_or_else(|| unreadable("request to stop", &word))?),

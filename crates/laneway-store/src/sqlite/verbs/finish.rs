@@ -1,7 +1,9 @@
 //! `finish`: the heart. Checks the fence, keeps the attempt, appends events, decides on a retry, counts down
 //! successors, opens gates, ends the run if it is done, and claims the next tasks, all in one transaction.
 
-use laneway_core::event::{TaskFinished, TaskRetrying};
+use std::sync::Arc;
+
+use laneway_core::event::{TaskFinished, TaskRetrying, TaskStarted};
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::retry;
@@ -25,6 +27,7 @@ pub(in crate::sqlite) fn finish(txn: &Txn<'_>, finished: &[Finished], ask: Optio
         for one in of_run {
             answer.fates.push(finish_one(&mut work, one)?);
         }
+        answer.is_closing |= work.closing.is_some() || work.status.is_final();
         work.conclude()?;
     }
     if let Some(ask) = ask {
@@ -126,7 +129,6 @@ fn dice(claim: &ClaimRef) -> f64 {
 pub(super) enum EndedBy {
     Holder { took_ms: u64 },
     Reaper,
-    GiveBack,
 }
 
 impl EndedBy {
@@ -135,14 +137,13 @@ impl EndedBy {
         match self {
             Self::Holder { .. } => status.as_str(),
             Self::Reaper => "lost",
-            Self::GiveBack => "returned",
         }
     }
 
     fn took_ms(self) -> Option<u64> {
         match self {
             Self::Holder { took_ms } => Some(took_ms),
-            Self::Reaper | Self::GiveBack => None,
+            Self::Reaper => None,
         }
     }
 }
@@ -164,6 +165,11 @@ pub(super) fn end(
     ending: Ending,
 ) -> Done<Fate> {
     let status = task.status.next(ending.step)?;
+    let start = match ending.by {
+        EndedBy::Holder { .. } => unsaid_start(work, claim, task)?,
+        EndedBy::Reaper => None,
+    };
+    let started_at = task.started_at.or(start.as_ref().map(|_| work.txn.now.0));
     let output =
         (!ending.output.is_empty()).then(|| serde_json::Value::Object(ending.output.clone()).to_string());
     let changed = work.txn.connection.prepare_cached(sql!("finish"))?.execute(params![
@@ -177,7 +183,9 @@ pub(super) fn end(
         ending.exit_code,
         output,
         work.txn.now.0,
-        ending.by.took_ms()
+        ending.by.took_ms(),
+        started_at,
+        start
     ])?;
     if changed == 0 {
         return Ok(Fate::ClaimLost);
@@ -187,9 +195,11 @@ pub(super) fn end(
         reason: ending.reason,
         detail: ending.detail.as_deref(),
         exit_code: ending.exit_code,
+        started_at,
         took_ms: ending.by.took_ms(),
     };
-    keep_attempt(work, claim, task, &record)?;
+    keep_attempt(work, claim, &record)?;
+    say_start(work, claim, task, start)?;
     work.append(TaskFinished {
         step: work.name(claim.position),
         attempt: claim.attempt,
@@ -215,6 +225,8 @@ fn retry_later(
     run_at: Millis,
 ) -> Done<Fate> {
     task.status.next(TaskMove::Requeue)?;
+    let start = unsaid_start(work, claim, task)?;
+    let started_at = task.started_at.or(start.as_ref().map(|_| work.txn.now.0));
     let changed = work.txn.connection.prepare_cached(sql!("finish_retrying"))?.execute(params![
         work.head.no,
         claim.position,
@@ -224,7 +236,9 @@ fn retry_later(
         failure.detail,
         failure.exit_code,
         run_at.0,
-        failure.took_ms
+        failure.took_ms,
+        started_at,
+        start
     ])?;
     if changed == 0 {
         return Ok(Fate::ClaimLost);
@@ -234,9 +248,11 @@ fn retry_later(
         reason: Some(failure.reason),
         detail: Some(failure.detail),
         exit_code: failure.exit_code,
+        started_at,
         took_ms: Some(failure.took_ms),
     };
-    keep_attempt(work, claim, task, &record)?;
+    keep_attempt(work, claim, &record)?;
+    say_start(work, claim, task, start)?;
     work.append(TaskRetrying {
         step: work.name(claim.position),
         attempt: claim.attempt,
@@ -251,21 +267,38 @@ fn retry_later(
     Ok(Fate::Recorded)
 }
 
+/// The node on which an attempt started, where its end is the first that its holder says of it.
+fn unsaid_start(work: &RunWork<'_, '_>, claim: &ClaimRef, task: &TaskFacts) -> Done<Option<Arc<str>>> {
+    if task.started_at.is_some() { Ok(None) } else { work.txn.node(claim.session) }
+}
+
+fn say_start(
+    work: &mut RunWork<'_, '_>,
+    claim: &ClaimRef,
+    task: &TaskFacts,
+    start: Option<Arc<str>>,
+) -> Done<()> {
+    if task.is_ahead && task.started_at.is_none() {
+        work.admit(claim.position)?;
+    }
+    if let Some(node) = start {
+        let step = work.name(claim.position);
+        work.append(TaskStarted { step, attempt: claim.attempt, node: node.to_string() })?;
+    }
+    Ok(())
+}
+
 /// What the record of an attempt says of its end.
 pub(super) struct Record<'a> {
     pub(super) outcome: &'a str,
     pub(super) reason: Option<Reason>,
     pub(super) detail: Option<&'a str>,
     pub(super) exit_code: Option<i32>,
+    pub(super) started_at: Option<i64>,
     pub(super) took_ms: Option<u64>,
 }
 
-pub(super) fn keep_attempt(
-    work: &RunWork<'_, '_>,
-    claim: &ClaimRef,
-    task: &TaskFacts,
-    record: &Record<'_>,
-) -> Done<()> {
+pub(super) fn keep_attempt(work: &RunWork<'_, '_>, claim: &ClaimRef, record: &Record<'_>) -> Done<()> {
     let node = work.txn.node(claim.session)?;
     work.txn.connection.prepare_cached(sql!("attempt_ended"))?.execute(params![
         work.head.no,
@@ -277,7 +310,7 @@ pub(super) fn keep_attempt(
         record.reason.map(Reason::as_str),
         record.detail,
         record.exit_code,
-        task.started_at,
+        record.started_at,
         work.txn.now.0,
         record.took_ms
     ])?;

@@ -89,9 +89,18 @@ pub(in crate::sqlite) fn lose(work: &mut RunWork<'_, '_>, claim: &ClaimRef, node
         claim.session.to_string(),
         node
     ])?;
-    let record =
-        Record { outcome: "lost", reason: Some(Reason::Lost), detail: None, exit_code: None, took_ms: None };
-    keep_attempt(work, claim, &task, &record)?;
+    let record = Record {
+        outcome: "lost",
+        reason: Some(Reason::Lost),
+        detail: None,
+        exit_code: None,
+        started_at: task.started_at,
+        took_ms: None,
+    };
+    keep_attempt(work, claim, &record)?;
+    if task.is_ahead && task.started_at.is_none() {
+        work.admit(claim.position)?;
+    }
     let step = work.name(claim.position);
     work.append(TaskLost { step, attempt: claim.attempt, node: node.to_owned() })?;
     work.leave();

@@ -1,7 +1,7 @@
 //! `start`: the holder of a claim says that its task runs. This is the claim's event.
 
 use laneway_core::event::TaskStarted;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
 use crate::fence::{ClaimRef, Fate};
 use crate::sqlite::run_work::RunWork;
@@ -22,15 +22,25 @@ pub(in crate::sqlite) fn start(txn: &Txn<'_>, claims: &[ClaimRef]) -> Done<Vec<F
 fn one(work: &mut RunWork<'_, '_>, claim: &ClaimRef) -> Done<Fate> {
     let txn = work.txn;
     let Some(node) = txn.node(claim.session)? else { return Ok(Fate::ClaimLost) };
-    let changed = txn.connection.prepare_cached(sql!("start"))?.execute(params![
-        work.head.no,
-        claim.position,
-        claim.attempt,
-        claim.session.to_string(),
-        txn.now.0,
-        &*node
-    ])?;
-    if changed == 1 {
+    let was_ahead: Option<bool> = txn
+        .connection
+        .prepare_cached(sql!("start"))?
+        .query_row(
+            params![
+                work.head.no,
+                claim.position,
+                claim.attempt,
+                claim.session.to_string(),
+                txn.now.0,
+                &*node
+            ],
+            |row| row.get(0),
+        )
+        .optional()?;
+    if let Some(was_ahead) = was_ahead {
+        if was_ahead {
+            work.admit(claim.position)?;
+        }
         let step = work.name(claim.position);
         work.append(TaskStarted { step, attempt: claim.attempt, node: node.to_string() })?;
         return Ok(Fate::Recorded);
