@@ -1,6 +1,7 @@
 //! The workspace's own tasks: `cargo xtask` lists them, `cargo xtask check` is exactly what CI runs.
 //! Owns which task does what, in which order; never holds what the product itself would need.
 
+mod bench;
 mod examples;
 mod generate;
 mod links;
@@ -9,6 +10,7 @@ mod shell;
 mod stage;
 mod tools;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -24,7 +26,7 @@ struct Cli {
     task: Task,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Subcommand)]
 enum Task {
     /// Everything that CI checks, in the order in which it fails soonest
     Check {
@@ -44,6 +46,12 @@ enum Task {
     Docs,
     /// Write the generated files anew
     Generate,
+    /// Measure Laneway and its peers in one run (bench/README.md); `--help` lists the workloads
+    #[command(disable_help_flag = true)]
+    Bench {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+        args: Vec<OsString>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -66,6 +74,11 @@ fn main() -> ExitCode {
         Task::Generate => stages.run("generate", "build errors come first; mend them", || {
             generate::write(&shell, &Program::build(&shell)?)
         }),
+        Task::Bench { args } => {
+            stages.run("bench", "`cargo xtask bench --help` says how it is called", || {
+                bench::run(&shell, &args)
+            });
+        }
     }
     stages.close()
 }
@@ -90,7 +103,7 @@ fn lint(shell: &Shell, stages: &mut Stages) {
 }
 
 fn test(shell: &Shell, stages: &mut Stages) {
-    stages.run("tools", "as root: apt-get install strace util-linux mount", || tools::ensure(shell));
+    stages.run("tools", "install what it names", tools::bring);
     stages.run("tests", "run one again with `cargo nextest run NAME`, or `cargo test NAME`", || {
         if shell.has_nextest() {
             shell.run(cargo(&["nextest", "run", "--workspace", "--profile", "ci"]))

@@ -19,16 +19,7 @@ impl Program {
     /// Shares what the tests were built with: the features are the same (see Cargo.toml).
     pub(crate) fn build(shell: &Shell) -> Result<Self> {
         shell.run(cargo(&["build", "--workspace", "--quiet"]))?;
-        let metadata =
-            shell.output(cargo(&["metadata", "--no-deps", "--offline", "--format-version", "1"]))?;
-        if !metadata.status.success() {
-            bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&metadata.stderr).trim());
-        }
-        let metadata: Value =
-            serde_json::from_slice(&metadata.stdout).context("what cargo metadata prints")?;
-        let target =
-            metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
-        let target = PathBuf::from(target);
+        let target = target_dir(shell)?;
         Ok(Self { path: target.join("debug/laneway"), scratch: target.join("xtask") })
     }
 
@@ -53,6 +44,17 @@ impl Program {
         String::from_utf8(output.stdout)
             .with_context(|| format!("`laneway {}` prints no text", args.join(" ")))
     }
+}
+
+/// Where cargo builds to.
+pub(crate) fn target_dir(shell: &Shell) -> Result<PathBuf> {
+    let metadata = shell.output(cargo(&["metadata", "--no-deps", "--offline", "--format-version", "1"]))?;
+    if !metadata.status.success() {
+        bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&metadata.stderr).trim());
+    }
+    let metadata: Value = serde_json::from_slice(&metadata.stdout).context("what cargo metadata prints")?;
+    let target = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
+    Ok(PathBuf::from(target))
 }
 
 /// All that a program said, for an error.

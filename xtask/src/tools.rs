@@ -1,40 +1,36 @@
-//! Programs that the tests call besides our own: looked for before the tests, installed where that may be done.
+//! What the tests need beside Rust. Brought where that is possible, and named where it is not.
 
 use anyhow::{Result, bail};
 
-use crate::shell::{Shell, program};
+use crate::shell::program;
 use crate::stage;
 
-/// A program, and the Debian package that brings it.
-const TOOLS: &[(&str, &str)] = &[("strace", "strace"), ("unshare", "util-linux"), ("mount", "mount")];
+/// Programs with their Debian packages. `strace` counts the fsyncs of a run (`laneway/tests/counted.rs`) and makes them
+/// fail (`laneway/tests/faults/`); the others make small disks of a test's own.
+const NEEDED: &[(&str, &str)] = &[("strace", "strace"), ("unshare", "util-linux"), ("mount", "mount")];
 
-/// Sees to it that every tool is there. Without one, tests would fail later and say less.
-pub(crate) fn ensure(shell: &Shell) -> Result<()> {
-    let missing: Vec<&str> =
-        TOOLS.iter().filter(|(tool, _)| !is_there(shell, tool)).map(|(_, package)| *package).collect();
-    if missing.is_empty() {
-        return Ok(());
+pub(crate) fn bring() -> Result<()> {
+    for (name, package) in NEEDED {
+        if !is_on_path(name) {
+            stage::note(&format!("{name} is missing; installing Debian's package {package}"));
+            install(name, package)?;
+        }
     }
-    stage::note(&format!("missing: {}; installing with apt-get", missing.join(", ")));
-    let mut install = program("apt-get");
-    install.args(["install", "--yes", "--no-install-recommends"]).args(&missing);
-    if shell.run(install).is_err() {
-        // A fresh machine has no lists of packages yet.
-        let mut update = program("apt-get");
-        update.args(["update", "--quiet"]);
-        shell.run(update)?;
-        let mut again = program("apt-get");
-        again.args(["install", "--yes", "--no-install-recommends"]).args(&missing);
-        shell.run(again)?;
-    }
-    match TOOLS.iter().find(|(tool, _)| !is_there(shell, tool)) {
-        Some((tool, package)) => bail!("`{tool}` is still missing; install the package {package}"),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
-fn is_there(shell: &Shell, tool: &str) -> bool {
-    let mut ask = program(tool);
-    ask.arg("--version");
-    shell.output(ask).is_ok_and(|output| output.status.success())
+/// Works for whoever may: in a container of CI that is everybody.
+fn install(name: &str, package: &str) -> Result<()> {
+    let apt = |words: &[&str]| program("apt-get").args(words).status().is_ok_and(|status| status.success());
+    let install = ["install", "--yes", "--no-install-recommends", package];
+    // A fresh image has no lists of packages yet.
+    if apt(&install) || (apt(&["update"]) && apt(&install)) {
+        return Ok(());
+    }
+    bail!("{name} is needed and could not be installed: install Debian's package {package}, or your system's")
+}
+
+fn is_on_path(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
 }

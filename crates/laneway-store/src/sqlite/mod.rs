@@ -4,6 +4,7 @@
 mod backup;
 mod clock;
 mod connect;
+mod counts;
 mod doctor;
 mod fault;
 mod migrate;

@@ -14,18 +14,17 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use laneway_core::time::Millis;
 use rusqlite::Connection;
-use rusqlite::hooks::Wal;
 use tokio::sync::{oneshot, watch};
 
 use super::clock::Clock;
 use super::connect;
+use super::counts::Counts;
 use super::fault::{self, Reach};
 use super::quarantine;
 use super::txn::{Failure, Shelf, Txn, sql};
@@ -55,9 +54,9 @@ impl Writer {
     ) -> Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let failed = path.clone();
-        let wal_pages = Arc::default();
+        let counts = Counts::default();
         let mut work =
-            Work { path, connection: None, file: None, wal_pages, shelf, clock, changes, broken: None };
+            Work { path, connection: None, file: None, counts, shelf, clock, changes, broken: None };
         work.connection = Some(work.connect()?);
         work.file = identity(&work.path);
         let thread = std::thread::Builder::new()
@@ -140,8 +139,7 @@ struct Work {
     connection: Option<Connection>,
     /// Which file it is, whatever its name leads to later.
     file: Option<(u64, u64)>,
-    /// How long the WAL was after the last commit.
-    wal_pages: Arc<AtomicI32>,
+    counts: Counts,
     shelf: Shelf,
     clock: Arc<Clock>,
     changes: watch::Sender<u64>,
@@ -161,6 +159,7 @@ impl Work {
                 self.on_checkpoint_failed(&error);
             }
         }
+        self.counts.tell();
     }
 
     fn batch(&mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>, waiting: &mut VecDeque<Box<dyn Verb>>) {
@@ -290,12 +289,7 @@ impl Work {
 
     fn connect(&self) -> Result<Connection> {
         let mut connection = connect::writer(&self.path)?;
-        let pages = Arc::clone(&self.wal_pages);
-        let count = move |_: &mut Wal, now: i32| {
-            pages.store(now, Ordering::Relaxed);
-            Ok(())
-        };
-        connection.wal_hook(Some(count)).map_err(|error| fault::explain(&error, &self.path))?;
+        self.counts.watch(&mut connection).map_err(|error| fault::explain(&error, &self.path))?;
         Ok(connection)
     }
 
@@ -303,7 +297,7 @@ impl Work {
     /// nobody; once it has moved everything, the next commit begins at the head of the WAL again.
     fn checkpoint_if_due(&self) -> rusqlite::Result<()> {
         let Some(connection) = &self.connection else { return Ok(()) };
-        if self.wal_pages.load(Ordering::Relaxed) < CHECKPOINT_PAGES {
+        if self.counts.wal_pages() < CHECKPOINT_PAGES {
             return Ok(());
         }
         connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))

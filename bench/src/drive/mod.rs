@@ -1,0 +1,90 @@
+//! Drivers: what this program does as its own child, so that it is measured like any other. Each prints one
+//! JSON document. Not for people; `laneway-bench drive` is left out of the help.
+
+pub(crate) mod enqueue;
+mod noop;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use laneway_core::definition::{Source, compile};
+use laneway_core::id::{RunId, SessionId};
+use laneway_store::model::{NewSession, Submission};
+use laneway_store::{Open, Store};
+use serde_json::json;
+
+use crate::calibrate;
+use crate::report::print;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Driver {
+    /// Bare spawns of /bin/true, one after the other
+    Spawn { times: usize },
+    /// Writes the moment at which it started
+    Stamp { file: PathBuf },
+    /// The row work of no-op tasks, without Laneway
+    NoopBare { tasks: usize, group: usize },
+    /// The same through the store's verbs
+    NoopStore { tasks: usize, group: usize },
+    /// From submit to the start of a run's only step, in a node that is up
+    Enqueue { samples: usize, laneway: PathBuf },
+}
+
+pub(crate) fn drive(driver: Driver) -> Result<()> {
+    match driver {
+        Driver::Spawn { times } => tell_seconds(calibrate::spawn_loop(times)?),
+        Driver::Stamp { file } => return enqueue::stamp(&file),
+        Driver::NoopBare { tasks, group } => tell_seconds(noop::bare(tasks, group)?),
+        Driver::NoopStore { tasks, group } => tell_seconds(block_on(noop::store(tasks, group))?),
+        Driver::Enqueue { samples, laneway } => {
+            print(&json!({ "ms": block_on(enqueue::samples(samples, &laneway))? }).to_string());
+        }
+    }
+    Ok(())
+}
+
+fn tell_seconds(seconds: f64) {
+    print(&json!({ "seconds": seconds }).to_string());
+}
+
+/// One thread, as the program has.
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
+    runtime.block_on(work)
+}
+
+/// A store in the current directory with a session of ours.
+struct Home {
+    store: Arc<dyn Store>,
+    session: SessionId,
+}
+
+/// Where [`Home`] keeps its store.
+const FILE: &str = ".laneway/laneway.db";
+
+impl Home {
+    async fn new() -> Result<Self> {
+        let store = laneway_store::open(FILE, Open::Create)?;
+        let session =
+            store.register(NewSession { node: "bench:1".to_owned(), pid: std::process::id() }).await?;
+        Ok(Self { store, session })
+    }
+
+    async fn submit(&self, yaml: &str, max_parallel: u32) -> Result<RunId> {
+        let source =
+            Source { file: "bench.yaml".to_owned(), default_name: "bench".to_owned(), text: yaml.to_owned() };
+        let plan = compile(&source).map_err(|faults| anyhow::anyhow!("{}", faults.render(false)))?;
+        let dir = std::env::current_dir().context("no current directory")?;
+        let submission = Submission {
+            plan: Arc::new(plan),
+            document: yaml.to_owned(),
+            dir: dir.to_string_lossy().into_owned(),
+            params: serde_json::Map::new(),
+            max_parallel,
+            owner: self.session,
+            by: "bench".to_owned(),
+        };
+        Ok(self.store.submit(submission).await?)
+    }
+}

@@ -1,0 +1,165 @@
+//! What is to be reached, as ratios within one run, and whether it was. Pure: from results to verdicts.
+
+use serde::Serialize;
+
+use crate::report::Results;
+use crate::rounds::{GraphResult, SubjectResult};
+use crate::single::Grown;
+use crate::subject::{Peer, Subject};
+
+/// A goal with its figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Verdict {
+    pub(crate) workload: String,
+    pub(crate) goal: String,
+    pub(crate) figure: f64,
+    pub(crate) limit: f64,
+    pub(crate) is_met: bool,
+}
+
+/// Only what was measured is judged: a peer that was left out has no verdict.
+pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for graph in &results.graphs {
+        judge_graph(graph, &mut verdicts);
+    }
+    for noop in &results.noop {
+        let share = noop.store_per_s.median / noop.bare_per_s.median;
+        let goal = format!("the store's verbs in groups of {}, share of a bare loop", noop.group);
+        verdicts.push(Verdict::at_least("noop", &goal, share, 0.5));
+    }
+    if let Some(ratio) = marginal(&results.growth) {
+        verdicts.push(Verdict::at_most(
+            "growth",
+            "cost of a further task, at the largest size to the smaller",
+            ratio,
+            1.2,
+        ));
+    }
+    if let [first, .., last] = results.history.as_slice() {
+        let ratio = last.wall_s.median / first.wall_s.median;
+        verdicts.push(Verdict::at_most(
+            "history",
+            "the same run, in the fullest store to the emptiest",
+            ratio,
+            1.2,
+        ));
+    }
+    // Noise moves CPU time less than wall time: where the two disagree, look at the machine first.
+    for (workload, grown) in [("growth", &results.growth), ("history", &results.history)] {
+        if let [first, .., last] = grown.as_slice() {
+            let ratio = last.cpu_ms_per_task.median / first.cpu_ms_per_task.median;
+            verdicts.push(Verdict::at_most(
+                workload,
+                "CPU a task, at the largest size to the smallest",
+                ratio,
+                1.2,
+            ));
+        }
+    }
+    if let Some(idle) = &results.idle {
+        verdicts.push(Verdict::at_most(
+            "idle",
+            "memory of node and warden, MB",
+            idle.node_rss_mb + idle.warden_rss_mb,
+            20.0,
+        ));
+        verdicts.push(Verdict::at_most("idle", "CPU of node and warden, %", idle.cpu_percent, 0.05));
+    }
+    if let Some(enqueue) = &results.enqueue {
+        verdicts.push(Verdict::at_most(
+            "enqueue",
+            "submit to the step's start, p99 ms",
+            enqueue.submit_p99_ms,
+            2.0,
+        ));
+    }
+    verdicts
+}
+
+impl Verdict {
+    fn at_most(workload: &str, goal: &str, figure: f64, limit: f64) -> Self {
+        let (workload, goal) = (workload.to_owned(), format!("{goal}: at most"));
+        Self { workload, goal, figure, limit, is_met: figure <= limit }
+    }
+
+    fn at_least(workload: &str, goal: &str, figure: f64, limit: f64) -> Self {
+        let (workload, goal) = (workload.to_owned(), format!("{goal}: at least"));
+        Self { workload, goal, figure, limit, is_met: figure >= limit }
+    }
+}
+
+/// Which graphs have goals of their own, by the name of the workload.
+fn judge_graph(graph: &GraphResult, verdicts: &mut Vec<Verdict>) {
+    let Some(ours) = graph.of(Subject::Laneway) else { return };
+    let name = graph.workload.as_str();
+    let ratio_to =
+        |peer: Peer| graph.of(Subject::Peer(peer)).map(|theirs| ours.wall_s.median / theirs.wall_s.median);
+    let mut at_most = |peer: Peer, limit: f64| {
+        if let Some(ratio) = ratio_to(peer) {
+            let goal = format!("wall time to {}", Subject::Peer(peer).name());
+            verdicts.push(Verdict::at_most(name, &goal, ratio, limit));
+        }
+    };
+    match name {
+        "flat-2" => at_most(Peer::Xargs, 1.5),
+        "flat-8" => at_most(Peer::Xargs, 1.2),
+        "levels" => at_most(Peer::Make, 1.5),
+        "chain" => at_most(Peer::Ninja, 1.0),
+        _ => {}
+    }
+    at_most(Peer::Huey, 1.0);
+    if let ("flat-2" | "flat-8", Some(ratio)) = (name, ratio_to(Peer::Dagu)) {
+        verdicts.push(Verdict::at_least(name, "times as fast as dagu", 1.0 / ratio, 25.0));
+    }
+    if name == "chain" {
+        let limit = graph.calibration.spawn_ms.median + 1.5 * graph.calibration.sync_p50_ms.median + 0.3;
+        let goal = "ms a step, by a bare spawn + 1.5 syncs of this run + 0.3";
+        verdicts.push(Verdict::at_most(name, goal, graph.ms_per_task(ours), limit));
+    }
+    if let Some(bare) = graph.of(Subject::Spawn) {
+        verdicts.push(Verdict::at_most(name, "CPU ms a task beyond the spawn", beyond(ours, bare), 0.15));
+    }
+}
+
+fn beyond(ours: &SubjectResult, bare: &SubjectResult) -> f64 {
+    ours.cpu_ms_per_task.median - bare.cpu_ms_per_task.median
+}
+
+/// What a further task costs between the two largest sizes, to what it costs between the two smallest.
+fn marginal(grown: &[Grown]) -> Option<f64> {
+    let costs: Vec<f64> = grown
+        .windows(2)
+        .map(|pair| (pair[1].wall_s.median - pair[0].wall_s.median) / (pair[1].tasks - pair[0].tasks) as f64)
+        .collect();
+    let (first, last) = (costs.first()?, costs.last()?);
+    (costs.len() > 1).then(|| last / first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Spread;
+
+    fn grown(tasks: usize, wall_s: f64) -> Grown {
+        let spread = |value| Spread { median: value, min: value, max: value, runs: 1 };
+        let (cpu_ms_per_task, to_disk_bytes_per_task) = (spread(1.0), spread(1.0));
+        Grown { size: tasks, tasks, wall_s: spread(wall_s), cpu_ms_per_task, to_disk_bytes_per_task }
+    }
+
+    #[test]
+    fn a_start_that_costs_does_not_hide_growth() {
+        // Half a second to begin with, then 1 ms a task, then 2.
+        let grown = [grown(1_000, 1.5), grown(2_000, 2.5), grown(3_000, 4.5)];
+        assert_eq!(marginal(&grown), Some(2.0));
+        assert_eq!(marginal(&grown[..2]), None);
+    }
+
+    #[test]
+    fn a_limit_is_reached_by_its_own_value() {
+        assert!(Verdict::at_most("w", "g", 1.2, 1.2).is_met);
+        assert!(!Verdict::at_most("w", "g", 1.21, 1.2).is_met);
+        assert!(Verdict::at_least("w", "g", 25.0, 25.0).is_met);
+        assert!(!Verdict::at_least("w", "g", 24.9, 25.0).is_met);
+    }
+}

@@ -1,0 +1,215 @@
+//! `cargo xtask bench`: the workloads of bench/README.md, Laneway and its peers in one run, round by round.
+//! Owns the command line and the order of things; what a workload is stands in its own file.
+
+mod calibrate;
+mod counted;
+mod drive;
+mod goal;
+mod graph;
+mod install;
+mod meter;
+mod noise;
+mod report;
+mod rounds;
+mod single;
+mod stats;
+mod subject;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::graph::{Graph, Shape};
+use crate::report::Results;
+use crate::rounds::Contest;
+use crate::subject::{Peer, Places, Subject};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "cargo xtask bench",
+    about = "Measures Laneway and its peers in one run",
+    args_conflicts_with_subcommands = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    driver: Option<Hidden>,
+    #[command(flatten)]
+    bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Hidden {
+    #[command(hide = true)]
+    Drive {
+        #[command(subcommand)]
+        driver: drive::Driver,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Bench {
+    /// What to measure; everything if nothing is named
+    workloads: Vec<Workload>,
+    /// Whom to measure beside Laneway
+    #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu"])]
+    peers: Vec<Peer>,
+    /// Measure no peer
+    #[arg(long, conflicts_with = "peers")]
+    no_peers: bool,
+    /// How many rounds; a figure is their median
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..))]
+    runs: u64,
+    /// Where the results go; the tables go beside it, as .md
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Small sizes and few rounds, to see that everything works
+    #[arg(long)]
+    quick: bool,
+    /// Set by `cargo xtask bench`: the program to measure, and the workspace
+    #[arg(long, hide = true)]
+    laneway: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    root: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Workload {
+    /// 1,000 tasks, 2 at once
+    #[value(name = "flat-2")]
+    Flat2,
+    /// 1,000 tasks, 8 at once
+    #[value(name = "flat-8")]
+    Flat8,
+    /// 200 tasks, one after the other
+    Chain,
+    /// 10 levels of 40 tasks, each waiting for all of the level before
+    Levels,
+    /// Tasks of which nothing is executed
+    Noop,
+    /// The cost of a task in larger and larger runs
+    Growth,
+    /// The cost of a task in fuller and fuller stores
+    History,
+    /// What a run takes while it waits
+    Idle,
+    /// How soon a step starts
+    Enqueue,
+}
+
+fn main() -> Result<()> {
+    let cli = Cli::parse();
+    match cli.driver {
+        Some(Hidden::Drive { driver }) => drive::drive(driver),
+        None => cli.bench.run(),
+    }
+}
+
+impl Bench {
+    fn run(self) -> Result<()> {
+        let places = self.places()?;
+        meter::adopt_orphans()?;
+        install::strace()?;
+        let peers = if self.no_peers { Vec::new() } else { self.peers.clone() };
+        let mut results = Results {
+            measured_on: jiff::Zoned::now().strftime("%F").to_string(),
+            laneway: format!("laneway {}", env!("CARGO_PKG_VERSION")),
+            is_quick: self.quick,
+            ..Results::default()
+        };
+        for &peer in &peers {
+            install::peer(peer, &places.tools)?;
+            results.peers.push(install::version(peer, &places.tools)?);
+        }
+        let watch = noise::Watch::begin()?;
+        for workload in Workload::value_variants() {
+            if self.workloads.is_empty() || self.workloads.contains(workload) {
+                self.measure(*workload, &peers, &places, &mut results)?;
+            }
+        }
+        let widths = results.graphs.iter().map(|graph| graph.calibration.spawn_ms.width());
+        results.noise = watch.end(widths.fold(0.0, f64::max))?;
+        results.verdicts = goal::judge(&results);
+        let tables = results.tables();
+        let file = self.json.unwrap_or_else(|| places.work.with_file_name("results.json"));
+        let json = serde_json::to_string_pretty(&results)?;
+        std::fs::write(&file, json + "\n")
+            .with_context(|| format!("{} cannot be written", file.display()))?;
+        let page = file.with_extension("md");
+        std::fs::write(&page, &tables).with_context(|| format!("{} cannot be written", page.display()))?;
+        report::print(&tables);
+        report::note(&format!("written to {} and {}", file.display(), page.display()));
+        Ok(())
+    }
+
+    fn measure(
+        &self,
+        workload: Workload,
+        peers: &[Peer],
+        places: &Places,
+        results: &mut Results,
+    ) -> Result<()> {
+        let full = |full: usize, quick: usize| if self.quick { quick } else { full };
+        let rounds = full(usize::try_from(self.runs)?, usize::try_from(self.runs.min(3))?);
+        // A round of these takes minutes.
+        let few = rounds.min(3);
+        let mut contest = |shape: Shape, at_once: u32| -> Result<()> {
+            let subjects: Vec<Subject> = [Subject::Laneway, Subject::Spawn]
+                .into_iter()
+                .chain(peers.iter().map(|peer| Subject::Peer(*peer)))
+                .collect();
+            let name = workload.to_possible_value();
+            let name = name.as_ref().map_or("graph", |value| value.get_name());
+            let graph = Graph { shape, at_once };
+            let contest = Contest { workload: name, graph, subjects: &subjects, rounds };
+            results.graphs.push(contest.run(places)?);
+            Ok(())
+        };
+        match workload {
+            Workload::Flat2 => contest(Shape::Flat(full(1_000, 100)), 2)?,
+            Workload::Flat8 => contest(Shape::Flat(full(1_000, 100)), 8)?,
+            Workload::Chain => contest(Shape::Chain(full(200, 30)), 2)?,
+            Workload::Levels => {
+                contest(Shape::Levels { levels: full(10, 4), width: full(40, 10) }, 2)?;
+            }
+            Workload::Noop => results.noop = single::noop(full(20_000, 2_000), &[32, 256], rounds, places)?,
+            Workload::Growth => {
+                let sizes = [full(1_000, 200), full(10_000, 800), full(100_000, 2_000)];
+                results.growth = single::growth(&sizes, few, places)?;
+            }
+            Workload::History => {
+                let sizes = [full(1_000, 100), full(100_000, 2_000)];
+                results.history = single::history(&sizes, full(1_000, 100), rounds, places)?;
+            }
+            Workload::Idle => {
+                let window = Duration::from_secs(if self.quick { 2 } else { 20 });
+                results.idle = Some(single::idle(window, places)?);
+            }
+            Workload::Enqueue => results.enqueue = Some(single::enqueue(full(200, 10), places)?),
+        }
+        Ok(())
+    }
+
+    /// `cargo xtask bench` says where things are.
+    fn places(&self) -> Result<Places> {
+        let hint = "run it as `cargo xtask bench`";
+        let laneway = self.laneway.clone().context(hint)?;
+        let root = self.root.clone().context(hint)?;
+        let tools = laneway.parent().and_then(Path::parent).context(hint)?.join("bench");
+        let work = tools.join("work");
+        let lock = lock(&tools)?;
+        subject::fresh_dir(&work)?;
+        let own = std::env::current_exe().context("this program cannot find its own file")?;
+        Ok(Places { laneway, own, work, tools, drivers: root.join("bench/drivers"), _lock: lock })
+    }
+}
+
+/// Two at once would spoil each other's figures, and files.
+fn lock(tools: &Path) -> Result<File> {
+    std::fs::create_dir_all(tools).with_context(|| format!("{} cannot be made", tools.display()))?;
+    let file = File::create(tools.join("lock")).context("the benchmark's lock cannot be made")?;
+    file.try_lock().context("another benchmark is running in this workspace; wait for it")?;
+    Ok(file)
+}

@@ -1,0 +1,221 @@
+//! What a task may cost, in things that can be counted: commits, statements, bytes of WAL and fsyncs. Times
+//! belong to `bench/`, never here. The program runs as a user runs it, under `strace`, and its store tells
+//! what its writer did (`laneway-store/src/sqlite/counts.rs`). Allocations are counted in
+//! `laneway-engine/tests/allocations.rs`.
+
+#![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// A page of WAL with its frame's header.
+const FRAME: f64 = 4096.0 + 24.0;
+
+/// What a commit costs beside its tasks: begin and end, the clock, savepoints, the run's row. Measured: 9.
+const STATEMENTS_PER_COMMIT: f64 = 10.0;
+/// The same in the WAL: the pages of the run, of the clock, and the last ones of each table and index.
+/// Measured: 7.
+const WAL_PER_COMMIT: f64 = 8.0 * FRAME;
+
+/// What a run cost.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    tasks: f64,
+    commits: f64,
+    /// Starts that were told apart from their end, because the step took long on a busy machine. Each may have
+    /// had a commit of its own, so they are left out where commits are judged.
+    slow_starts: f64,
+    statements: f64,
+    wal_bytes: f64,
+    /// Counted by strace; `None` without it.
+    syncs: Option<f64>,
+}
+
+/// What a task may cost beside its share of the commits. How many tasks share a commit differs from run to
+/// run; this does not.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    commits: f64,
+    statements: f64,
+    wal_bytes: f64,
+}
+
+impl Cost {
+    fn assert_within(self, bound: Bound) {
+        let Self { tasks, commits, slow_starts, statements, wal_bytes, syncs } = self;
+        // What a run costs in any case: its session begins and ends, its submit, its first claim. Measured:
+        // 4.
+        const ONCE: f64 = 6.0;
+        assert!(commits - slow_starts <= bound.commits * tasks + ONCE, "commits: {self:?}");
+        assert!(
+            statements <= bound.statements * tasks + STATEMENTS_PER_COMMIT * commits,
+            "statements: {self:?}"
+        );
+        assert!(wal_bytes <= bound.wal_bytes * tasks + WAL_PER_COMMIT * commits, "bytes of WAL: {self:?}");
+        // One for each commit; the rest makes the store, its directory and its first checkpoint.
+        assert!(syncs.expect("counted") <= commits + 20.0, "fsyncs: {self:?}");
+    }
+
+    fn statements_beside_commits(self) -> f64 {
+        (self.statements - STATEMENTS_PER_COMMIT * self.commits) / self.tasks
+    }
+
+    /// By how much it differs from what its tasks and commits should have written.
+    fn wal_against(self, bound: Bound) -> f64 {
+        self.wal_bytes / (bound.wal_bytes * self.tasks + WAL_PER_COMMIT * self.commits)
+    }
+}
+
+/// A workflow of steps that do nothing.
+struct Graph {
+    tasks: usize,
+    yaml: String,
+}
+
+impl Graph {
+    fn flat(tasks: usize) -> Self {
+        Self::new(8, (0..tasks).map(|task| (format!("t{task}"), String::new())))
+    }
+
+    fn chain(tasks: usize) -> Self {
+        let needs = |task: usize| task.checked_sub(1).map_or(String::new(), |before| format!("t{before}"));
+        Self::new(2, (0..tasks).map(|task| (format!("t{task}"), needs(task))))
+    }
+
+    /// Every task of a level needs all of the level before.
+    fn levels(levels: usize, width: usize) -> Self {
+        let name = |level: usize, place: usize| format!("l{level}_{place}");
+        let needs = |level: usize| match level.checked_sub(1) {
+            None => String::new(),
+            Some(before) => (0..width).map(|place| name(before, place)).collect::<Vec<_>>().join(", "),
+        };
+        let places = (0..levels).flat_map(|level| (0..width).map(move |place| (level, place)));
+        Self::new(8, places.map(|(level, place)| (name(level, place), needs(level))))
+    }
+
+    fn new(at_once: usize, steps: impl Iterator<Item = (String, String)>) -> Self {
+        let mut graph = Self { tasks: 0, yaml: format!("max_parallel: {at_once}\nsteps:\n") };
+        for (name, needs) in steps {
+            writeln!(graph.yaml, "  {name}: {{needs: [{needs}], command: [/bin/true]}}")
+                .expect("a string takes everything");
+            graph.tasks += 1;
+        }
+        graph
+    }
+
+    /// Runs it, under strace.
+    fn run(&self) -> Cost {
+        let dir = tempfile::tempdir().expect("a directory");
+        let calls = dir.path().join("calls");
+        let mut command = Command::new("strace");
+        // Only what is counted stops: everything else runs at its own speed.
+        command.args(["-f", "--seccomp-bpf", "-c", "-U", "calls,name", "-e", "trace=fsync,fdatasync", "-o"]);
+        command.arg(&calls).arg(env!("CARGO_BIN_EXE_laneway"));
+        let cost = self.run_by(command, dir.path());
+        Cost { syncs: Some(syncs(&calls)), ..cost }
+    }
+
+    fn run_unobserved(&self) -> Cost {
+        let dir = tempfile::tempdir().expect("a directory");
+        self.run_by(Command::new(env!("CARGO_BIN_EXE_laneway")), dir.path())
+    }
+
+    fn run_by(&self, mut command: Command, dir: &Path) -> Cost {
+        std::fs::write(dir.join("graph.yaml"), &self.yaml).expect("written");
+        let output = command
+            .args(["run", "--json", "graph.yaml"])
+            .env("LANEWAY_LOG", "laneway_store::counts=debug")
+            .current_dir(dir)
+            .output()
+            .expect("strace is installed (Debian: apt-get install strace); `cargo xtask check` brings it");
+        let told = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{told}");
+        let count = |name: &str| number_after(&told, name);
+        Cost {
+            tasks: self.tasks as f64,
+            commits: count(" commits="),
+            slow_starts: slow_starts(&String::from_utf8(output.stdout).expect("text")),
+            statements: count(" statements="),
+            wal_bytes: count(" wal_frames=") * FRAME,
+            syncs: None,
+        }
+    }
+}
+
+/// How many steps were told to have started before they were told to have ended.
+fn slow_starts(events: &str) -> f64 {
+    let mut started = HashMap::new();
+    let mut slow = 0.0;
+    for line in events.lines() {
+        let event: Value = serde_json::from_str(line).expect("an event");
+        match event["event"].as_str() {
+            Some("task_started") => drop(started.insert(event["step"].clone(), event["at"].clone())),
+            Some("task_finished") if started.get(&event["step"]) != Some(&event["at"]) => slow += 1.0,
+            _ => {}
+        }
+    }
+    slow
+}
+
+fn number_after(told: &str, name: &str) -> f64 {
+    let found = told.split(name).nth(1).and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    found.unwrap_or_else(|| panic!("the writer told no `{name}`: {told}"))
+}
+
+/// From strace's summary: a line a call, its number first.
+fn syncs(summary: &Path) -> f64 {
+    let text = std::fs::read_to_string(summary).expect("strace wrote its summary");
+    let lines = text.lines().filter(|line| line.trim_end().ends_with("sync"));
+    let counts = lines.map(|line| line.split_whitespace().next().and_then(|calls| calls.parse::<f64>().ok()));
+    counts.sum::<Option<f64>>().unwrap_or_else(|| panic!("strace's summary is not as expected: {text}"))
+}
+
+/// Tasks that wait for nobody: claim, start and finish with two events and an attempt.
+const FLAT: Bound = Bound {
+    // A finish commits once, and often for several tasks.
+    commits: 1.0,
+    // Measured: 11.
+    statements: 13.0,
+    // Measured: 7 kB, nearly two pages: a task's rows lie in four tables.
+    wal_bytes: 9_000.0,
+};
+
+#[test]
+fn a_flat_run_costs_no_more_than_it_did() {
+    Graph::flat(200).run().assert_within(FLAT);
+}
+
+#[test]
+fn a_step_of_a_chain_costs_one_commit() {
+    Graph::chain(50).run().assert_within(Bound {
+        // The finish of a step makes its successor available and claims it, all in one.
+        commits: 1.0,
+        // Measured: 19. Each step has a needs set of its own to count down, and a gate to open.
+        statements: 22.0,
+        // Measured: 12 kB.
+        wal_bytes: 16_000.0,
+    });
+}
+
+#[test]
+fn a_task_that_needs_ten_others_costs_no_more_than_it_did() {
+    Graph::levels(5, 10).run().assert_within(Bound {
+        commits: 1.0,
+        // Measured: 14. Ten needs are one set, counted down once for each task and not once for each arrow.
+        statements: 17.0,
+        wal_bytes: 9_000.0,
+    });
+}
+
+#[test]
+fn a_task_costs_the_same_among_two_hundred_as_among_two_thousand() {
+    let (few, many) = (Graph::flat(200).run_unobserved(), Graph::flat(2_000).run_unobserved());
+    let statements = many.statements_beside_commits() / few.statements_beside_commits();
+    assert!(statements < 1.2, "statements a task grew by {statements:.2}: {few:?}, {many:?}");
+    let wal = many.wal_against(FLAT) / few.wal_against(FLAT);
+    assert!(wal < 1.2, "bytes of WAL a task grew by {wal:.2}: {few:?}, {many:?}");
+}

@@ -1,0 +1,24 @@
+//! `cargo xtask bench`: builds for release what is measured and what measures, and hands over (bench/README.md).
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+
+use crate::program;
+use crate::shell::{Shell, cargo, program as start};
+
+pub(crate) fn run(shell: &Shell, args: &[OsString]) -> Result<()> {
+    shell.run(cargo(&[
+        "build",
+        "--release",
+        "--quiet",
+        "--package",
+        "laneway",
+        "--package",
+        "laneway-bench",
+    ]))?;
+    let release = program::target_dir(shell)?.join("release");
+    let mut command = start(release.join("laneway-bench"));
+    command.args(args).arg("--laneway").arg(release.join("laneway")).arg("--root").arg(shell.root());
+    shell.run(command)
+}
