@@ -5,8 +5,9 @@ use anyhow::{Result, bail};
 use crate::shell::program;
 use crate::stage;
 
-/// Programs with their Debian packages. `strace` counts the fsyncs of a run (`laneway/tests/counted.rs`).
-const NEEDED: &[(&str, &str)] = &[("strace", "strace")];
+/// Programs with their Debian packages. `strace` counts the fsyncs of a run (`laneway/tests/counted.rs`) and makes them
+/// fail (`laneway/tests/faults/`); the others make small disks of a test's own.
+const NEEDED: &[(&str, &str)] = &[("strace", "strace"), ("unshare", "util-linux"), ("mount", "mount")];
 
 pub(crate) fn bring() -> Result<()> {
     for (name, package) in NEEDED {

@@ -353,8 +353,14 @@ steps:
         let task = ran.task(step);
         format!("{}: {}", task.reason.expect("a reason"), task.detail.as_deref().unwrap_or_default())
     };
-    assert!(told("wrong").starts_with("error: its input does not fit: invalid type: string"), "{}", told("wrong"));
-    assert!(told("unknown").starts_with("start_failed: this program has no function `subtract`; it has: add"));
+    assert!(
+        told("wrong").starts_with("error: its input does not fit: invalid type: string"),
+        "{}",
+        told("wrong")
+    );
+    assert!(
+        told("unknown").starts_with("start_failed: this program has no function `subtract`; it has: add")
+    );
     assert_eq!(told("slow"), "timeout: ran longer than 20ms");
 }
 

@@ -26,8 +26,15 @@ pub enum Error {
     Busy { path: PathBuf },
     #[error("{}: {why}", path.display())]
     Io { path: PathBuf, why: String },
+    #[error("{} is damaged: {why}", path.display())]
+    Damaged { path: PathBuf, why: String },
     #[error("a stored {what} cannot be read: {why}")]
     Unreadable { what: String, why: String },
+    #[error("event {seq} of run {} cannot be read: {why}", run.short())]
+    UnreadableEvent { run: RunId, seq: u64, why: String },
+    /// In the quarantine: nothing of the run is claimed, promoted or changed until it is released.
+    #[error("run {run} is set aside: a stored {what} cannot be read: {why}")]
+    SetAside { run: String, what: String, why: String },
     #[error("the store was closed: {why}")]
     Closed { why: String },
     #[error(
@@ -58,6 +65,10 @@ pub enum Error {
     NothingToRetry { run: RunId },
     #[error("step `{step}` of run {} is {status}; only a failed step can be skipped", run.short())]
     NotFailed { run: RunId, step: String, status: TaskStatus },
+    #[error("run {} is not set aside", run.short())]
+    NotSetAside { run: RunId },
+    #[error("{} is there already", path.display())]
+    Exists { path: PathBuf },
     #[error("the workflow cannot be run: {why}")]
     NotRunnable { why: String },
     #[error(transparent)]
@@ -101,8 +112,18 @@ impl Error {
             Self::NothingToRetry { .. } => {
                 Some("use --from STEP to run a step and all behind it again".to_owned())
             }
+            Self::Damaged { .. } => {
+                Some("`laneway doctor` says what is wrong with it; a copy made by `laneway backup` can take its place".to_owned())
+            }
+            Self::Unreadable { .. } | Self::UnreadableEvent { .. } => {
+                Some("`laneway doctor` says what else is wrong, and what to do".to_owned())
+            }
+            Self::SetAside { run, .. } => Some(format!(
+                "`laneway doctor` says more; `laneway doctor --release {run}` brings it back once it is mended"
+            )),
+            Self::Exists { .. } => Some("name a file that is not there yet".to_owned()),
+            Self::NotSetAside { run } => Some(format!("`laneway show {}` shows it", run.short())),
             Self::Io { .. }
-            | Self::Unreadable { .. }
             | Self::Closed { .. }
             | Self::SessionOver { .. }
             | Self::OldSqlite { .. }
@@ -129,7 +150,10 @@ impl Error {
                 | Self::Full { .. }
                 | Self::Busy { .. }
                 | Self::Io { .. }
+                | Self::Damaged { .. }
                 | Self::Unreadable { .. }
+                | Self::UnreadableEvent { .. }
+                | Self::SetAside { .. }
                 | Self::Closed { .. }
                 | Self::SessionOver { .. }
                 | Self::OldSqlite { .. }

@@ -133,7 +133,8 @@ pub struct RunFilter {
 pub struct RunSummary {
     pub run: RunId,
     pub workflow: String,
-    pub status: RunStatus,
+    /// `None` when it cannot be read.
+    pub status: Option<RunStatus>,
     pub reason: Option<String>,
     pub submitted_at: Millis,
     pub started_at: Option<Millis>,
@@ -143,6 +144,16 @@ pub struct RunSummary {
     pub counts: Vec<(TaskStatus, u64)>,
     /// Not ended, and the process that ran it is gone: `laneway run --resume` continues it.
     pub is_interrupted: bool,
+    pub set_aside: Option<SetAside>,
+}
+
+/// Why a run is in the quarantine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// What of it could not be read.
+    pub what: String,
+    pub why: String,
+    pub since: Millis,
 }
 
 /// A run as it is shown.
@@ -155,6 +166,7 @@ pub struct RunView {
     /// The node that owns it, while that lives.
     pub owner: Option<String>,
     pub is_interrupted: bool,
+    pub set_aside: Option<SetAside>,
     /// By position: why it waits; `None` for what runs or has ended.
     pub causes: Vec<Option<Cause>>,
 }
@@ -179,4 +191,66 @@ pub struct Attempt {
 pub struct Known {
     pub version: Version,
     pub dir: String,
+}
+
+/// What a look at a whole store showed.
+#[derive(Debug, Clone)]
+pub struct Examination {
+    /// How many runs were looked at in detail, the newest ones.
+    pub runs: usize,
+    /// How many there are.
+    pub total: usize,
+    pub findings: Vec<Finding>,
+}
+
+/// One thing that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    pub about: About,
+    pub subject: String,
+    pub what: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something is wrong, and does not mend itself.
+    Problem,
+    /// Worth knowing; nothing is wrong.
+    Note,
+}
+
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Problem => "problem",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    File,
+    Row,
+    Run,
+    Quarantine,
+    Session,
+    Leftover,
+}
+
+impl About {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Row => "row",
+            Self::Run => "run",
+            Self::Quarantine => "quarantine",
+            Self::Session => "session",
+            Self::Leftover => "leftover",
+        }
+    }
 }

@@ -21,8 +21,8 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView, Stop,
-    Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, NewSession, Reaped, RunFilter, RunSummary,
+    RunView, Stop, Submission,
 };
 
 #[async_trait]
@@ -79,6 +79,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Lets an ended run go on past a failed step. Returns the steps that will run now.
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>>;
 
+    /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
+    async fn release(&self, run: RunId) -> Result<()>;
+
     // ---- reads: short, never blocked by a writer ---------------------------------------------------
 
     /// By id, by a unique beginning or end of it, or `last`.
@@ -89,7 +92,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn run(&self, run: RunId) -> Result<RunView>;
     /// The stored side of a replay.
     async fn run_state(&self, run: RunId) -> Result<RunState>;
-    /// Events numbered above `after`, in order.
+    /// Events numbered above `after`, in order, up to one that cannot be read. If that is the first, the error
+    /// names it, and whoever reads can go on behind it.
     async fn events_since(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>>;
     /// Attempts of a step that have ended, and the one that is running, oldest first.
     async fn attempts(&self, run: RunId, step: &str) -> Result<Vec<Attempt>>;
@@ -104,6 +108,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// proof of its death, and nothing that it does counts any more.
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>>;
     async fn status(&self, run: RunId) -> Result<RunStatus>;
+
+    /// Looks for everything that is wrong with the store: the file, the newest `limit` runs, what lies beside it.
+    /// Changes nothing.
+    async fn examine(&self, limit: usize) -> Result<Examination>;
+    /// Writes a whole copy, as of one moment, to a file that is not there yet, while work goes on. Logs are not in it.
+    async fn backup(&self, to: &std::path::Path) -> Result<()>;
 
     /// Ticks after every commit that this process made, and when another process changed the store. A hint:
     /// correctness never needs it.

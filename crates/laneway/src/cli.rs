@@ -59,6 +59,10 @@ pub(crate) enum Command {
     Skip(command::skip::Args),
     /// Rebuild a run from its events and compare it with the store
     Replay(command::replay::Args),
+    /// Say what is wrong with the store, and what to do
+    Doctor(command::doctor::Args),
+    /// Copy the store to a file while it is in use
+    Backup(command::backup::Args),
     /// Print a completion script for a shell
     Completions(command::completions::Args),
     /// Start steps for a node, and leave none of them behind

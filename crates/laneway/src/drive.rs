@@ -213,6 +213,14 @@ pub(crate) async fn to_the_end(
                 quiet += 1;
                 progress.tick();
             }
+            Wake::Events(Err(error)) if error.is_passing() => {
+                // The worker says what it is waiting for; looking costs nothing to anybody.
+                next_read = Instant::now() + TICK;
+            }
+            Wake::Events(Err(error @ laneway_store::Error::UnreadableEvent { seq, .. })) => {
+                progress.note(&format!("{error}; the run goes on, and `laneway doctor` says more"));
+                cursor = seq;
+            }
             Wake::Events(events) => {
                 let events = events?;
                 cursor = events.last().map_or(cursor, |event| event.seq);
@@ -224,7 +232,14 @@ pub(crate) async fn to_the_end(
         }
     };
     loop {
-        let events = store.events_since(work.run, cursor, PAGE).await?;
+        let events = match store.events_since(work.run, cursor, PAGE).await {
+            Err(error @ laneway_store::Error::UnreadableEvent { seq, .. }) => {
+                progress.note(&format!("{error}; `laneway doctor` says more"));
+                cursor = seq;
+                continue;
+            }
+            events => events?,
+        };
         let Some(last) = events.last() else { break };
         cursor = last.seq;
         progress.apply(&events)?;

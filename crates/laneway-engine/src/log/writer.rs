@@ -103,9 +103,8 @@ impl Writer {
                     let _ = file.set_len(self.length);
                 }
                 if self.summary.error.is_none() {
-                    let error = format!("cannot write the log {}: {error}", self.path.display());
-                    tracing::warn!("{error}");
-                    self.summary.error = Some(error);
+                    self.summary.error =
+                        Some(format!("cannot write the log {}: {error}", self.path.display()));
                 }
             }
         }

@@ -43,11 +43,22 @@ pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
     if stop.is_asked() {
         return never_ran(Outcome::Stopped);
     }
-    let launch = match Launch::prepare(&job) {
-        Ok(launch) => launch,
-        Err(error) => return never_ran(Outcome::StartFailed(error.to_string())),
+    let launch = loop {
+        match Launch::prepare(&job) {
+            Ok(launch) => break launch,
+            // It has not started yet: nothing but its start waits until there is space again.
+            Err(error) if error.is_for_want_of_space() => {
+                tracing::debug!("{error}; waiting for space");
+                if tokio::time::timeout(SPACE_PAUSE, stop.beyond(Level::Run)).await.is_ok() {
+                    return never_ran(Outcome::Stopped);
+                }
+            }
+            Err(error) => return never_ran(Outcome::StartFailed(error.to_string())),
+        }
     };
     pass(Point::LaunchPrepared);
+    // What it waited for is no part of its time.
+    let begun = Instant::now();
     let mut tries = 0;
     loop {
         let log = log::Writer::new(job.log.clone(), job.log_cap);
@@ -80,6 +91,9 @@ pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
         }
     }
 }
+
+/// How long to wait before a full disk is tried again.
+const SPACE_PAUSE: Duration = Duration::from_millis(250);
 
 /// A fork of another thread holds a fresh script's file for less than a millisecond.
 const BUSY_TRIES: u32 = 100;

@@ -65,6 +65,13 @@ pub(super) enum StartError {
     Other { path: PathBuf, source: io::Error },
 }
 
+impl StartError {
+    /// Whether there was no space for the script's file. That passes, and is not the step's fault.
+    pub(super) fn is_for_want_of_space(&self) -> bool {
+        matches!(self, Self::ScriptFile { source, .. } if source.kind() == io::ErrorKind::StorageFull)
+    }
+}
+
 /// Finds the cause of a failed spawn.
 pub(super) fn explain(launch: &Launch, error: io::Error) -> StartError {
     let errno = Errno::from_io_error(&error);

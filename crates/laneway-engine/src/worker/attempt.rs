@@ -1,6 +1,7 @@
 //! One attempt, from its claim to what the store is told of its end.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use laneway_core::expression::Scope;
@@ -13,6 +14,9 @@ use crate::function::{self, Functions};
 use crate::process::{self, Ending, StopSignal};
 use crate::warden::Warden;
 
+/// How long to wait before a store that is busy or full is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
 /// What an attempt needs besides its claim.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
@@ -21,6 +25,8 @@ pub(super) struct Setting {
     pub(super) kill_grace: Duration,
     pub(super) warden: Warden,
     pub(super) functions: Functions,
+    /// A log could not be kept, and somebody was told.
+    pub(super) told_of_logs: Arc<AtomicBool>,
 }
 
 /// How an attempt ended.
@@ -38,10 +44,17 @@ impl Ended {
 }
 
 pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> Ended {
-    let scope = match scope(&setting, &claim).await {
-        Ok(scope) => scope,
-        Err(error) => {
-            return Ended::unstarted(Reason::StartFailed, format!("its inputs could not be read: {error}"));
+    let scope = loop {
+        match scope(&setting, &claim).await {
+            Ok(scope) => break scope,
+            // A busy or full disk is not the step's fault.
+            Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+            Err(error) => {
+                return Ended::unstarted(
+                    Reason::StartFailed,
+                    format!("its inputs could not be read: {error}"),
+                );
+            }
         }
     };
     let job = match prepare::work(&claim, &scope, &setting.places, setting.kill_grace) {
@@ -51,8 +64,11 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
     };
     let timeout = job.timeout;
     let ending = process::execute(setting.warden.clone(), job, stop).await;
-    if let Some(error) = &ending.log.error {
-        tracing::warn!(run = %claim.head.run.short(), %error, "a log could not be kept");
+    // Said once: on a full disk it would be said for every attempt. Each log says for itself what it misses.
+    if let Some(error) = &ending.log.error
+        && !setting.told_of_logs.swap(true, Ordering::Relaxed)
+    {
+        tracing::warn!("{error}; the steps go on, and `laneway logs` shows where something is missing");
     }
     Ended { took: ending.duration, outcome: outcome(ending, timeout) }
 }

@@ -79,6 +79,7 @@ impl Drive {
             kill_grace: self.kill_grace,
             warden: self.warden.clone(),
             functions: self.functions.clone(),
+            told_of_logs: Arc::default(),
         };
         let mut work = Loop::new(self, setting);
         let result = work.run(control).await;
@@ -178,9 +179,13 @@ impl Loop {
         self.later(LOOK_ANYWAY);
         loop {
             if self.is_idle() {
-                let status = self.drive.store.status(self.drive.run).await?;
-                if status.is_final() {
-                    return Ok(status);
+                match self.drive.store.status(self.drive.run).await {
+                    Ok(status) if status.is_final() => return Ok(status),
+                    Ok(_) => {}
+                    Err(error) => {
+                        self.tolerate(error)?;
+                        self.later(ASK_AGAIN);
+                    }
                 }
             }
             let say_at = self.say_at();
@@ -221,7 +226,9 @@ impl Loop {
             Message::Recorded(wanted, Ok(answer)) => {
                 pass(Point::Recorded);
                 let recorded = self.recording.take().unwrap_or_default();
-                self.told_of_trouble = false;
+                if std::mem::take(&mut self.told_of_trouble) {
+                    tracing::warn!("the store can be written again; going on");
+                }
                 for (finished, fate) in recorded.iter().zip(&answer.fates) {
                     if *fate == Fate::ClaimLost {
                         self.lose(finished.claim);

@@ -115,6 +115,15 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// A connection for a copy, which is no reader to SQLite: it writes, though elsewhere.
+pub(super) fn source(path: &Path) -> Result<Connection> {
+    let tell = |error: rusqlite::Error| fault::explain(&error, path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(tell)?;
+    connection.busy_timeout(BUSY).map_err(tell)?;
+    Ok(connection)
+}
+
 /// The directory of a new store is ours alone when it is named like that: it keeps itself out of git.
 fn make_dir(path: &Path) -> Result<()> {
     let dir = dir_of(path);

@@ -34,6 +34,12 @@ pub(super) fn reach(error: &rusqlite::Error) -> Reach {
     }
 }
 
+/// After an error of fsync: what the system has dropped cannot be written again.
+pub(super) fn not_kept(error: &rusqlite::Error) -> Error {
+    let why = format!("the disk did not keep what was written ({error}); nothing more is written");
+    Error::Closed { why }
+}
+
 pub(super) fn explain(error: &rusqlite::Error, path: &Path) -> Error {
     let path = path.to_owned();
     match error.sqlite_error_code() {
@@ -44,6 +50,22 @@ pub(super) fn explain(error: &rusqlite::Error, path: &Path) -> Error {
             Error::ReadOnly { path, why: error.to_string() }
         }
         Some(ErrorCode::FileLockingProtocolFailed) => Error::CannotLock { path, why: error.to_string() },
+        Some(ErrorCode::DatabaseCorrupt) => Error::Damaged { path, why: error.to_string() },
+        None if is_about_a_value(error) => {
+            Error::Unreadable { what: "row".to_owned(), why: error.to_string() }
+        }
         Some(_) | None => Error::Io { path, why: error.to_string() },
     }
+}
+
+/// A row was found and is not what the program can have written there.
+pub(super) fn is_about_a_value(error: &rusqlite::Error) -> bool {
+    matches!(
+        error,
+        rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..)
+            | rusqlite::Error::QueryReturnedNoRows
+    )
 }

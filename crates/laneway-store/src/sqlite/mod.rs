@@ -1,11 +1,14 @@
 //! The embedded store: one SQLite file, one writer thread, readers of their own. Several processes may use one
 //! file at the same time. See `docs/design/store.md`.
 
+mod backup;
 mod clock;
 mod connect;
 mod counts;
+mod doctor;
 mod fault;
 mod migrate;
+mod quarantine;
 mod read;
 mod run_work;
 mod session;
@@ -44,8 +47,8 @@ use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView, Stop,
-    Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, NewSession, Reaped, RunFilter, RunSummary,
+    RunView, Stop, Submission,
 };
 use crate::store::Store;
 
@@ -159,7 +162,7 @@ impl Shared {
         let answer = connection
             .execute_batch("BEGIN")
             .map_err(Failure::from)
-            .and_then(|()| question(&connection))
+            .and_then(|()| quarantine::guard(|| question(&connection)))
             .and_then(|answer| Ok(connection.execute_batch("COMMIT").map(|()| answer)?));
         match answer {
             Ok(answer) => {
@@ -169,6 +172,7 @@ impl Shared {
             // The connection goes with its open transaction.
             Err(Failure::Refused(error)) => Err(error),
             Err(Failure::Sqlite(error)) => Err(fault::explain(&error, &self.path)),
+            Err(Failure::Panicked(why)) => Err(quarantine::panicked(why)),
         }
     }
 
@@ -318,6 +322,10 @@ impl Store for SqliteStore {
         self.write(move |txn| reopen::skip(txn, run, &step, &by)).await
     }
 
+    async fn release(&self, run: RunId) -> Result<()> {
+        self.write(move |txn| quarantine::release(txn, run)).await
+    }
+
     async fn find_run(&self, name: &str) -> Result<RunId> {
         let name = name.to_owned();
         self.read(move |connection, _| read::find_run(connection, &name)).await
@@ -386,6 +394,16 @@ impl Store for SqliteStore {
             read::stops(connection, session, |no| read::run_id(connection, no))
         })
         .await
+    }
+
+    async fn examine(&self, limit: usize) -> Result<Examination> {
+        self.read(move |connection, shared| doctor::examine(connection, shared, limit)).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<()> {
+        let (from, to) = (self.path.clone(), to.to_owned());
+        let made = tokio::task::spawn_blocking(move || backup::backup(&from, &to));
+        made.await.map_err(|error| Error::Closed { why: error.to_string() })?
     }
 
     fn changes(&self) -> signal::Receiver<u64> {

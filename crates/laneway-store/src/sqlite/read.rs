@@ -112,21 +112,29 @@ pub(super) fn events_since(
 ) -> Done<Vec<Event>> {
     let no = run_no(connection, run)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows: Vec<(u64, i64, String, u32, String)> = connection
-        .prepare_cached(sql!("events_since"))?
-        .query_map(params![no, after, limit], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
-        })?
-        .collect::<rusqlite::Result<_>>()?;
-    rows.into_iter()
-        .map(|(seq, at, name, version, body)| {
-            let fact = Fact::read(&name, version, &body).map_err(|error| Error::Unreadable {
-                what: format!("event {seq} of run {}", run.short()),
-                why: error.to_string(),
-            })?;
-            Ok(Event { run, seq, at: Millis(at), fact })
-        })
-        .collect()
+    let mut statement = connection.prepare_cached(sql!("events_since"))?;
+    let mut rows = statement.query(params![no, after, limit])?;
+    let mut events: Vec<Event> = Vec::new();
+    while let Some(row) = rows.next()? {
+        match event_row(row, run) {
+            Ok(event) => events.push(event),
+            // Whoever reads gets what stands before it, and hears of it with the next question.
+            Err(_) if !events.is_empty() => break,
+            Err((seq, why)) => return Err(Error::UnreadableEvent { run, seq, why }.into()),
+        }
+    }
+    Ok(events)
+}
+
+/// An event, or the number of one that cannot be read, and why.
+fn event_row(row: &Row<'_>, run: RunId) -> Result<Event, (u64, String)> {
+    let seq: u64 = row.get(0).unwrap_or_default();
+    let read = || -> rusqlite::Result<(i64, String, u32, String)> {
+        Ok((row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+    };
+    let (at, name, version, body) = read().map_err(|error| (seq, error.to_string()))?;
+    let fact = Fact::read(&name, version, &body).map_err(|error| (seq, error.to_string()))?;
+    Ok(Event { run, seq, at: Millis(at), fact })
 }
 
 pub(super) fn run_no(connection: &Connection, run: RunId) -> Done<i64> {
@@ -146,6 +154,15 @@ pub(super) fn run_state(connection: &Connection, head: &Head) -> Done<RunState> 
     let mut rows = tasks.query([head.no])?;
     while let Some(row) = rows.next()? {
         state.tasks.push(task_row(row, &head.head.plan)?);
+    }
+    let steps = head.head.plan.workflow.steps.len();
+    if state.tasks.len() != steps {
+        let why = format!("its workflow has {steps} steps, and {} tasks are there", state.tasks.len());
+        return Err(Error::Unreadable {
+            what: format!("list of tasks of run {}", head.head.run.short()),
+            why,
+        }
+        .into());
     }
     Ok(state)
 }
@@ -185,8 +202,10 @@ fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
     let millis = |column: usize| -> rusqlite::Result<Option<Millis>> {
         Ok(row.get::<_, Option<i64>>(column)?.map(Millis))
     };
+    let step = plan.workflow.steps.get(position as usize);
+    let step = step.ok_or_else(|| unreadable("position of a task", &position.to_string()))?;
     let mut task = TaskState {
-        step: plan.step(position).name.clone(),
+        step: step.name.clone(),
         status: TaskStatus::parse(&status).ok_or_else(|| unreadable("status of a task", &status))?,
         attempt: row.get(2)?,
         node: row.get(3)?,
@@ -209,7 +228,7 @@ fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
     if task.status == TaskStatus::Running && task.started_at.is_none() {
         let is_ahead: bool = row.get(14)?;
         task.status = if is_ahead { TaskStatus::Pending } else { TaskStatus::Available };
-        task.attempt -= 1;
+        task.attempt = task.attempt.saturating_sub(1);
     }
     Ok(task)
 }

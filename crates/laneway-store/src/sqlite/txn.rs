@@ -1,6 +1,6 @@
 //! What a verb sees: the open transaction, its moment, and a shelf of things that never change.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,11 +23,13 @@ macro_rules! sql {
 }
 pub(super) use sql;
 
-/// How a verb can fail: by its own judgement, or by the database's.
+/// How a verb can fail: by its own judgement, by the database's, or by a mistake of ours.
 #[derive(Debug)]
 pub(super) enum Failure {
     Refused(Error),
     Sqlite(rusqlite::Error),
+    /// It met something that nobody thought of; in the words of the panic.
+    Panicked(String),
 }
 
 impl From<Error> for Failure {
@@ -56,6 +58,15 @@ pub(super) struct Txn<'c> {
     /// The store's time, the same for all of the batch.
     pub(super) now: Millis,
     pub(super) shelf: &'c Shelf,
+    /// The run that the verb works on, to know whose row it is when one cannot be read.
+    pub(super) subject: Cell<Option<Subject>>,
+}
+
+/// A run, by whichever of its names is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    Id(RunId),
+    No(i64),
 }
 
 /// The unchanging parts of a run, with its number in this file.
@@ -96,6 +107,7 @@ impl Shelf {
 
 impl Txn<'_> {
     pub(super) fn head(&self, run: RunId) -> Done<Arc<Head>> {
+        self.subject.set(Some(Subject::Id(run)));
         if let Some(head) = self.shelf.heads.borrow().get(&run) {
             return Ok(Arc::clone(head));
         }
@@ -108,11 +120,18 @@ impl Txn<'_> {
         Ok(head)
     }
 
+    /// Remembers whose row is being read.
+    pub(super) fn about(&self, no: i64) -> i64 {
+        self.subject.set(Some(Subject::No(no)));
+        no
+    }
+
     /// The id of a run by its number.
     pub(super) fn run_id(&self, no: i64) -> Done<RunId> {
         if let Some(run) = self.shelf.runs.borrow().get(&no) {
             return Ok(*run);
         }
+        self.subject.set(Some(Subject::No(no)));
         let text: String =
             self.connection.prepare_cached(sql!("run_id"))?.query_row([no], |row| row.get(0))?;
         let run = RunId::parse(&text).ok_or_else(|| unreadable("run id", &text))?;
@@ -174,6 +193,10 @@ impl Plans {
             what: source.file.clone(),
             why: diagnostics.render(false),
         })?;
+        if plan.version != *version {
+            let why = format!("its content has the version {}, not {version}", plan.version);
+            return Err(Error::Unreadable { what: source.file, why }.into());
+        }
         let plan = Arc::new(plan);
         self.keep(&plan);
         Ok(plan)

@@ -7,9 +7,10 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::quarantine;
 use super::read;
 use super::session::{Life, SessionLocks};
-use super::txn::{Done, Head, sql, unreadable};
+use super::txn::{Done, Head, sql};
 use crate::model::{RunFilter, RunSummary, RunView};
 
 pub(super) fn run(connection: &Connection, locks: &SessionLocks, head: &Head) -> Done<RunView> {
@@ -32,6 +33,7 @@ pub(super) fn run(connection: &Connection, locks: &SessionLocks, head: &Head) ->
         submitted_by: by,
         owner,
         is_interrupted,
+        set_aside: quarantine::read(connection, head.no)?,
         causes,
     })
 }
@@ -49,6 +51,9 @@ fn living_owner(connection: &Connection, locks: &SessionLocks, owner: Option<&st
     })
 }
 
+/// A run with its number, and the session to which it belongs.
+type Listed = (i64, Option<String>, RunSummary);
+
 /// Newest first.
 pub(super) fn runs(
     connection: &Connection,
@@ -56,7 +61,7 @@ pub(super) fn runs(
     filter: &RunFilter,
 ) -> Done<Vec<RunSummary>> {
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
-    let rows: Vec<Done<(i64, Option<String>, RunSummary)>> = connection
+    let rows: Vec<Done<Option<Listed>>> = connection
         .prepare_cached(sql!("runs"))?
         .query_map(params![filter.status.map(RunStatus::as_str), filter.workflow, limit], |row| {
             Ok(summary(row))
@@ -64,36 +69,47 @@ pub(super) fn runs(
         .collect::<rusqlite::Result<_>>()?;
     let mut runs = Vec::with_capacity(rows.len());
     for row in rows {
-        let (no, owner, mut run) = row?;
+        let Some((no, owner, mut run)) = row? else {
+            tracing::warn!("a run is not listed, because its row cannot be read; `laneway doctor` names it");
+            continue;
+        };
         run.counts = task_counts(connection, no)?;
-        run.is_interrupted =
-            !run.status.is_final() && living_owner(connection, locks, owner.as_deref())?.is_none();
+        run.is_interrupted = run.status.is_some_and(|status| !status.is_final())
+            && living_owner(connection, locks, owner.as_deref())?.is_none();
+        run.set_aside = quarantine::read(connection, no)?;
         runs.push(run);
     }
     Ok(runs)
 }
 
-fn summary(row: &Row<'_>) -> Done<(i64, Option<String>, RunSummary)> {
-    let (id, status): (String, String) = (row.get(1)?, row.get(3)?);
+/// `None` where nobody could name the run: one row must not hide the others.
+fn summary(row: &Row<'_>) -> Done<Option<Listed>> {
+    let (Ok(id), Ok(workflow), Ok(by)) =
+        (row.get::<_, String>(1), row.get::<_, String>(2), row.get::<_, String>(8))
+    else {
+        return Ok(None);
+    };
+    let Some(run) = RunId::parse(&id) else { return Ok(None) };
     let run = RunSummary {
-        run: RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?,
-        workflow: row.get(2)?,
-        status: RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?,
-        reason: row.get(4)?,
+        run,
+        workflow,
+        status: row.get::<_, String>(3).ok().and_then(|word| RunStatus::parse(&word)),
+        reason: row.get(4).unwrap_or_default(),
         submitted_at: Millis(row.get(5)?),
         started_at: row.get::<_, Option<i64>>(6)?.map(Millis),
         finished_at: row.get::<_, Option<i64>>(7)?.map(Millis),
-        submitted_by: row.get(8)?,
+        submitted_by: by,
         counts: Vec::new(),
         is_interrupted: false,
+        set_aside: None,
     };
-    Ok((row.get(0)?, row.get(9)?, run))
+    Ok(Some((row.get(0)?, row.get(9).unwrap_or_default(), run)))
 }
 
 fn task_counts(connection: &Connection, no: i64) -> Done<Vec<(TaskStatus, u64)>> {
     let rows: Vec<(String, u64)> = connection
         .prepare_cached(sql!("task_counts"))?
-        .query_map([no], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map([no], |row| Ok((row.get(0).unwrap_or_default(), row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut counts: Vec<(TaskStatus, u64)> =
         rows.into_iter().filter_map(|(status, count)| Some((TaskStatus::parse(&status)?, count))).collect();

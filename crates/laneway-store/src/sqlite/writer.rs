@@ -8,6 +8,7 @@
 //! ```
 //! Nothing is answered before its commit is on disk. PROTOCOL: "Group commit".
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -26,6 +27,7 @@ use super::clock::Clock;
 use super::connect;
 use super::counts::Counts;
 use super::fault::{self, Reach};
+use super::quarantine;
 use super::txn::{Failure, Shelf, Txn, sql};
 use crate::error::{Error, Result};
 
@@ -115,7 +117,7 @@ impl<T: Send, F: FnMut(&mut Txn<'_>) -> Result<T, Failure> + Send> Verb for Pend
                 self.result = Some(Err(error.clone()));
                 Err(Failure::Refused(error))
             }
-            Err(Failure::Sqlite(error)) => Err(Failure::Sqlite(error)),
+            Err(failure @ (Failure::Sqlite(_) | Failure::Panicked(_))) => Err(failure),
         }
     }
 
@@ -155,7 +157,9 @@ impl Work {
         while let Some(next) = waiting.pop_front().or_else(|| receiver.recv().ok()) {
             waiting.push_front(next);
             self.batch(receiver, &mut waiting);
-            self.checkpoint_if_due();
+            if let Err(error) = self.checkpoint_if_due() {
+                self.on_checkpoint_failed(&error);
+            }
         }
         self.counts.tell();
     }
@@ -209,10 +213,9 @@ impl Work {
             Err(error) => {
                 let told = fault::explain(&error, &self.path);
                 if fault::reach(&error) == Reach::Store {
-                    let why =
-                        format!("the disk did not keep what was written ({error}); nothing more is written");
-                    self.broken = Some(Error::Closed { why });
-                    return Err(self.broken.clone().unwrap_or(told));
+                    let error = fault::not_kept(&error);
+                    self.broken = Some(error.clone());
+                    return Err(error);
                 }
                 // At COMMIT it is unknown what happened: the connection is dropped, which takes back what was
                 // not committed, and the next batch looks at the file as it is. Every verb may be repeated.
@@ -275,24 +278,32 @@ impl Work {
         Ok(has_changed)
     }
 
-    /// One verb behind its savepoint. An error that reaches further than the verb ends the batch.
+    /// One verb behind its savepoint. An error that reaches further than the verb ends the batch. A run of which
+    /// something cannot be read is set aside in the same transaction, and the verb is asked again: it goes on with
+    /// other runs, or says what became of this one.
     fn one(&self, connection: &Connection, now: Millis, verb: &mut dyn Verb) -> rusqlite::Result<()> {
-        connection.prepare_cached("SAVEPOINT verb")?.execute([])?;
-        let mut txn = Txn { connection, now, shelf: &self.shelf };
-        let outcome = verb.apply(&mut txn);
-        match outcome {
-            Ok(()) => {}
-            Err(Failure::Refused(_)) => {
-                connection.prepare_cached("ROLLBACK TO verb")?.execute([])?;
+        let mut txn = Txn { connection, now, shelf: &self.shelf, subject: Cell::new(None) };
+        loop {
+            connection.prepare_cached("SAVEPOINT verb")?.execute([])?;
+            let Err(failure) = quarantine::guard(|| verb.apply(&mut txn)) else { break };
+            if let Failure::Sqlite(error) = &failure
+                && (fault::reach(error) != Reach::Verb || connection.is_autocommit())
+            {
+                let Failure::Sqlite(error) = failure else { break };
+                return Err(error);
             }
-            Err(Failure::Sqlite(error)) => {
-                if fault::reach(&error) != Reach::Verb || connection.is_autocommit() {
-                    return Err(error);
-                }
-                let told = fault::explain(&error, &self.path);
-                connection.prepare_cached("ROLLBACK TO verb")?.execute([])?;
-                verb.answer(Err(told));
+            connection.prepare_cached("ROLLBACK TO verb")?.execute([])?;
+            if quarantine::set_aside(&txn, &failure)? {
+                connection.prepare_cached("RELEASE verb")?.execute([])?;
+                continue;
             }
+            // What a verb refuses by its own judgement it has kept as its answer.
+            match failure {
+                Failure::Refused(_) => {}
+                Failure::Sqlite(error) => verb.answer(Err(fault::explain(&error, &self.path))),
+                Failure::Panicked(why) => verb.answer(Err(quarantine::panicked(why))),
+            }
+            break;
         }
         connection.prepare_cached("RELEASE verb")?.execute([])?;
         Ok(())
@@ -306,16 +317,25 @@ impl Work {
 
     /// Between batches, never inside one: a checkpoint writes and syncs what the WAL holds. PASSIVE waits for
     /// nobody; once it has moved everything, the next commit begins at the head of the WAL again.
-    fn checkpoint_if_due(&self) {
-        let Some(connection) = &self.connection else { return };
+    fn checkpoint_if_due(&self) -> rusqlite::Result<()> {
+        let Some(connection) = &self.connection else { return Ok(()) };
         if self.counts.wal_pages() < CHECKPOINT_PAGES {
-            return;
+            return Ok(());
         }
         pass(Point::CheckpointBefore);
-        if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-            tracing::warn!(%error, "a checkpoint of the store failed; it is tried again after the next commit");
-        }
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
         pass(Point::CheckpointAfter);
+        Ok(())
+    }
+
+    /// A full disk passes. A disk that did not keep what it was given does not: pages that the system has dropped
+    /// would be taken for written by the next checkpoint, so there must be none.
+    fn on_checkpoint_failed(&mut self, error: &rusqlite::Error) {
+        if fault::reach(error) == Reach::Store {
+            self.broken = Some(fault::not_kept(error));
+        } else {
+            tracing::debug!(%error, "a checkpoint of the store failed; it is tried again after the next commit");
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod files;
 mod harness;
 mod lives;
 mod looking;
+mod quarantine;
 mod random;
 mod reference;
 mod reopening;

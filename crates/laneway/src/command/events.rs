@@ -39,7 +39,15 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     // From the first on, also with --after: durations need the starts.
     let mut cursor = 0;
     loop {
-        let events = store.events_since(run, cursor, PAGE).await?;
+        let events = match store.events_since(run, cursor, PAGE).await {
+            // One that cannot be read does not hide those behind it.
+            Err(error @ laneway_store::Error::UnreadableEvent { seq, .. }) => {
+                printer.warning(&format!("{error}; `laneway doctor` says more"));
+                cursor = seq;
+                continue;
+            }
+            events => events?,
+        };
         let mut lines = String::new();
         for event in &events {
             cursor = event.seq;
@@ -57,7 +65,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if printer.is_closed() {
             break;
         }
-        if events.len() == PAGE {
+        // A page ends early in front of an event that cannot be read.
+        if !events.is_empty() {
             continue;
         }
         if !args.follow || tally.finished.is_some() {

@@ -1,8 +1,10 @@
 //! One file per command: its arguments, and what it does with them.
 //! What several commands share stands one level up: reading documents, opening the store and driving runs.
 
+pub(crate) mod backup;
 pub(crate) mod cancel;
 pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod graph;
@@ -52,9 +54,12 @@ impl Context {
             && !dir.as_os_str().is_empty()
             && !dir.exists()
         {
-            let unusable = |error: std::io::Error| laneway_store::Error::Io {
-                path: dir.to_owned(),
-                why: format!("the store's directory cannot be made: {error}"),
+            let unusable = |error: std::io::Error| match error.kind() {
+                std::io::ErrorKind::StorageFull => laneway_store::Error::Full { path: dir.to_owned() },
+                _ => laneway_store::Error::Io {
+                    path: dir.to_owned(),
+                    why: format!("the store's directory cannot be made: {error}"),
+                },
             };
             std::fs::create_dir_all(dir).map_err(unusable)?;
             std::fs::write(dir.join(".gitignore"), "*\n").map_err(unusable)?;
@@ -87,6 +92,8 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Retry(args) => retry::execute(context, args).await,
         Command::Skip(args) => skip::execute(context, args).await,
         Command::Replay(args) => replay::execute(context, args).await,
+        Command::Doctor(args) => doctor::execute(context, args).await,
+        Command::Backup(args) => backup::execute(context, args).await,
         Command::Completions(args) => completions::execute(context, args),
         // Before there is a runtime, in main.rs.
         Command::Warden(args) => warden::execute(args),

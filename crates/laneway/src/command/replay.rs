@@ -41,6 +41,8 @@ enum Verdict {
     Equal,
     /// The history itself cannot have happened.
     Broken(run_state::Broken),
+    /// The history has an event that cannot be read.
+    Unreadable(String),
     Parts {
         path: String,
         replayed: Value,
@@ -53,6 +55,7 @@ impl Verdict {
         match self {
             Self::Equal => "equal".to_owned(),
             Self::Broken(broken) => format!("broken: {broken}"),
+            Self::Unreadable(why) => format!("then {why}"),
             Self::Parts { path, replayed, stored } => {
                 format!("parted at {path}\n  replayed: {replayed}\n  stored:   {stored}")
             }
@@ -64,6 +67,7 @@ impl Verdict {
         match self {
             Self::Equal => {}
             Self::Broken(broken) => verdict["broken"] = broken.to_string().into(),
+            Self::Unreadable(why) => verdict["broken"] = why.as_str().into(),
             Self::Parts { path, replayed, stored } => {
                 verdict["path"] = path.as_str().into();
                 verdict["replayed"] = replayed.clone();
@@ -78,7 +82,12 @@ async fn compare(store: &dyn Store, run: RunId) -> anyhow::Result<(Verdict, u64)
     // A run that goes on while it is read: the stored side tells how many events belong to it.
     loop {
         let stored = store.run_state(run).await?;
-        let events = events(store, run, stored.last_event).await?;
+        let events = match events(store, run, stored.last_event).await {
+            Err(error @ laneway_store::Error::UnreadableEvent { seq, .. }) => {
+                return Ok((Verdict::Unreadable(error.to_string()), seq.saturating_sub(1)));
+            }
+            events => events?,
+        };
         if store.run_state(run).await?.last_event != stored.last_event {
             continue;
         }
@@ -98,12 +107,13 @@ async fn compare(store: &dyn Store, run: RunId) -> anyhow::Result<(Verdict, u64)
     }
 }
 
-async fn events(store: &dyn Store, run: RunId, upto: u64) -> anyhow::Result<Vec<Event>> {
+async fn events(store: &dyn Store, run: RunId, upto: u64) -> laneway_store::Result<Vec<Event>> {
     let mut all: Vec<Event> = Vec::new();
     loop {
         let after = all.last().map_or(0, |event| event.seq);
         let page = store.events_since(run, after, PAGE).await?;
-        let is_last = page.len() < PAGE || page.last().is_some_and(|event| event.seq >= upto);
+        // A short page ends in front of an event that cannot be read, or of the end.
+        let is_last = page.is_empty() || page.last().is_some_and(|event| event.seq >= upto);
         all.extend(page.into_iter().filter(|event| event.seq <= upto));
         if is_last {
             return Ok(all);

@@ -50,6 +50,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if runs.len() == limit {
             printer.note(&format!("the newest {}; --limit shows more", limit));
         }
+        if runs.iter().any(|run| run.set_aside.is_some() || run.status.is_none()) {
+            printer.note("something of a run cannot be read; `laneway doctor` says what, and what to do");
+        }
     }
     Ok(Exit::Succeeded)
 }
@@ -58,10 +61,17 @@ fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
     let mut table = text::table(&["RUN", "WORKFLOW", "STATUS", "SUBMITTED", "TOOK", "TASKS"], width);
     text::color(&mut table, palette);
     for run in runs {
-        let word = if run.is_interrupted { "interrupted" } else { run.status.as_str() };
-        let mut status = Cell::new(format!("{} {word}", text::run_mark(run.status)));
+        let word = match (run.status, &run.set_aside) {
+            (_, Some(_)) => "set aside",
+            (None, None) => "unreadable",
+            (Some(_), None) if run.is_interrupted => "interrupted",
+            (Some(status), None) => status.as_str(),
+        };
+        // What cannot be read is marked like what failed: somebody has to look at it.
+        let look = run.status.filter(|_| run.set_aside.is_none()).unwrap_or(RunStatus::Failed);
+        let mut status = Cell::new(format!("{} {word}", text::run_mark(look)));
         if palette.is_on() {
-            status = text::run_color(status, run.status);
+            status = text::run_color(status, look);
         }
         let took = match (run.started_at, run.finished_at) {
             (Some(started), Some(finished)) => text::duration(finished.since(started)),
@@ -97,5 +107,6 @@ fn wire(run: &RunSummary) -> Value {
         "submitted_by": run.submitted_by,
         "tasks": counts,
         "interrupted": run.is_interrupted,
+        "set_aside": run.set_aside.as_ref().map(super::show::set_aside_wire),
     })
 }

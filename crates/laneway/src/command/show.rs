@@ -8,7 +8,7 @@ use laneway_core::reason::Reason;
 use laneway_core::run_state::TaskState;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::RunView;
+use laneway_store::model::{RunView, SetAside};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -40,11 +40,28 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         let palette = printer.out_palette();
         printer.text(&header(&view, palette))?;
         printer.text(&table(&view, palette, printer.width()))?;
-        if view.is_interrupted {
-            printer.text(&interrupted(&view, palette))?;
+        match &view.set_aside {
+            Some(found) => printer.text(&set_aside(found, palette))?,
+            None if view.is_interrupted => printer.text(&interrupted(&view, palette))?,
+            None => {}
         }
     }
     Ok(Exit::Succeeded)
+}
+
+fn set_aside(found: &SetAside, palette: Palette) -> String {
+    format!(
+        "\n{} since {}: a stored {} could not be read: {}; {} says more\n",
+        palette.red("set aside:"),
+        text::date(found.since),
+        found.what,
+        found.why,
+        palette.cyan("laneway doctor")
+    )
+}
+
+pub(super) fn set_aside_wire(found: &SetAside) -> Value {
+    serde_json::json!({ "what": found.what, "why": found.why, "since": found.since.to_string() })
 }
 
 /// What is said of a run that nobody drives any more.
@@ -144,6 +161,7 @@ struct Wire<'a> {
     version: &'a str,
     owner: Option<&'a str>,
     interrupted: bool,
+    set_aside: Option<Value>,
 }
 
 #[derive(Debug, Serialize)]
@@ -201,6 +219,7 @@ impl<'a> From<&'a RunView> for Wire<'a> {
             version: state.version.as_str(),
             owner: view.owner.as_deref(),
             interrupted: view.is_interrupted,
+            set_aside: view.set_aside.as_ref().map(set_aside_wire),
         }
     }
 }

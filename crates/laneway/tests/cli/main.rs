@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
 
 mod definition;
+mod doctor;
 mod errors;
 mod interrupt;
 mod looking_back;

@@ -38,6 +38,7 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
         kill_grace,
         warden: warden.clone(),
         functions: functions.clone(),
+        told_of_logs: Arc::default(),
     };
     let drive = Drive {
         store,

@@ -124,3 +124,12 @@ CREATE TABLE events (
     body    TEXT NOT NULL,
     PRIMARY KEY (run_no, seq)
 ) STRICT, WITHOUT ROWID;
+
+-- Runs of which something stored cannot be read: nothing of them is claimed, promoted or changed until somebody
+-- takes them out. What could not be read stays where it is, in its own row.
+CREATE TABLE quarantine (
+    run_no INTEGER PRIMARY KEY,
+    what   TEXT NOT NULL,
+    why    TEXT NOT NULL,
+    since  INTEGER NOT NULL
+) STRICT;

@@ -27,8 +27,8 @@ use rusqlite::{Row, params};
 
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::sqlite::read;
 use crate::sqlite::txn::{Done, Head, Txn, sql, unreadable};
+use crate::sqlite::{quarantine, read};
 
 /// How a task stands in the needs sets of its successors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,9 @@ impl<'t, 'c> RunWork<'t, 'c> {
         let head = txn.head(run)?;
         let work = txn.connection.prepare_cached(sql!("run_load"))?.query_row([head.no], |row| {
             let (status, closing): (String, Option<String>) = (row.get(0)?, row.get(2)?);
+            let is_set_aside: bool = row.get(9)?;
             Ok((
+                is_set_aside,
                 status,
                 closing,
                 Self {
@@ -134,7 +136,10 @@ impl<'t, 'c> RunWork<'t, 'c> {
                 },
             ))
         })?;
-        let (status, closing, mut work) = work;
+        let (is_set_aside, status, closing, mut work) = work;
+        if is_set_aside {
+            return Err(quarantine::refusal(txn.connection, head.no, run)?.into());
+        }
         work.status = RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?;
         work.closing = match closing {
             None => None,
@@ -193,6 +198,9 @@ impl<'t, 'c> RunWork<'t, 'c> {
     }
 
     pub(in crate::sqlite) fn task(&self, position: Position) -> Done<TaskFacts> {
+        if position as usize >= self.plan().workflow.steps.len() {
+            return Err(unreadable("position of a task", &position.to_string()).into());
+        }
         self.txn
             .connection
             .prepare_cached(sql!("task_facts"))?

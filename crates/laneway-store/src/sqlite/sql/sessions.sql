@@ -1,2 +1,3 @@
 -- Every session that nobody has reaped.
-SELECT id, node FROM sessions ORDER BY id;
+SELECT id, node, (SELECT count(*) FROM tasks WHERE status = 'running' AND session = sessions.id) AS held
+FROM sessions ORDER BY id;

@@ -14,6 +14,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::fence::ClaimRef;
 use crate::model::{Ask, Claim};
+use crate::sqlite::quarantine;
 use crate::sqlite::txn::{Done, Head, Txn, sql};
 
 pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
@@ -22,6 +23,10 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
     }
     let head = txn.head(ask.run)?;
     let mut claims = if ask.limit > 0 { available(txn, ask, &head)? } else { Vec::new() };
+    // What gave something is not set aside, and needs no second question.
+    if claims.is_empty() {
+        quarantine::check(txn.connection, head.no, ask.run)?;
+    }
     if ask.ahead > 0 {
         ahead(txn, ask, &head, &mut claims)?;
     }

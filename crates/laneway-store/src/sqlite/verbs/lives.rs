@@ -41,7 +41,7 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
     let mut held: Vec<(i64, Position, u32)> = txn
         .connection
         .prepare_cached(sql!("tasks_held"))?
-        .query_map([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .query_map([&id], |row| Ok((txn.about(row.get(0)?), row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
     if has(Bug::LostDropped) {
         held.clear();
@@ -62,7 +62,7 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
 }
 
 /// One claim of a dead session. Whether it ever started does not matter: nobody can know that it did not.
-fn lose(work: &mut RunWork<'_, '_>, claim: &ClaimRef, node: &str) -> Done<()> {
+pub(in crate::sqlite) fn lose(work: &mut RunWork<'_, '_>, claim: &ClaimRef, node: &str) -> Done<()> {
     let task = work.task(claim.position)?;
     let ending = |step, reason: Reason, detail: Option<String>| Ending {
         by: EndedBy::Reaper,

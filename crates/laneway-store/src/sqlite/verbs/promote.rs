@@ -34,7 +34,7 @@ fn due(txn: &Txn<'_>) -> Done<Vec<(i64, Position)>> {
     let mut due: Vec<(i64, Position)> = txn
         .connection
         .prepare_cached(sql!("promote_due"))?
-        .query_map([txn.now.0], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map([txn.now.0], |row| Ok((txn.about(row.get(0)?), row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     due.sort_unstable();
     Ok(due)

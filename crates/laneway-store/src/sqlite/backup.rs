@@ -1,0 +1,45 @@
+//! A copy of a store while it is in use: one moment of it, whole, in a file that is on disk when this returns.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::{connect, fault};
+use crate::error::{Error, Result};
+
+/// Writes a copy to a file that must not be there yet. Readers and writers go on meanwhile.
+pub(super) fn backup(from: &Path, to: &Path) -> Result<()> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::StorageFull => Error::Full { path: to.to_owned() },
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            Error::ReadOnly { path: to.to_owned(), why: error.to_string() }
+        }
+        _ => Error::Io { path: to.to_owned(), why: error.to_string() },
+    };
+    if fs::symlink_metadata(to).is_ok() {
+        return Err(Error::Exists { path: to.to_owned() });
+    }
+    // Under another name until it is whole: nobody takes half of a copy for one.
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = to.with_file_name(name);
+    let made = copy(from, &part).and_then(|()| {
+        File::open(&part).and_then(|file| file.sync_all()).map_err(failed)?;
+        // Unlike a rename, a link never replaces what somebody else has put there meanwhile.
+        fs::hard_link(&part, to).map_err(failed)?;
+        File::open(connect::dir_of(to)).and_then(|dir| dir.sync_all()).map_err(failed)
+    });
+    let _ = fs::remove_file(&part);
+    made
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let connection: Connection = connect::source(from)?;
+    // One statement is one snapshot.
+    connection
+        .execute("VACUUM INTO ?1", [to.to_string_lossy()])
+        .map(|_| ())
+        .map_err(|error| fault::explain(&error, to))
+}

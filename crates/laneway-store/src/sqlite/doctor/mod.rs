@@ -1,0 +1,219 @@
+//! What is wrong with a store, in words, with what to do about it: the file, its rows, each run against its own
+//! history, sessions, and files beside it. It only looks; `quarantine::release` is the one who changes something.
+
+mod run;
+
+use std::path::Path;
+
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::time::Millis;
+use rusqlite::Connection;
+
+pub(super) use run::examine_run;
+
+use super::session::Life;
+use super::txn::{Done, Failure, Plans, sql};
+use super::{Shared, connect, fault};
+use crate::model::{About, Examination, Finding, Severity};
+
+/// Looks at the file, at the newest `limit` runs, and at what lies beside the store.
+pub(super) fn examine(connection: &Connection, shared: &Shared, limit: usize) -> Done<Examination> {
+    // Before the first statement, and so before its snapshot: what is made meanwhile is no leftover.
+    let names = Names::beside(&connect::dir_of(&shared.path));
+    let mut found = Vec::new();
+    file(connection, shared, &mut found);
+    let mut examination = Examination { runs: 0, total: 0, findings: Vec::new() };
+    // A file that is damaged answers some questions and not others.
+    let looked = runs(connection, limit, &mut found)
+        .map(|(looked_at, total)| (examination.runs, examination.total) = (looked_at, total));
+    let answers = [
+        looked,
+        rows(connection, &mut found),
+        quarantined(connection, &mut found),
+        sessions(connection, shared, &mut found),
+        leftovers(connection, shared, &names, &mut found),
+    ];
+    found.extend(answers.into_iter().filter_map(Result::err).map(|failure| unanswered(failure, shared)));
+    examination.findings = found;
+    Ok(examination)
+}
+
+fn file(connection: &Connection, shared: &Shared, found: &mut Vec<Finding>) {
+    let check = || -> rusqlite::Result<Vec<String>> {
+        connection.prepare("PRAGMA integrity_check(20)")?.query_map([], |row| row.get(0))?.collect()
+    };
+    let said = check().unwrap_or_else(|error| vec![error.to_string()]);
+    let advice =
+        "restore a copy made by `laneway backup`, or save what can be read with `sqlite3 FILE .recover`";
+    found.extend(
+        said.into_iter()
+            .filter(|line| line != "ok")
+            .map(|what| problem(About::File, shared.path.display().to_string(), what, advice)),
+    );
+}
+
+fn rows(connection: &Connection, found: &mut Vec<Finding>) -> Done<()> {
+    let broken: Vec<(String, String)> = connection
+        .prepare("PRAGMA foreign_key_check")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (table, target) in broken {
+        let what = format!("a row refers to one of `{target}` that is not there");
+        found.push(problem(About::Row, format!("table {table}"), what, MEND));
+    }
+    let strays: Vec<(String, u64)> = connection
+        .prepare(sql!("examine_strays"))?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (table, number) in strays.into_iter().filter(|(_, number)| *number > 0) {
+        let what = format!("{number} of its rows belong to no run");
+        found.push(problem(
+            About::Row,
+            format!("table {table}"),
+            what,
+            "they are in nobody's way; keep a copy before you delete them",
+        ));
+    }
+    Ok(())
+}
+
+const MEND: &str = "mend the row in a copy with `sqlite3`, or restore a copy made by `laneway backup`";
+
+fn runs(connection: &Connection, limit: usize, found: &mut Vec<Finding>) -> Done<(usize, usize)> {
+    let total: usize = connection.query_row(sql!("examine_count"), [], |row| row.get(0))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let runs: Vec<(i64, Option<String>)> = connection
+        .prepare(sql!("examine_runs"))?
+        .query_map([limit], |row| Ok((row.get(0)?, row.get(1).ok())))?
+        .collect::<rusqlite::Result<_>>()?;
+    let looked_at = runs.len();
+    for (no, id) in runs {
+        let Some(run) = id.as_deref().and_then(RunId::parse) else {
+            let what = format!("its id `{}` cannot be read", id.unwrap_or_default());
+            found.push(problem(About::Run, format!("run number {no}"), what, MEND));
+            continue;
+        };
+        let advice = format!(
+            "{MEND}; then `laneway doctor --release {}` if it was set aside. Other runs are not affected",
+            run.short()
+        );
+        // A plan is made from its document anew: one from the shelf may be older than the fault.
+        for trouble in examine_run(connection, &Plans::default(), run)? {
+            let subject = format!("run {}", run.short());
+            found.push(problem(About::Run, subject, trouble.to_string(), &advice));
+        }
+    }
+    Ok((looked_at, total))
+}
+
+fn quarantined(connection: &Connection, found: &mut Vec<Finding>) -> Done<()> {
+    let rows: Vec<(i64, Option<String>, String, String, i64)> = connection
+        .prepare(sql!("quarantine_list"))?
+        .query_map([], |row| {
+            Ok((row.get(0)?, row.get(1).unwrap_or_default(), row.get(2)?, row.get(3)?, row.get(4)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    for (no, id, what, why, since) in rows {
+        let run = id.as_deref().and_then(RunId::parse);
+        let name = run.map_or_else(|| format!("number {no}"), |run| run.short());
+        let what = format!("set aside since {}: a stored {what} could not be read: {why}", Millis(since));
+        let advice = format!("`laneway doctor --release {name}` brings it back once it can be read");
+        found.push(problem(About::Quarantine, format!("run {name}"), what, &advice));
+    }
+    Ok(())
+}
+
+fn sessions(connection: &Connection, shared: &Shared, found: &mut Vec<Finding>) -> Done<()> {
+    let rows: Vec<(String, String, u64)> = connection
+        .prepare_cached(sql!("sessions"))?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (id, node, held) in rows {
+        let Some(session) = SessionId::parse(&id) else {
+            found.push(problem(
+                About::Session,
+                format!("session {id}"),
+                "its id cannot be read".to_owned(),
+                MEND,
+            ));
+            continue;
+        };
+        if let Life::Dead(_) = shared.locks.look(session)? {
+            let tasks = if held == 1 { "task" } else { "tasks" };
+            let what = format!("its process is gone; it held {held} {tasks}");
+            let advice = "nothing: the next `laneway run`, `--resume` or `cancel` returns what it held";
+            found.push(note(About::Session, format!("session of {node}"), what, advice));
+        }
+    }
+    Ok(())
+}
+
+/// Names of directories and files beside the store that carry an id.
+struct Names {
+    logs: Vec<RunId>,
+    scratch: Vec<SessionId>,
+    locks: Vec<SessionId>,
+}
+
+impl Names {
+    fn beside(dir: &Path) -> Self {
+        let names = |part: &str| -> Vec<String> {
+            let entries = std::fs::read_dir(dir.join(part)).into_iter().flatten().flatten();
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        };
+        let lock = |name: &String| SessionId::parse(name.strip_suffix(".lock")?);
+        Self {
+            logs: names("logs").iter().filter_map(|name| RunId::parse(name)).collect(),
+            scratch: names("scratch").iter().filter_map(|name| SessionId::parse(name)).collect(),
+            locks: names("sessions").iter().filter_map(lock).collect(),
+        }
+    }
+}
+
+fn leftovers(connection: &Connection, shared: &Shared, names: &Names, found: &mut Vec<Finding>) -> Done<()> {
+    let dir = connect::dir_of(&shared.path);
+    let mut leave = |path: std::path::PathBuf, what: &str| {
+        let advice = "it is in nobody's way and can be removed";
+        found.push(note(About::Leftover, path.display().to_string(), what.to_owned(), advice));
+    };
+    let mut known = connection.prepare_cached(sql!("examine_known"))?;
+    for run in &names.logs {
+        if !known.exists([run.to_string()])? {
+            leave(dir.join("logs").join(run.to_string()), "logs of a run that is not in this store");
+        }
+    }
+    let mut is_known = connection.prepare_cached(sql!("session_known"))?;
+    let mut is_over = |session: SessionId| -> Done<bool> {
+        let is_dead = matches!(shared.locks.look(session)?, Life::Dead(_));
+        Ok(is_dead && !is_known.exists([session.to_string()])?)
+    };
+    for session in &names.scratch {
+        if is_over(*session)? {
+            leave(dir.join("scratch").join(session.to_string()), "scratch files of a session that is over");
+        }
+    }
+    for session in &names.locks {
+        if is_over(*session)? {
+            leave(dir.join("sessions").join(format!("{session}.lock")), "the lock of a session that is over");
+        }
+    }
+    Ok(())
+}
+
+fn unanswered(failure: Failure, shared: &Shared) -> Finding {
+    let error = match failure {
+        Failure::Refused(error) => error,
+        Failure::Sqlite(error) => fault::explain(&error, &shared.path),
+        Failure::Panicked(why) => super::quarantine::panicked(why),
+    };
+    let advice = error.hint().unwrap_or_else(|| MEND.to_owned());
+    problem(About::File, shared.path.display().to_string(), error.to_string(), &advice)
+}
+
+fn problem(about: About, subject: String, what: String, advice: &str) -> Finding {
+    Finding { severity: Severity::Problem, about, subject, what, advice: advice.to_owned() }
+}
+
+fn note(about: About, subject: String, what: String, advice: &str) -> Finding {
+    Finding { severity: Severity::Note, about, subject, what, advice: advice.to_owned() }
+}

@@ -1,0 +1,169 @@
+//! One run against itself: can all of it be read, does its history tell what is stored, do its counters count right.
+
+use std::collections::BTreeMap;
+
+use laneway_core::event::Event;
+use laneway_core::gate::Counts;
+use laneway_core::id::RunId;
+use laneway_core::plan::Position;
+use laneway_core::reason::Reason;
+use laneway_core::run_state::{self, RunState};
+use rusqlite::{Connection, Row};
+
+use crate::error::Error;
+use crate::sqlite::run_work::Settled;
+use crate::sqlite::txn::{Done, Failure, Head, Plans, read_head, sql};
+use crate::sqlite::{fault, read};
+
+/// Events that are read at a time.
+const PAGE: usize = 10_000;
+
+/// Everything of one run that does not fit: what cannot be read, a history that does not tell the state, counters
+/// that count something else. What the disk refuses is an error.
+pub(in crate::sqlite) fn examine_run(connection: &Connection, plans: &Plans, run: RunId) -> Done<Vec<Error>> {
+    let mut troubles = Vec::new();
+    let head = match kept(read_head(connection, plans, run), &mut troubles)? {
+        Some(head) => head,
+        None => return Ok(troubles),
+    };
+    kept(attempts(connection, &head), &mut troubles)?;
+    let state = kept(read::run_state(connection, &head), &mut troubles)?;
+    let events = kept(history(connection, run), &mut troubles)?;
+    let Some(state) = state else { return Ok(troubles) };
+    if let Some(why) = events.and_then(|events| parts_from(&state, &events)) {
+        troubles.push(unfit(run, "history", why));
+    }
+    for why in miscounts(connection, &head, &state)? {
+        troubles.push(unfit(run, "counter", why));
+    }
+    Ok(troubles)
+}
+
+fn unfit(run: RunId, what: &str, why: String) -> Error {
+    Error::Unreadable { what: format!("{what} of run {}", run.short()), why }
+}
+
+/// A value, or the trouble with it kept.
+fn kept<T>(read: Done<T>, troubles: &mut Vec<Error>) -> Done<Option<T>> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(Failure::Refused(error)) => {
+            troubles.push(error);
+            Ok(None)
+        }
+        Err(Failure::Sqlite(error)) if fault::is_about_a_value(&error) => {
+            troubles.push(Error::Unreadable { what: "row".to_owned(), why: error.to_string() });
+            Ok(None)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn history(connection: &Connection, run: RunId) -> Done<Vec<Event>> {
+    let mut all: Vec<Event> = Vec::new();
+    loop {
+        let after = all.last().map_or(0, |event| event.seq);
+        let page = read::events_since(connection, run, after, PAGE)?;
+        if page.is_empty() {
+            return Ok(all);
+        }
+        all.extend(page);
+    }
+}
+
+/// Where the history and the stored state part, if they do.
+fn parts_from(state: &RunState, events: &[Event]) -> Option<String> {
+    let gap = events.iter().zip(1..).find(|(event, number)| event.seq != *number);
+    if let Some((event, number)) = gap {
+        return Some(format!("event {} stands where event {number} should", event.seq));
+    }
+    if events.len() as u64 != state.last_event {
+        return Some(format!("it has {} events, and {} are there", state.last_event, events.len()));
+    }
+    match run_state::replay(state.tasks.iter().map(|task| task.step.as_str()), events) {
+        Err(broken) => Some(broken.to_string()),
+        Ok(told) => {
+            let text = |state: &RunState| serde_json::to_string(state).unwrap_or_default();
+            (text(&told) != text(state)).then(|| {
+                format!(
+                    "it tells another state than the one that is stored; `laneway replay {}` shows where",
+                    state.run.short()
+                )
+            })
+        }
+    }
+}
+
+fn attempts(connection: &Connection, head: &Head) -> Done<()> {
+    let mut statement = connection.prepare_cached(sql!("examine_attempts"))?;
+    let mut rows = statement.query([head.no])?;
+    while let Some(row) = rows.next()? {
+        let (position, attempt): (Position, u32) = (row.get(0)?, row.get(1)?);
+        if let Err(why) = attempt_row(row) {
+            let step = head.head.plan.workflow.steps.get(position as usize);
+            let step = step.map_or_else(|| format!("position {position}"), |step| step.name.clone());
+            let what = format!("attempt {attempt} of {step} in run {}", head.head.run.short());
+            return Err(Error::Unreadable { what, why }.into());
+        }
+    }
+    Ok(())
+}
+
+fn attempt_row(row: &Row<'_>) -> Result<(), String> {
+    let read = || -> rusqlite::Result<(String, Option<String>)> {
+        let _: (String, Option<String>) = (row.get(2)?, row.get(5)?);
+        Ok((row.get(3)?, row.get(4)?))
+    };
+    let (outcome, reason) = read().map_err(|error| error.to_string())?;
+    if !["succeeded", "failed", "canceled", "lost", "returned"].contains(&outcome.as_str()) {
+        return Err(format!("`{outcome}` is not known"));
+    }
+    match reason {
+        Some(word) if Reason::parse(&word).is_none() => Err(format!("`{word}` is not known")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Counters that differ from a count of what they stand for.
+fn miscounts(connection: &Connection, head: &Head, state: &RunState) -> Done<Vec<String>> {
+    let mut wrong = Vec::new();
+    let counter: i64 =
+        connection.prepare_cached(sql!("examine_counter"))?.query_row([head.no], |row| row.get(0))?;
+    let open = state.tasks.iter().filter(|task| !task.status.is_final()).count();
+    if counter != open as i64 {
+        wrong.push(format!("it counts {counter} unsettled tasks, and {open} are there"));
+    }
+    let stored: BTreeMap<usize, Counts> = connection
+        .prepare_cached(sql!("examine_needs"))?
+        .query_map([head.no], |row| {
+            let counts = Counts {
+                unsettled: row.get(1)?,
+                succeeded: row.get(2)?,
+                failed: row.get(3)?,
+                passed_over: row.get(4)?,
+            };
+            Ok((row.get(0)?, counts))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    for (set, needs) in head.head.plan.needs_sets.iter().enumerate() {
+        if stored.get(&set) != Some(&count(state, &needs.needs)) {
+            wrong.push(format!("what it counts for needs set {set} is not what its tasks say"));
+        }
+    }
+    Ok(wrong)
+}
+
+fn count(state: &RunState, needs: &[Position]) -> Counts {
+    let mut counts = Counts::default();
+    for need in needs {
+        // A plan refers to its own steps, and there are as many tasks as steps (`read::run_state`).
+        let task = &state.tasks[*need as usize];
+        match Settled::of(task.status, task.reason) {
+            Some(Settled::Succeeded) => counts.succeeded += 1,
+            Some(Settled::Failed) => counts.failed += 1,
+            Some(Settled::PassedOver) => counts.passed_over += 1,
+            None => counts.unsettled += 1,
+        }
+    }
+    counts
+}

@@ -1,0 +1,344 @@
+//! What cannot be read: the run is set aside with a report, everybody else goes on, nothing is lost, and it comes
+//! back once it is mended. Every kind of row is damaged here, beneath the verbs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
+use laneway_store::model::{About, Finished, RunFilter, Severity};
+use laneway_store::{Error, Fate, Store};
+use rusqlite::Connection;
+
+use crate::audit;
+use crate::harness::{Database, Node, Place, block_on, flat, flow, succeeded};
+
+/// The oldest run, in statements.
+const VICTIM: &str = "(SELECT min(no) FROM runs)";
+
+struct Damage {
+    what: &'static str,
+    harm: &'static str,
+    mend: &'static str,
+}
+
+/// Met when a dead session's task is returned.
+const DAMAGES: &[Damage] = &[
+    Damage {
+        what: "status of a run",
+        harm: "UPDATE runs SET status = 'wild' WHERE no = @V",
+        mend: "UPDATE runs SET status = 'running' WHERE no = @V",
+    },
+    Damage {
+        what: "params of a run",
+        harm: "UPDATE runs SET params = '{' WHERE no = @V",
+        mend: "UPDATE runs SET params = '{}' WHERE no = @V",
+    },
+    Damage {
+        what: "a text that is none",
+        harm: "UPDATE runs SET reason = CAST(x'ff00ff' AS TEXT) WHERE no = @V",
+        mend: "UPDATE runs SET reason = NULL WHERE no = @V",
+    },
+    Damage {
+        what: "number of the last event",
+        harm: "UPDATE runs SET last_event = -last_event WHERE no = @V",
+        mend: "UPDATE runs SET last_event = -last_event WHERE no = @V",
+    },
+    Damage {
+        what: "id of a run",
+        harm: "UPDATE runs SET id = 'x' || id WHERE no = @V",
+        mend: "UPDATE runs SET id = substr(id, 2) WHERE no = @V",
+    },
+    Damage {
+        what: "request to stop a task",
+        harm: "UPDATE tasks SET stop = 'wild' WHERE run_no = @V AND position = 0",
+        mend: "UPDATE tasks SET stop = NULL WHERE run_no = @V AND position = 0",
+    },
+    Damage {
+        what: "attempt of a task",
+        harm: "UPDATE tasks SET attempt = -1 WHERE run_no = @V AND position = 0",
+        mend: "UPDATE tasks SET attempt = 1 WHERE run_no = @V AND position = 0",
+    },
+    Damage {
+        what: "position of a task",
+        harm: "UPDATE tasks SET position = 77 WHERE run_no = @V AND position = 0",
+        mend: "UPDATE tasks SET position = 0 WHERE run_no = @V AND position = 77",
+    },
+    Damage {
+        what: "document that is none",
+        harm: "UPDATE workflows SET document = replace(document, 'steps', '][') WHERE name = 'victim'",
+        mend: "UPDATE workflows SET document = replace(document, '][', 'steps') WHERE name = 'victim'",
+    },
+    Damage {
+        what: "document that is another",
+        harm: "UPDATE workflows SET document = replace(document, 'true', 'false') WHERE name = 'victim'",
+        mend: "UPDATE workflows SET document = replace(document, 'false', 'true') WHERE name = 'victim'",
+    },
+    Damage {
+        what: "event in the place of the next",
+        harm: "INSERT INTO events SELECT run_no, max(seq) + 1, 0, 'x', 1, '{}' FROM events WHERE run_no = @V",
+        mend: "DELETE FROM events WHERE run_no = @V AND name = 'x'",
+    },
+    Damage {
+        what: "attempt in the place of the one that ends",
+        harm: "INSERT INTO attempts (run_no, position, attempt, session, node, outcome, finished_at) VALUES (@V, 0, 1, '', '', 'wild', 0)",
+        mend: "DELETE FROM attempts WHERE run_no = @V AND outcome = 'wild'",
+    },
+];
+
+fn change(place: &Place, sql: &str) {
+    let connection = Connection::open(place.path()).expect("the file");
+    connection.pragma_update(None, "ignore_check_constraints", true).expect("a setting");
+    connection.pragma_update(None, "foreign_keys", false).expect("a setting");
+    let changed = connection.execute(&sql.replace("@V", VICTIM), []);
+    assert_eq!(changed.expect("a statement"), 1, "{sql}");
+}
+
+fn victim() -> String {
+    flow("max_parallel: 1", &[("a", "retry: {max: 1, backoff: 1m}"), ("b", "needs: [a]")])
+        .replace("name: flow", "name: victim")
+}
+
+async fn problems(store: &dyn Store) -> Vec<String> {
+    let examination = store.examine(usize::MAX).await.expect("an answer");
+    let problems = examination.findings.into_iter().filter(|finding| finding.severity == Severity::Problem);
+    problems.map(|finding| format!("{}: {}", finding.subject, finding.what)).collect()
+}
+
+/// Works on a run of its own, as anybody would.
+async fn works(node: &Node) {
+    let run = node.submit(&flat(3, 2)).await;
+    node.work(run, |_| succeeded()).await;
+    assert_eq!(node.status(run).await, RunStatus::Succeeded);
+}
+
+async fn refusal(node: &Node, run: RunId) -> Error {
+    node.store.adopt(run, node.session).await.expect_err("it is set aside")
+}
+
+#[test]
+fn whatever_cannot_be_read_of_a_dead_sessions_run_sets_it_aside_and_stops_nobody() {
+    for damage in DAMAGES {
+        let place = Place::new(Database::Sqlite);
+        block_on(sets_aside(&place, damage));
+    }
+}
+
+async fn sets_aside(place: &Place, damage: &Damage) {
+    let what = damage.what;
+    let dying = place.node("dying").await;
+    let run = dying.submit(&victim()).await;
+    dying.begin(run, "a").await;
+    drop(dying);
+    assert_eq!(problems(&*place.open()).await, Vec::<String>::new());
+    change(place, damage.harm);
+    let node = place.node("one").await;
+    assert!(!problems(&*node.store).await.is_empty(), "{what}: seen before anybody meets it");
+
+    node.store.reap().await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(node.store.reap().await.expect("an answer").nodes, Vec::<String>::new(), "{what}: done once");
+    works(&node).await;
+    assert_eq!(node.promote().await, None, "{what}: nobody is woken for it");
+    let found = node.store.examine(usize::MAX).await.expect("an answer").findings;
+    assert!(found.iter().any(|finding| finding.about == About::Quarantine), "{what}: {found:#?}");
+    if what != "id of a run" {
+        assert!(
+            matches!(refusal(&node, run).await, Error::SetAside { .. } | Error::Unreadable { .. }),
+            "{what}"
+        );
+        let listed = node.store.runs(RunFilter { limit: 9, ..RunFilter::default() }).await.expect("a list");
+        let listed = listed.iter().find(|summary| summary.run == run).expect("it is listed");
+        assert!(listed.set_aside.is_some(), "{what}");
+        let early = node.store.release(run).await.expect_err("nothing is mended yet");
+        assert!(matches!(early, Error::Unreadable { .. } | Error::UnreadableEvent { .. }), "{what}: {early}");
+    }
+
+    // Another process, which has no plan on its shelf.
+    change(place, damage.mend);
+    let later = place.node("later").await;
+    later.store.release(run).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(problems(&*later.store).await, Vec::<String>::new(), "{what}");
+    later.store.adopt(run, later.session).await.expect("it belongs to nobody");
+    audit::check(&*later.store, run).await;
+    assert_eq!(later.work(run, |_| succeeded()).await, ["a", "b"], "{what}");
+    assert_eq!(later.status(run).await, RunStatus::Succeeded);
+    assert_eq!(later.attempts(run, "a").await.len(), 2, "{what}: the first was lost with its node");
+    let again = later.store.release(run).await.expect_err("it is out");
+    assert!(matches!(again, Error::NotSetAside { .. }), "{again}");
+}
+
+#[test]
+fn run_that_cannot_be_promoted_stops_neither_time_nor_others() {
+    let place = Place::new(Database::Sqlite);
+    block_on(async {
+        let node = place.node("one").await;
+        let run = node.submit(&victim()).await;
+        let held = node.begin(run, "a").await;
+        node.fail(&held).await;
+        let other = node.submit(&flow("", &[("x", "retry: {max: 1, backoff: 1m}")])).await;
+        let held = node.begin(other, "x").await;
+        node.fail(&held).await;
+        change(&place, "UPDATE tasks SET gate = 'run_at', retries = -4 WHERE run_no = @V AND position = 0");
+        place.advance(Duration::from_secs(120));
+        assert_eq!(node.promote().await, None, "nothing is left to wake up for");
+        assert_eq!(node.work(other, |_| succeeded()).await, ["x"]);
+        let ask = node.ask(run, 1);
+        let refusal = node.store.claim(ask).await.expect_err("it is set aside");
+        assert!(matches!(refusal, Error::SetAside { .. }), "{refusal}");
+        assert!(refusal.is_about_the_store() && refusal.hint().is_some_and(|hint| hint.contains("doctor")));
+    });
+}
+
+#[test]
+fn holder_of_a_run_that_cannot_be_read_any_more_is_told_and_the_batch_goes_on() {
+    let place = Place::new(Database::Sqlite);
+    block_on(async {
+        let node = place.node("one").await;
+        let run = node.submit(&victim()).await;
+        let other = node.submit(&flat(1, 1)).await;
+        let (held, fine) = (node.begin(run, "a").await, node.begin(other, "s0").await);
+        change(&place, "DELETE FROM needs_sets WHERE run_no = @V");
+        let finished = |claim| vec![Finished { claim, outcome: succeeded(), took: Duration::ZERO }];
+        let (lost, kept) = tokio::join!(
+            node.store.finish(finished(held.at), None),
+            node.store.finish(finished(fine.at), None)
+        );
+        let refusal = lost.expect_err("its countdown is gone");
+        assert!(matches!(refusal, Error::SetAside { .. }), "{refusal}");
+        assert_eq!(kept.expect("an answer").fates, [Fate::Recorded]);
+        assert_eq!(node.task(run, "a").await.status.as_str(), "running", "nothing of it was changed");
+        let view = node.view(run).await;
+        assert!(view.set_aside.is_some_and(|found| found.what == "row"), "it can be looked at");
+    });
+}
+
+#[test]
+fn event_that_cannot_be_read_is_named_and_does_not_hide_the_others() {
+    let place = Place::new(Database::Sqlite);
+    block_on(async {
+        let node = place.node("one").await;
+        let run = node.submit(&flat(2, 2)).await;
+        change(&place, "UPDATE events SET body = '{' WHERE run_no = @V AND seq = 2");
+        let before = node.store.events_since(run, 0, 100).await.expect("what stands before it");
+        assert_eq!(before.iter().map(|event| event.seq).collect::<Vec<_>>(), [1]);
+        let error = node.store.events_since(run, 1, 100).await.expect_err("the second");
+        assert!(matches!(error, Error::UnreadableEvent { seq: 2, .. }), "{error}");
+        let behind = node.store.events_since(run, 2, 100).await.expect("what stands behind it");
+        assert_eq!(behind.first().map(|event| event.seq), Some(3));
+        // Work does not need what was told: the run goes on, and the report names the event.
+        while let Some(claim) = node.store.claim(node.ask(run, 1)).await.expect("an answer").pop() {
+            let finished = Finished { claim: claim.at, outcome: succeeded(), took: Duration::ZERO };
+            node.store.finish(vec![finished], None).await.expect("an answer");
+        }
+        assert_eq!(node.status(run).await, RunStatus::Succeeded);
+        let found = problems(&*node.store).await;
+        assert!(found.iter().any(|problem| problem.contains("event 2")), "{found:?}");
+    });
+}
+
+#[test]
+fn every_difference_between_rows_is_found() {
+    let harms = [
+        ("UPDATE runs SET unsettled = 7 WHERE no = @V", "unsettled"),
+        ("UPDATE needs_sets SET succeeded = 0, failed = 1 WHERE run_no = @V", "needs set 0"),
+        ("UPDATE tasks SET exit_code = 3 WHERE run_no = @V AND position = 1", "another state"),
+        ("DELETE FROM events WHERE run_no = @V AND seq = 3", "event 4 stands where event 3 should"),
+        ("DELETE FROM tasks WHERE run_no = @V AND position = 1", "2 steps, and 1 tasks"),
+        ("UPDATE attempts SET outcome = 'wild' WHERE run_no = @V AND position = 0", "`wild`"),
+        ("UPDATE tasks SET output = '[' WHERE run_no = @V AND position = 0", "output of a task"),
+        ("INSERT INTO events VALUES (999, 1, 0, 'x', 1, '{}')", "belong to no run"),
+        ("UPDATE runs SET version = 'gone' WHERE no = @V", "`gone`"),
+    ];
+    for (harm, said) in harms {
+        let place = Place::new(Database::Sqlite);
+        block_on(async {
+            let node = place.node("one").await;
+            let run = node.submit(&victim()).await;
+            node.work(run, |_| succeeded()).await;
+            drop(node);
+            let store = place.open();
+            assert_eq!(problems(&*store).await, Vec::<String>::new());
+            change(&place, harm);
+            let found = problems(&*store).await;
+            assert!(found.iter().any(|problem| problem.contains(said)), "{harm}: {found:?}");
+        });
+    }
+}
+
+#[test]
+fn files_of_runs_and_sessions_that_nobody_knows_are_noted() {
+    let place = Place::new(Database::Sqlite);
+    block_on(async {
+        let node = place.node("one").await;
+        let run = node.submit(&flat(1, 1)).await;
+        node.begin(run, "s0").await;
+        let dir = node.store.dir().to_owned();
+        let stranger = "01890a5d-ac96-774b-bcce-b302099a8057";
+        for name in [
+            format!("logs/{stranger}"),
+            format!("logs/{run}"),
+            format!("scratch/{stranger}"),
+            "logs/notes".to_owned(),
+        ] {
+            std::fs::create_dir_all(dir.join(name)).expect("a directory");
+        }
+        let found = node.store.examine(10).await.expect("an answer").findings;
+        let subjects: Vec<&str> = found.iter().map(|finding| finding.subject.as_str()).collect();
+        assert_eq!(subjects.len(), 2, "{subjects:?}");
+        assert!(subjects.iter().all(|subject| subject.contains(stranger)), "{subjects:?}");
+        assert!(found.iter().all(|finding| finding.severity == Severity::Note));
+        let other = place.open();
+        drop(node);
+        let found = other.examine(10).await.expect("an answer").findings;
+        assert!(
+            found.iter().any(|finding| finding.about == About::Session && finding.what.contains("held 1")),
+            "{found:#?}"
+        );
+    });
+}
+
+#[test]
+fn copy_made_while_work_goes_on_is_whole_and_can_be_worked_on() {
+    let place = Place::new(Database::Sqlite);
+    block_on(async {
+        let node = place.node("one").await;
+        let run = node.submit(&flat(40, 4)).await;
+        let elsewhere = tempfile::tempdir().expect("a directory");
+        let path = |round: usize| elsewhere.path().join(round.to_string()).join("laneway.db");
+        for round in 0..5 {
+            std::fs::create_dir(elsewhere.path().join(round.to_string())).expect("a directory");
+        }
+        let working = async {
+            while node.status(run).await == RunStatus::Running {
+                for held in node.take(run, 4).await {
+                    node.succeed(&held).await;
+                }
+            }
+        };
+        let copying = async {
+            for round in 0..5 {
+                node.store.backup(&path(round)).await.expect("a copy");
+            }
+        };
+        tokio::join!(working, copying);
+        for round in 0..5 {
+            let copy: Arc<dyn Store> = Arc::new(
+                laneway_store::sqlite::SqliteStore::open(&path(round), laneway_store::Open::Existing)
+                    .expect("a store"),
+            );
+            assert_eq!(problems(&*copy).await, Vec::<String>::new());
+            let second = Node::register(copy, "two").await;
+            second.store.reap().await.expect("an answer");
+            if second.status(run).await == RunStatus::Running {
+                second.store.adopt(run, second.session).await.expect("its owner lives elsewhere");
+                second.work(run, |_| succeeded()).await;
+            }
+            assert_eq!(second.status(run).await, RunStatus::Succeeded);
+        }
+        let refusal = node.store.backup(&path(0)).await.expect_err("it is there");
+        assert!(matches!(refusal, Error::Exists { .. }), "{refusal}");
+        let beside = std::fs::read_dir(elsewhere.path().join("0")).expect("a list").flatten();
+        let mut parts = beside.filter(|entry| entry.file_name().to_string_lossy().contains(".part"));
+        assert!(parts.next().is_none(), "nothing is left of the making");
+    });
+}

@@ -1,0 +1,121 @@
+//! `laneway doctor`: what is wrong with a store, and what to do. It changes nothing unless it is asked to release a
+//! run from the quarantine.
+
+use std::num::NonZeroU32;
+
+use laneway_store::model::{Examination, Finding, Severity};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::exit::Exit;
+use crate::text;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway doctor\n\n\
+    Looks at the file, at its rows, at the newest runs and their histories, at sessions and at\n\
+    files beside the store. It changes nothing but what --release says.\n\n\
+    Exit codes: 0 healthy (there may be notes), 1 problems, 3 the store cannot be opened.")]
+pub(crate) struct Args {
+    /// How many runs to look at in detail, the newest ones
+    #[arg(short = 'n', long, value_name = "N", default_value = "100", value_parser = super::run::at_least_one)]
+    limit: NonZeroU32,
+    /// Look at all runs
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+    /// Take a run out of the quarantine, once everything of it can be read
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["limit", "all"])]
+    release: Option<String>,
+    /// Print what was found as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    if let Some(name) = &args.release {
+        return release(context, name, args.json).await;
+    }
+    let limit = if args.all { usize::MAX } else { args.limit.get() as usize };
+    let examination = context.open()?.examine(limit).await?;
+    let problems = count(&examination, Severity::Problem);
+    if args.json {
+        context.printer.json(&wire(&context.store, &examination))?;
+    } else {
+        report(context, &examination)?;
+    }
+    Ok(if problems == 0 { Exit::Succeeded } else { Exit::RunFailed })
+}
+
+async fn release(context: &Context, name: &str, is_json: bool) -> anyhow::Result<Exit> {
+    let (store, run) = context.find(name).await?;
+    store.release(run).await?;
+    let status = store.status(run).await?;
+    if is_json {
+        context.printer.json(&json!({ "run": run, "released": true, "status": status }))?;
+        return Ok(Exit::Succeeded);
+    }
+    let next = if status.is_final() {
+        format!("`laneway show {}` shows it", run.short())
+    } else {
+        format!("`laneway run --resume {}` goes on with it", run.short())
+    };
+    context.printer.line(&format!("run {} is out of the quarantine; {next}", run.short()))?;
+    Ok(Exit::Succeeded)
+}
+
+fn count(examination: &Examination, severity: Severity) -> u64 {
+    examination.findings.iter().filter(|finding| finding.severity == severity).count() as u64
+}
+
+fn report(context: &Context, examination: &Examination) -> anyhow::Result<()> {
+    let palette = context.printer.out_palette();
+    let mut findings: Vec<&Finding> = examination.findings.iter().collect();
+    findings.sort_by_key(|finding| finding.severity);
+    for finding in findings {
+        let word = match finding.severity {
+            Severity::Problem => palette.red("problem:"),
+            Severity::Note => palette.yellow("note:"),
+        };
+        let what = finding.what.trim_end().replace('\n', "\n    ");
+        context.printer.line(&format!("{word} {}: {what}", finding.subject))?;
+        context.printer.line(&format!("    what to do: {}", finding.advice))?;
+    }
+    let problems = count(examination, Severity::Problem);
+    let notes = match count(examination, Severity::Note) {
+        0 => String::new(),
+        notes => format!(", {}", text::count(notes, "note")),
+    };
+    let verdict = match problems {
+        0 => format!("healthy{notes}"),
+        problems => format!("{}{notes}", text::count(problems, "problem")),
+    };
+    let (runs, total) = (examination.runs as u64, examination.total as u64);
+    let scope = if runs == total {
+        format!("looked at {}", text::count(total, "run"))
+    } else {
+        format!("looked at the newest {runs} of {}; --all looks at all", text::count(total, "run"))
+    };
+    context.printer.line(&format!("{}: {verdict} ({scope})", context.store))
+}
+
+fn wire(store: &str, examination: &Examination) -> Value {
+    let findings: Vec<Value> = examination
+        .findings
+        .iter()
+        .map(|finding| {
+            json!({
+                "severity": finding.severity.as_str(),
+                "about": finding.about.as_str(),
+                "subject": finding.subject,
+                "what": finding.what,
+                "advice": finding.advice,
+            })
+        })
+        .collect();
+    json!({
+        "store": store,
+        "healthy": count(examination, Severity::Problem) == 0,
+        "runs_looked_at": examination.runs,
+        "runs": examination.total,
+        "findings": findings,
+    })
+}
