@@ -552,5 +552,50 @@ steps:
   d: {function: "${{ run.id }}"}
   e: {function: resize, command: [make]}
 "#;
-    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @"");
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    error: there is no parameter `size`
+     --> flow.yaml:2:43
+      |
+    2 |   a: {function: resize, with: {size: "${{ params.size }}"}}
+      |                                           ^^^^^^^^^^^
+      |
+      = help: declare it: `params: {size: {type: string, required: true}}`
+
+    error: `args` does not belong to this step
+     --> flow.yaml:3:25
+      |
+    3 |   b: {function: resize, args: [x]}
+      |                         ^^^^
+      |
+      = help: a function takes its input by name: `with: {NAME: VALUE}`
+
+    error: `with` does not belong to this step
+     --> flow.yaml:4:18
+      |
+    4 |   c: {run: make, with: {size: 1}}
+      |                  ^^^^
+      |
+      = help: `with` is the input of a `function`; a script or program takes `args` or `env`
+
+    error: an expression cannot stand in `function`
+     --> flow.yaml:5:18
+      |
+    5 |   d: {function: "${{ run.id }}"}
+      |                  ^^^^^^^^^^^^^
+      |
+      = help: a function is named, not computed; pass values by `with`
+
+    error: step `e` has both `command` and `function`
+     --> flow.yaml:6:25
+      |
+    6 |   e: {function: resize, command: [make]}
+      |                         ^^^^^^^
+      |
+     ::: flow.yaml:6:7
+      |
+    6 |   e: {function: resize, command: [make]}
+      |       -------- the other one
+      |
+      = help: keep `run` for a script, `command` for a program and its arguments, or `function` for a function
+    "#);
 }
