@@ -51,8 +51,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// there will be something to do.
     async fn promote(&self) -> Result<Option<Millis>>;
 
-    /// Picks and takes up to `ask.limit` available tasks in one atomic statement, oldest first, and mints
-    /// the number of the attempt for each. Two callers never get the same task. Checks no gate. `ask.ahead` more
+    /// Picks and takes up to `ask.limit` available tasks, oldest first, in one step that nobody can come between, and
+    /// mints the number of the attempt for each. Two callers never get the same task. Checks no gate. `ask.ahead` more
     /// may be taken before there is a place for them; to everybody else these wait as before until they start.
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>>;
 

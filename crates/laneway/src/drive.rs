@@ -34,8 +34,8 @@ const READ_INTERVAL: Duration = Duration::from_millis(30);
 /// How often what moves is moved.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The hint that something changed can be missed; after so many ticks the events are read without one.
-const PATIENCE: u32 = 10;
+/// The hint that something changed can be missed; after so long the events are read without one.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Events of one read.
 const PAGE: usize = 2_000;
@@ -180,12 +180,14 @@ pub(crate) async fn to_the_end(
     let mut next_read = Instant::now();
     // What was submitted before the watcher looked gave no hint.
     let mut quiet = PATIENCE;
+    // Lines do not move.
+    let tick = if progress.is_terminal() { TICK } else { PATIENCE };
 
     let status: RunStatus = loop {
         // Each arm only wakes: whatever awaits inside an arm would keep the worker from being polled.
         let wake = {
             let watcher = async {
-                if quiet < PATIENCE && tokio::time::timeout(TICK, changes.changed()).await.is_err() {
+                if quiet < PATIENCE && tokio::time::timeout(tick, changes.changed()).await.is_err() {
                     return Wake::Tick;
                 }
                 tokio::time::sleep_until(next_read).await;
@@ -210,7 +212,7 @@ pub(crate) async fn to_the_end(
                 control.cancel();
             }
             Wake::Tick => {
-                quiet += 1;
+                quiet += tick;
                 progress.tick();
             }
             Wake::Events(Err(error)) if error.is_passing() => {
@@ -225,7 +227,7 @@ pub(crate) async fn to_the_end(
                 let events = events?;
                 cursor = events.last().map_or(cursor, |event| event.seq);
                 // A full page means that there is more, for which no hint will come.
-                quiet = if events.len() == PAGE { PATIENCE } else { 0 };
+                quiet = if events.len() == PAGE { PATIENCE } else { Duration::ZERO };
                 next_read = Instant::now() + READ_INTERVAL;
                 progress.apply(&events)?;
             }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   async callers ──verb──▶ channel ──▶ BEGIN IMMEDIATE
-//!        ▲                              ├─ savepoint, verb, release   (one failure fails alone)
+//!        ▲                              ├─ (savepoint,) verb          (one failure fails alone)
 //!        │                              ├─ … as long as verbs wait, for at most BATCH
 //!        └──────────answer───────────── COMMIT, one fsync for all of them
 //! ```
@@ -135,6 +135,16 @@ impl<T: Send, F: FnMut(&mut Txn<'_>) -> Result<T, Failure> + Send> Verb for Pend
     }
 }
 
+/// Where a verb stands in its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nothing is lost if the whole transaction is taken back. A savepoint keeps a copy of every page that is changed,
+    /// and most batches are of one verb.
+    First,
+    /// Behind a savepoint.
+    Later,
+}
+
 struct Work {
     path: PathBuf,
     /// `None` after an error at COMMIT, until it could be opened again.
@@ -234,15 +244,14 @@ impl Work {
         done: &mut Vec<Box<dyn Verb>>,
     ) -> rusqlite::Result<bool> {
         pass(Point::BatchBefore);
-        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let mut now = self.begin(connection)?;
         let before = connection.total_changes();
-        let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
-        let now = self.clock.now(Millis(floor));
         let begun = Instant::now();
         while let Some(mut verb) = waiting.pop_front() {
-            let outcome = self.one(connection, now, verb.as_mut());
+            let place = if done.is_empty() { Place::First } else { Place::Later };
+            let outcome = self.one(connection, now, verb.as_mut(), place);
             done.push(verb);
-            outcome?;
+            now = outcome?;
             pass(Point::VerbAfter);
             if begun.elapsed() > BATCH {
                 break;
@@ -281,10 +290,18 @@ impl Work {
     /// One verb behind its savepoint. An error that reaches further than the verb ends the batch. A run of which
     /// something cannot be read is set aside in the same transaction, and the verb is asked again: it goes on with
     /// other runs, or says what became of this one.
-    fn one(&self, connection: &Connection, now: Millis, verb: &mut dyn Verb) -> rusqlite::Result<()> {
+    fn one(
+        &self,
+        connection: &Connection,
+        now: Millis,
+        verb: &mut dyn Verb,
+        mut place: Place,
+    ) -> rusqlite::Result<Millis> {
         let mut txn = Txn { connection, now, shelf: &self.shelf, subject: Cell::new(None) };
         loop {
-            connection.prepare_cached("SAVEPOINT verb")?.execute([])?;
+            if place == Place::Later {
+                connection.prepare_cached("SAVEPOINT verb")?.execute([])?;
+            }
             let Err(failure) = quarantine::guard(|| verb.apply(&mut txn)) else { break };
             if let Failure::Sqlite(error) = &failure
                 && (fault::reach(error) != Reach::Verb || connection.is_autocommit())
@@ -292,9 +309,16 @@ impl Work {
                 let Failure::Sqlite(error) = failure else { break };
                 return Err(error);
             }
-            connection.prepare_cached("ROLLBACK TO verb")?.execute([])?;
+            match place {
+                Place::First => {
+                    connection.prepare_cached("ROLLBACK")?.execute([])?;
+                    txn.now = self.begin(connection)?;
+                }
+                Place::Later => connection.execute_batch("ROLLBACK TO verb; RELEASE verb")?,
+            }
             if quarantine::set_aside(&txn, &failure)? {
-                connection.prepare_cached("RELEASE verb")?.execute([])?;
+                // That stays, whatever becomes of the verb.
+                place = Place::Later;
                 continue;
             }
             // What a verb refuses by its own judgement it has kept as its answer.
@@ -303,10 +327,19 @@ impl Work {
                 Failure::Sqlite(error) => verb.answer(Err(fault::explain(&error, &self.path))),
                 Failure::Panicked(why) => verb.answer(Err(quarantine::panicked(why))),
             }
-            break;
+            return Ok(txn.now);
         }
-        connection.prepare_cached("RELEASE verb")?.execute([])?;
-        Ok(())
+        if place == Place::Later {
+            connection.prepare_cached("RELEASE verb")?.execute([])?;
+        }
+        Ok(txn.now)
+    }
+
+    /// Takes the write lock. From here on nobody else can write, so the clock can be read.
+    fn begin(&self, connection: &Connection) -> rusqlite::Result<Millis> {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
+        Ok(self.clock.now(Millis(floor)))
     }
 
     fn connect(&self) -> Result<Connection> {

@@ -45,16 +45,19 @@ impl RunWork<'_, '_> {
 
     fn count_down(&self, set: u32, settled: Settled) -> Done<Counts> {
         let one = |kind: Settled| u32::from(settled == kind);
-        Ok(self.txn.connection.prepare_cached(sql!("needs_count"))?.query_row(
-            params![
-                self.head.no,
-                set,
-                one(Settled::Succeeded),
-                one(Settled::Failed),
-                one(Settled::PassedOver)
-            ],
-            counts,
-        )?)
+        self.txn.connection.prepare_cached(sql!("needs_count"))?.execute(params![
+            self.head.no,
+            set,
+            one(Settled::Succeeded),
+            one(Settled::Failed),
+            one(Settled::PassedOver)
+        ])?;
+        self.counts(set)
+    }
+
+    fn counts(&self, set: u32) -> Done<Counts> {
+        let mut read = self.txn.connection.prepare_cached(sql!("needs_read"))?;
+        Ok(read.query_row(params![self.head.no, set], counts)?)
     }
 
     /// Opens every gate that what happened has opened. First come those who waited for `max_parallel`, in
@@ -68,15 +71,17 @@ impl RunWork<'_, '_> {
     }
 
     fn fill(&mut self) -> Done<()> {
-        let live = if has(Bug::OverGrant) { 0 } else { self.live()? };
-        let room = self.head.head.max_parallel.saturating_sub(live);
-        if room == 0 || self.status != RunStatus::Running {
+        // Whether anybody waits is asked first: to count who is live takes the longer, the more there are.
+        let mut line = self.txn.connection.prepare_cached(sql!("promote_waiting"))?;
+        if self.status != RunStatus::Running || !line.exists(params![self.head.no, 1])? {
             return Ok(());
         }
-        let next: Vec<Position> = self
-            .txn
-            .connection
-            .prepare_cached(sql!("promote_waiting"))?
+        let live = if has(Bug::OverGrant) { 0 } else { self.live()? };
+        let room = self.head.head.max_parallel.saturating_sub(live);
+        if room == 0 {
+            return Ok(());
+        }
+        let next: Vec<Position> = line
             .query_map(params![self.head.no, room], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
         for position in next {
@@ -138,12 +143,7 @@ impl RunWork<'_, '_> {
 
     fn counts_of(&self, position: Position) -> Done<Option<Counts>> {
         let Some(set) = self.plan().needs_set_of[position as usize] else { return Ok(None) };
-        let counts = self
-            .txn
-            .connection
-            .prepare_cached(sql!("needs_read"))?
-            .query_row(params![self.head.no, set], counts)?;
-        Ok(Some(counts))
+        self.counts(set).map(Some)
     }
 
     fn close_gate(&self, position: Position, gate: Gate, before: Option<Gate>) -> Done<()> {

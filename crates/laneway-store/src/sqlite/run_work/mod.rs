@@ -229,7 +229,6 @@ impl<'t, 'c> RunWork<'t, 'c> {
     /// Does everything that follows, ends the run if nothing is left, and writes its row.
     pub(in crate::sqlite) fn conclude(mut self) -> Done<()> {
         if self.may_fill {
-            self.live()?;
             self.pump()?;
         }
         if self.unsettled == 0 && self.status == RunStatus::Running {
