@@ -2,7 +2,7 @@
 //! Pure decisions; `drive.rs` acts on them.
 //!
 //! A place is a slot of the node, and one of the run's `max_parallel`. While tasks take milliseconds, as many claims
-//! as there are places are held ahead, so that a place which becomes free is filled at once and not after a commit.
+//! as there are slots are held ahead, so that a place which becomes free is filled at once and not after a commit.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Lineup {
     pub(super) fn ask(&mut self, running: usize) -> Wanted {
         let places = self.places();
         let free = places.saturating_sub(running + self.held.len());
-        let spare = if self.is_quick { places } else { 0 };
+        let spare = if self.is_quick { self.slots } else { 0 };
         let wanted = Wanted {
             now: free.saturating_sub(self.asked.now),
             ahead: spare.saturating_sub(self.held.len() + self.asked.ahead),
@@ -92,9 +92,9 @@ impl Lineup {
         self.held.is_empty() && self.asked == Wanted::default()
     }
 
-    /// Whether enough is held to go on for a while without the store.
+    /// Whether enough is held to go on for a while without the store: what is left lasts for its next answer.
     pub(super) fn is_stocked(&self) -> bool {
-        !self.held.is_empty() && self.held.len() * 2 >= self.places()
+        self.held.len() * 2 > self.slots
     }
 
     /// Whether a call for work is under way.
@@ -119,5 +119,99 @@ impl Lineup {
 
     fn places(&self) -> usize {
         self.slots.min(self.max_parallel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use laneway_core::definition::{Source, compile};
+    use laneway_core::id::{RunId, SessionId};
+    use laneway_store::model::RunHead;
+
+    use super::*;
+
+    const QUICKLY: Duration = Duration::from_millis(1);
+
+    /// Claims of a run, numbered from `first`; every third is of a step that cleans up.
+    fn claims(first: u32, count: u32, max_parallel: u32) -> Vec<Claim> {
+        let step = |at: u32| {
+            let when = if at.is_multiple_of(3) { "always" } else { "all_succeeded" };
+            format!("  s{at}: {{run: x, when: {when}}}\n")
+        };
+        let text = format!("steps:\n{}", (0..30).map(step).collect::<String>());
+        let plan = compile(&Source { file: "t".into(), default_name: "t".into(), text }).expect("a plan");
+        let id = "01890a5d-ac96-774b-bcce-b302099a8057";
+        let run = RunId::parse(id).expect("an id");
+        let params = serde_json::Map::new();
+        let head = Arc::new(RunHead { run, plan: Arc::new(plan), dir: "/".into(), params, max_parallel });
+        let session = SessionId::parse(id).expect("an id");
+        let claim = |position| {
+            let at = ClaimRef { run, position, attempt: 1, session };
+            Claim { at, head: Arc::clone(&head) }
+        };
+        (first..first + count).map(claim).collect()
+    }
+
+    #[test]
+    fn nothing_is_held_ahead_before_a_task_was_quick() {
+        let mut lineup = Lineup::new(4);
+        assert_eq!(lineup.ask(0), Wanted { now: 4, ahead: 0 });
+        lineup.answered(Wanted { now: 4, ahead: 0 }, claims(0, 4, 4));
+        (0..4).for_each(|running| drop(lineup.next(running).expect("a place")));
+        lineup.ended(Duration::from_secs(1));
+        assert_eq!(lineup.ask(3), Wanted { now: 1, ahead: 0 });
+        lineup.ended(QUICKLY);
+        assert_eq!(lineup.ask(3), Wanted { now: 0, ahead: 4 }, "one place is on its way");
+    }
+
+    #[test]
+    fn never_more_start_than_max_parallel_whatever_is_held() {
+        let mut lineup = Lineup::new(4);
+        let wanted = lineup.ask(0);
+        lineup.answered(wanted, claims(0, 4, 2));
+        assert!(lineup.next(0).is_some() && lineup.next(1).is_some());
+        assert!(lineup.next(2).is_none());
+        lineup.ended(QUICKLY);
+        assert_eq!(lineup.next(1).map(|claim| claim.at.position), Some(2), "the oldest first");
+    }
+
+    #[test]
+    fn ends_wait_for_company_only_while_more_than_half_is_held() {
+        let mut lineup = Lineup::new(4);
+        lineup.ended(QUICKLY);
+        let wanted = lineup.ask(0);
+        lineup.answered(wanted, claims(0, 5, 2));
+        assert!(lineup.next(0).is_some() && lineup.next(1).is_some());
+        assert!(lineup.is_stocked(), "three of four");
+        assert!(lineup.next(1).is_some());
+        assert!(!lineup.is_stocked(), "two of four");
+    }
+
+    #[test]
+    fn places_that_a_call_left_empty_are_asked_for_again() {
+        let mut lineup = Lineup::new(4);
+        let first = lineup.ask(0);
+        let second = lineup.ask(0);
+        assert_eq!(second.now, 0);
+        assert!(!lineup.is_short(), "the first may fill them");
+        lineup.answered(second, Vec::new());
+        lineup.answered(first, Vec::new());
+        assert!(lineup.is_short());
+        assert_eq!(lineup.ask(0).now, 4);
+        assert!(!lineup.is_short());
+    }
+
+    #[test]
+    fn a_run_that_closes_gets_back_what_is_not_clean_up() {
+        let mut lineup = Lineup::new(8);
+        let wanted = lineup.ask(0);
+        lineup.answered(wanted, claims(0, 5, 1));
+        let gone: Vec<u32> = lineup.let_go_of_closed().iter().map(|claim| claim.position).collect();
+        assert_eq!(gone, [1, 2, 4]);
+        let [kept, _] = [lineup.next(0).expect("clean-up"), lineup.next(0).expect("clean-up")];
+        assert_eq!(kept.at.position, 0);
+        assert!(!lineup.let_go(kept.at), "it is not held any more");
     }
 }
