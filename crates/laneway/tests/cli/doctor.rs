@@ -1,5 +1,7 @@
 //! `laneway doctor` and `laneway backup`, and the program on a store of which something cannot be read.
 
+use std::time::{Duration, Instant};
+
 use insta::assert_snapshot;
 use rusqlite::Connection;
 
@@ -26,6 +28,21 @@ fn interrupted(place: &Place, file: &str) {
     running.wait();
     std::fs::remove_file(place.path("reached")).expect("the pipe");
     place.write("go", "");
+    // Its warden ends a moment later, and until then the session is not over.
+    let begun = Instant::now();
+    while !wardens_are_gone(place) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "a warden does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether nobody holds the lock of a warden any more.
+fn wardens_are_gone(place: &Place) -> bool {
+    let sessions = std::fs::read_dir(place.path(".laneway/sessions")).expect("the sessions");
+    sessions.flatten().map(|entry| entry.path()).all(|path| {
+        let is_free = || std::fs::File::open(&path).is_ok_and(|file| file.try_lock_shared().is_ok());
+        path.extension().is_none_or(|kind| kind != "warden") || is_free()
+    })
 }
 
 #[test]
