@@ -1,10 +1,10 @@
 //! Drives one local run to its end: the loop of an ephemeral node. It owns what runs and what is yet to be
 //! recorded; every change comes to it as a [`Message`].
 
+mod say;
+
 use std::collections::{HashMap, VecDeque};
-use std::future::Future;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::{Answer, Ask, Claim, Finished, Outcome, Stop};
+use laneway_store::model::{Answer, Claim, Finished, Outcome, Stop};
 use laneway_store::{ClaimRef, Fate, Store};
-use laneway_torture::{Point, echoes, pass};
+use laneway_torture::{Point, pass};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Error;
-use super::attempt::{self, Ended, Setting};
+use super::attempt::{Ended, Setting};
 use super::control::{Control, Urge};
 use super::lineup::{Lineup, Wanted};
 use super::prepare::Places;
@@ -334,109 +334,6 @@ impl Loop {
         unrecorded.into_iter().any(|finished| matches!(finished.outcome, Outcome::Failed { .. }))
     }
 
-    /// Tells the store what has ended, and asks for as much as there are free slots. One call at a time.
-    fn record(&mut self) {
-        self.record_at = None;
-        if self.ended.is_empty() || self.recording.is_some() {
-            return;
-        }
-        let batch = std::mem::take(&mut self.ended);
-        self.unsaid.retain(|(_, claim)| self.running.contains_key(claim));
-        self.recording = Some(batch.clone());
-        let (store, (wanted, ask)) = (Arc::clone(&self.drive.store), self.ask());
-        if let Some(late) = echoes() {
-            let (store, batch) = (Arc::clone(&store), batch.clone());
-            // As a message that the network delivers twice, late.
-            tokio::spawn(async move {
-                tokio::time::sleep(late).await;
-                store.finish(batch, None).await
-            });
-        }
-        self.say(async move { Message::Recorded(wanted, store.finish(batch, Some(ask)).await) });
-    }
-
-    fn ask(&mut self) -> (Wanted, Ask) {
-        let wanted = self.lineup.ask(self.running.len());
-        let (session, run) = (self.drive.session, self.drive.run);
-        (wanted, Ask { session, run, limit: wanted.now, ahead: wanted.ahead })
-    }
-
-    fn claim(&mut self) {
-        // While something is being recorded, that call asks for work already.
-        if self.recording.is_some() || self.lineup.is_asking() {
-            return;
-        }
-        let (wanted, ask) = self.ask();
-        if wanted == Wanted::default() {
-            return;
-        }
-        let store = Arc::clone(&self.drive.store);
-        self.events.spawn(async move { Message::Claimed(wanted, store.claim(ask).await) });
-    }
-
-    fn ask_for_the_rest(&mut self) {
-        if self.lineup.is_short() {
-            self.claim();
-        }
-    }
-
-    /// Starts what is held, as far as there are places. After a failure that is not recorded yet nobody knows whether
-    /// its run goes on, and nothing that is held starts.
-    fn begin(&mut self) {
-        if self.is_failure_unrecorded() {
-            return;
-        }
-        while let Some(claim) = self.lineup.next(self.running.len()) {
-            pass(Point::Claimed);
-            let (at, stop) = (claim.at, StopSignal::new());
-            if self.urge == Urge::Kill {
-                stop.kill_now();
-            }
-            self.unsaid.push_back((Instant::now() + SAY_AFTER, at));
-            self.running.insert(at, Running { stop: stop.clone(), reason: None, is_lost: false });
-            let setting = self.setting.clone();
-            self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop).await) });
-        }
-        pass(Point::Begun);
-    }
-
-    /// When the next start is to be said. Not before what has ended: the history would tell of more at once than
-    /// there ever were.
-    fn say_at(&self) -> Option<Instant> {
-        if self.ended.is_empty() { self.unsaid.front().map(|(at, _)| *at) } else { None }
-    }
-
-    /// Says the starts that are due within `ahead`: together they cost one commit.
-    fn say_started(&mut self, ahead: Duration) {
-        let due = Instant::now() + ahead;
-        let count = self.unsaid.partition_point(|(at, _)| *at <= due);
-        let claims: Vec<ClaimRef> = self.unsaid.drain(..count).map(|(_, claim)| claim).collect();
-        if claims.is_empty() {
-            return;
-        }
-        let (store, said) = (Arc::clone(&self.drive.store), claims.clone());
-        self.say(async move { Message::Started(claims, store.start(said).await) });
-    }
-
-    fn give_back(&mut self, claims: Vec<ClaimRef>) {
-        if claims.is_empty() {
-            return;
-        }
-        let (store, given) = (Arc::clone(&self.drive.store), claims.clone());
-        self.say(async move { Message::GivenBack(claims, store.give_back(given).await) });
-    }
-
-    /// Sends a verb now. A spawned future alone might come to the store after one that was spawned later, and what
-    /// a worker says of its tasks is a story with an order.
-    fn say(&mut self, verb: impl Future<Output = Message> + Send + 'static) {
-        let mut verb: Pin<Box<dyn Future<Output = Message> + Send>> = Box::pin(verb);
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match verb.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(message) => self.events.spawn(std::future::ready(message)),
-            std::task::Poll::Pending => self.events.spawn(verb),
-        };
-    }
-
     fn stop(&mut self, stops: &[Stop]) {
         for stop in stops {
             if let Some(running) = self.running.get_mut(&stop.claim) {
@@ -470,30 +367,6 @@ impl Loop {
             self.cancel();
         }
         self.urge = self.urge.max(urge);
-    }
-
-    fn cancel(&mut self) {
-        if self.ended.is_empty() {
-            self.say_started(SAY_AFTER);
-        }
-        let (store, run, by) = (Arc::clone(&self.drive.store), self.drive.run, self.drive.by.clone());
-        self.say(async move { Message::Canceled(store.cancel(run, &by).await) });
-    }
-
-    fn promote(&mut self) {
-        let store = Arc::clone(&self.drive.store);
-        self.events.spawn(async move { Message::Promoted(store.promote().await) });
-    }
-
-    fn look(&mut self) {
-        self.record();
-        let unreturned = std::mem::take(&mut self.unreturned);
-        self.give_back(unreturned);
-        if std::mem::take(&mut self.is_cancel_unsaid) {
-            self.cancel();
-        }
-        let (store, session) = (Arc::clone(&self.drive.store), self.drive.session);
-        self.events.spawn(async move { Message::Looked(store.stops(session).await) });
     }
 
     fn wake(&mut self, at: Option<Millis>) {
