@@ -68,7 +68,7 @@ steps:
   test:
     run: |
       for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $i; done
-      echo 'assertion failed' >&2
+      echo 'assertion failed'
       exit 3
   package: {needs: [test], run: echo never}
 ",
