@@ -116,7 +116,7 @@ fn the_next_warden_sweeps_what_a_node_and_a_warden_left_that_died_together() {
     laneway.kill().expect("it is ours");
     laneway.wait().expect("it is ours");
     kill_process(warden, Signal::KILL).expect("it is ours");
-    assert!(!place.daemons().is_empty(), "nobody is there who could kill it");
+    // Nobody of theirs is there any more to kill it. The next warden to start does, be it that of another test.
     std::fs::write(place.path().join("next.yaml"), "steps: {next: {run: 'true'}}\n").expect("written");
     assert!(place.laneway(&["run", "next.yaml"]).status().expect("it runs").success());
     assert_eq!(place.alive(), Vec::<u32>::new());
