@@ -372,3 +372,16 @@ async fn cancel_drops_a_function_where_it_waits() {
     .await;
     assert_eq!(ran.status, RunStatus::Canceled);
 }
+
+#[tokio::test]
+async fn nothing_that_is_held_ahead_starts_after_a_failure() {
+    let before: String = (0..6).map(|at| format!("  quick{at}: {{command: [/bin/true]}}\n")).collect();
+    let after: String = (0..6).map(|at| format!("  after{at}: {{run: 'echo >> ran'}}\n")).collect();
+    let ran = run(&format!("max_parallel: 1\nsteps:\n{before}  bad: {{run: exit 1}}\n{after}")).await;
+    assert_eq!(ran.status, RunStatus::Failed);
+    assert_eq!(ran.read("ran"), "", "{:?}", ran.statuses());
+    assert!(ran.statuses()[7..].iter().all(|(_, status)| *status == TaskStatus::Skipped));
+    // Else this would prove nothing: what follows the failure was held when it came.
+    let held = ran.state.tasks[7..].iter().filter(|task| task.attempt > 0).count();
+    assert!(held > 0, "nothing was held ahead");
+}
