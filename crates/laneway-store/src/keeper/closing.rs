@@ -78,13 +78,8 @@ impl<F: Facts> Keeper<F> {
     pub(super) fn end_if_closing(&mut self, position: Position) -> Result<(), F::Error> {
         let facts = GateFacts {
             when: self.step(position).when,
-            counts: None,
             closing: self.run.closing,
-            condition: None,
-            run_at: None,
-            now: self.now,
-            live: 0,
-            max_parallel: 1,
+            ..GateFacts::open(self.now)
         };
         match gate::judge(&facts) {
             Verdict::Open | Verdict::Closed(_) => Ok(()),

@@ -183,6 +183,7 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
         started_at: millis(6)?,
         finished_at: millis(7)?,
         last_event: row.get(8)?,
+        paused: Vec::new(),
         tasks: Vec::new(),
     })
 }
