@@ -1,6 +1,6 @@
 //! What people are shown of runs: lists, and one run with the cause of everything that waits.
 
-use laneway_core::cause;
+use laneway_core::cause::{self, Waits};
 use laneway_core::gate::Gate;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -24,8 +24,9 @@ pub(super) fn run(connection: &Connection, locks: &SessionLocks, head: &Head) ->
         .prepare_cached(sql!("task_gates"))?
         .query_map([head.no], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    let gates: Vec<Option<Gate>> = gates.iter().map(|gate| gate.as_deref().and_then(Gate::parse)).collect();
-    let causes = cause::causes(&head.head.plan, &state, &gates, is_interrupted);
+    let waits: Vec<Option<Waits>> =
+        gates.iter().map(|gate| gate.as_deref().and_then(Gate::parse).and_then(Waits::of_run)).collect();
+    let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
         state,
         plan: std::sync::Arc::clone(&head.head.plan),

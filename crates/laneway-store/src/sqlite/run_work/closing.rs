@@ -75,17 +75,9 @@ impl RunWork<'_, '_> {
     }
 
     /// What the run's closing alone says of a task that has not started; `None` where it says nothing.
-    fn verdict_of_closing(&self, position: Position) -> Option<Verdict> {
-        let facts = Facts {
-            when: self.step(position).when,
-            counts: None,
-            closing: self.closing,
-            condition: None,
-            run_at: None,
-            now: self.txn.now,
-            live: 0,
-            max_parallel: 1,
-        };
+    fn verdict_of_closing(&self, position: Position) -> Option<Verdict<'static>> {
+        let facts =
+            Facts { when: self.step(position).when, closing: self.closing, ..Facts::open(self.txn.now) };
         match gate::judge(&facts) {
             Verdict::Open | Verdict::Closed(_) => None,
             verdict @ (Verdict::Skip(_) | Verdict::Cancel(_)) => Some(verdict),

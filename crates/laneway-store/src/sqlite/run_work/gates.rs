@@ -129,10 +129,11 @@ impl RunWork<'_, '_> {
             now: self.txn.now,
             live: self.live()?,
             max_parallel: self.head.head.max_parallel,
+            ..Facts::open(self.txn.now)
         };
         match gate::judge(&facts) {
             Verdict::Open => self.promote(position),
-            Verdict::Closed(gate) => self.close_gate(position, gate, task.gate),
+            Verdict::Closed(wait) => self.close_gate(position, wait.gate, task.gate),
             Verdict::Skip(reason) => {
                 let detail = self.why_skipped(position, reason)?;
                 self.skip(position, reason, detail)

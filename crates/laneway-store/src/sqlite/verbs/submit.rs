@@ -19,8 +19,7 @@ pub(in crate::sqlite) const CHUNK: usize = if laneway_torture::ARMED { 6 } else 
 /// Makes the run's row, invisible yet.
 pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<()> {
     let plan = &submission.plan;
-    if let Some(group) = plan.workflow.groups.first() {
-        let why = format!("`groups` can be planned but not run yet (group `{}`)", group.name);
+    if let Some(why) = plan.unsupported() {
         return Err(Error::NotRunnable { why }.into());
     }
     if submission.max_parallel == 0 {
