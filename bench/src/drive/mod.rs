@@ -76,8 +76,7 @@ const FILE: &str = ".laneway/laneway.db";
 impl Home {
     async fn new() -> Result<Self> {
         let store = laneway_store::open(FILE, Open::Create)?;
-        let session =
-            store.register(NewSession::ephemeral("bench:1", 8)).await?;
+        let session = store.register(NewSession::ephemeral("bench:1", 8)).await?;
         Ok(Self { store, session })
     }
 

@@ -73,7 +73,7 @@ impl Setup {
             params: serde_json::Map::new(),
             max_parallel,
             owner: Some(session),
-        node: "test:1".into(),
+            node: "test:1".into(),
             by: "ada".into(),
         };
         let run = store.submit(submission).await.expect("a run");

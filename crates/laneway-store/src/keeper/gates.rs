@@ -294,9 +294,13 @@ fn waiting_key(gate: Gate, key: &str) -> String {
 /// Whether tasks wait there in the order in which they will be let through.
 fn is_a_line(gate: Gate) -> bool {
     match gate {
-        Gate::MaxParallel | Gate::Node | Gate::Paused | Gate::Order | Gate::Lock | Gate::Limit | Gate::Rate => {
-            true
-        }
+        Gate::MaxParallel
+        | Gate::Node
+        | Gate::Paused
+        | Gate::Order
+        | Gate::Lock
+        | Gate::Limit
+        | Gate::Rate => true,
         Gate::Needs | Gate::RunAt | Gate::MaxRuns => false,
     }
 }

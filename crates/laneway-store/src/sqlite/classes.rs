@@ -23,7 +23,8 @@ pub(super) fn all(txn: &Txn<'_>) -> Done<Vec<(i64, Class)>> {
 /// The number of a class. A new one is offered to every session that takes work.
 pub(super) fn number(txn: &Txn<'_>, class: &Class) -> Done<i64> {
     let text = class.to_string();
-    let known = txn.connection.prepare_cached(sql!("class"))?.query_row([&text], |row| row.get(0)).optional()?;
+    let known =
+        txn.connection.prepare_cached(sql!("class"))?.query_row([&text], |row| row.get(0)).optional()?;
     if let Some(no) = known {
         return Ok(no);
     }

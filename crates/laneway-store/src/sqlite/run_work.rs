@@ -19,7 +19,8 @@ use super::txn::{Done, Failure, Head, Txn, sql};
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
-    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Record, Rows, RunRow, TaskRow, Touch, unreadable,
+    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Record, Rows, RunRow, TaskRow, Touch,
+    unreadable,
 };
 
 /// Does something to a run, with everything that follows from it, also for other runs.

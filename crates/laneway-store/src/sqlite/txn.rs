@@ -219,9 +219,9 @@ pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> D
     let plan = plans.get(connection, &Version::from_stored(version))?;
     let params: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&params).map_err(|error| Error::Unreadable {
-        what: format!("params of run {}", run.short()),
-        why: error.to_string(),
-    })?;
+            what: format!("params of run {}", run.short()),
+            why: error.to_string(),
+        })?;
     let keys = RunHead::keys(&plan, &params).map_err(|error| Error::Unreadable {
         what: format!("keys of run {}", run.short()),
         why: error.to_string(),

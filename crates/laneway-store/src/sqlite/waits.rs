@@ -130,7 +130,8 @@ impl Look<'_> {
     }
 
     fn smaller(&self, key: &str, version: &OrderVersion) -> Done<Vec<(OrderVersion, Holder)>> {
-        let found = self.tasks(sql!("order_before"), params![key, version.stored(), HOLDERS], |row| row.get(5))?;
+        let found =
+            self.tasks(sql!("order_before"), params![key, version.stored(), HOLDERS], |row| row.get(5))?;
         let read = |(holder, stored): (Holder, String)| {
             let version = OrderVersion::from_stored(&stored).ok_or_else(|| unreadable("version", &stored))?;
             Ok((version, holder))

@@ -87,9 +87,7 @@ fn check_state(plan: &Plan, state: &RunState, outside: &Outside) {
     if state.status == RunStatus::Running {
         let moves = |task: &TaskState| task.status.is_live() || task.run_at.is_some();
         assert!(
-            !ahead.is_empty()
-                || state.tasks.iter().any(moves)
-                || outside.behind_others.contains(&true),
+            !ahead.is_empty() || state.tasks.iter().any(moves) || outside.behind_others.contains(&true),
             "nothing will ever move this run: {state:#?}"
         );
     }

@@ -83,10 +83,8 @@ async fn lock_is_free_after_failure_retry_cancel_and_loss(place: Place) {
 
 async fn lock_by_parameter_is_one_for_each_value(place: Place) {
     let node = place.node("one").await;
-    let document = flow(
-        "params: {db: {type: string, required: true}}",
-        &[("a", "lock: \"db/${{ params.db }}\"")],
-    );
+    let document =
+        flow("params: {db: {type: string, required: true}}", &[("a", "lock: \"db/${{ params.db }}\"")]);
     let one = node.submit_with(&document, json!({"db": "x"})).await;
     let two = node.submit_with(&document, json!({"db": "y"})).await;
     let three = node.submit_with(&document, json!({"db": "x"})).await;
@@ -101,14 +99,16 @@ async fn waiter_for_a_lock_takes_no_place_in_its_run(place: Place) {
     assert_eq!(node.tasks(run).await, "a available, b pending, c pending, d available, e pending");
     let held = node.take(run, 2).await;
     node.succeed(&held[1]).await;
-    assert_eq!(node.tasks(run).await, "a running, b pending, c pending, d succeeded, e available".replace(
-        "a running", "a available"
-    ));
+    assert_eq!(
+        node.tasks(run).await,
+        "a running, b pending, c pending, d succeeded, e available".replace("a running", "a available")
+    );
 }
 
 async fn limit_counts_tasks_of_all_runs(place: Place) {
     let node = place.node("one").await;
-    let document = flow("limits: {warehouse: 2}", &[("a", "limits: [warehouse]"), ("b", "limits: [warehouse]")]);
+    let document =
+        flow("limits: {warehouse: 2}", &[("a", "limits: [warehouse]"), ("b", "limits: [warehouse]")]);
     let one = node.submit(&document).await;
     let two = node.submit(&document).await;
     assert_eq!(node.tasks(one).await, "a available, b available");
@@ -133,7 +133,14 @@ async fn limit_that_nobody_has_made_is_refused(place: Place) {
     let unknown = submission(&flow("", &[("a", "limits: [nowhere]")]), json!({}), node.session);
     let refusal = node.store.submit(unknown).await.expect_err("there is no such limit");
     assert!(matches!(&refusal, Error::NoSuchLimit { name } if name == "nowhere"), "{refusal}");
-    assert_eq!(node.store.runs(laneway_store::model::RunFilter { limit: 9, ..Default::default() }).await.expect("a list").len(), 0);
+    assert_eq!(
+        node.store
+            .runs(laneway_store::model::RunFilter { limit: 9, ..Default::default() })
+            .await
+            .expect("a list")
+            .len(),
+        0
+    );
 }
 
 async fn task_with_several_keys_takes_all_or_none(place: Place) {
@@ -155,7 +162,8 @@ async fn task_with_several_keys_takes_all_or_none(place: Place) {
 async fn smaller_version_goes_first_whatever_its_run(place: Place) {
     let node = place.node("one").await;
     let ordered = |version: &str| format!("order: {{key: db, version: \"{version}\"}}");
-    let early = node.submit(&flow("", &[("first", ""), ("two", &format!("needs: [first], {}", ordered("2")))])).await;
+    let early =
+        node.submit(&flow("", &[("first", ""), ("two", &format!("needs: [first], {}", ordered("2")))])).await;
     let late = node.submit(&flow("", &[("three", &ordered("3"))])).await;
     assert_eq!(node.tasks(late).await, "three pending", "a smaller one is pending");
     let equal = node.submit(&flow("", &[("one", &ordered("1")), ("also", &ordered("1"))])).await;
@@ -168,7 +176,8 @@ async fn smaller_version_goes_first_whatever_its_run(place: Place) {
 async fn versions_compare_by_their_numbers(place: Place) {
     let node = place.node("one").await;
     let ordered = |version: &str| format!("order: {{key: db, version: \"{version}\"}}");
-    let steps = [("ten", ordered("2.10")), ("nine", ordered("2.9")), ("two", ordered("2")), ("big", ordered("10"))];
+    let steps =
+        [("ten", ordered("2.10")), ("nine", ordered("2.9")), ("two", ordered("2")), ("big", ordered("10"))];
     let steps: Vec<(&str, &str)> = steps.iter().map(|(name, keys)| (*name, keys.as_str())).collect();
     let run = node.submit(&flow("", &steps)).await;
     assert_eq!(node.work(run, |_| succeeded()).await, ["two", "nine", "ten", "big"]);
@@ -217,7 +226,8 @@ async fn rate_wakes_its_waiters_one_after_the_other(place: Place) {
     let steps: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "limits: [api]")).collect();
     let run = node.submit(&flow("limits: {api: 1/1s}\nmax_parallel: 9", &steps)).await;
     for through in 1..=4 {
-        let live = node.state(run).await.tasks.iter().filter(|task| task.status == TaskStatus::Available).count();
+        let live =
+            node.state(run).await.tasks.iter().filter(|task| task.status == TaskStatus::Available).count();
         assert_eq!(live, through);
         let next = node.promote().await;
         assert_eq!(next.is_some(), through < 4, "as long as somebody waits there is a moment to wake up at");
@@ -270,7 +280,10 @@ async fn task_with_a_key_is_never_held_ahead(place: Place) {
 }
 
 async fn eight_promoters_at_once_grant_a_limit_no_more_than_it_has(place: Place) {
-    let document = flow("limits: {w: 3}\nmax_parallel: 9", &[("a", "limits: [w]"), ("b", "limits: [w]"), ("c", "limits: [w]")]);
+    let document = flow(
+        "limits: {w: 3}\nmax_parallel: 9",
+        &[("a", "limits: [w]"), ("b", "limits: [w]"), ("c", "limits: [w]")],
+    );
     let mut nodes = Vec::new();
     for number in 0..8 {
         nodes.push(place.node(&format!("n{number}")).await);

@@ -41,7 +41,8 @@ async fn local_run_is_left_to_its_owner(place: Place) {
 async fn node_takes_only_what_it_has_the_labels_for(place: Place) {
     let eu = Node::worker(place.open(), "eu", &["zone=eu", "disk=ssd"]).await;
     let us = Node::worker(place.open(), "us", &["zone=us"]).await;
-    eu.share(&flow("", &[("here", "runs_on: {zone: eu}"), ("there", "runs_on: {zone: us}"), ("any", "")])).await;
+    eu.share(&flow("", &[("here", "runs_on: {zone: eu}"), ("there", "runs_on: {zone: us}"), ("any", "")]))
+        .await;
     assert_eq!(names(&us.take_any(9).await), ["there", "any"]);
     assert_eq!(names(&eu.take_any(9).await), ["here"]);
 }
@@ -80,7 +81,8 @@ async fn shared_run_cannot_be_adopted(place: Place) {
 
 async fn task_that_nobody_can_run_keeps_no_limit(place: Place) {
     let node = Node::worker(place.open(), "one", &[]).await;
-    let document = flow("limits: {w: 1}", &[("a", "limits: [w], runs_on: {zone: mars}"), ("b", "limits: [w]")]);
+    let document =
+        flow("limits: {w: 1}", &[("a", "limits: [w], runs_on: {zone: mars}"), ("b", "limits: [w]")]);
     let run = node.share(&document).await;
     assert_eq!(node.tasks(run).await, "a pending, b available");
 }

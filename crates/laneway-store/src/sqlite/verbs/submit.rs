@@ -29,8 +29,7 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
     if submission.max_parallel == 0 {
         return Err(Error::NotRunnable { why: "`max_parallel` must be at least 1".to_owned() }.into());
     }
-    RunHead::keys(plan, &submission.params)
-        .map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+    RunHead::keys(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
     declare_limits(txn, submission)?;
     txn.shelf.plans().keep(plan);
     let params = serde_json::Value::Object(submission.params.clone()).to_string();
