@@ -121,8 +121,9 @@ impl Home {
             dir: dir.to_string_lossy().into_owned(),
             params: serde_json::Map::new(),
             max_parallel,
-            owner: Some(self.session),
-            node: "bench:1".to_owned(),
+            session: self.session,
+            is_shared: false,
+            key: None,
             by: "bench".to_owned(),
         };
         Ok(self.store.submit(submission).await?)

@@ -36,8 +36,9 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         dir: dir.path().to_str().expect("UTF-8").to_owned(),
         params: serde_json::Map::new(),
         max_parallel: 8,
-        owner: Some(session),
-        node: "test:1".into(),
+        session: session,
+        is_shared: false,
+        key: None,
         by: "ada".into(),
     };
     let run = store.submit(submission).await.expect("a run");

@@ -72,8 +72,9 @@ impl Setup {
             dir: dir.path().to_str().expect("UTF-8").to_owned(),
             params: serde_json::Map::new(),
             max_parallel,
-            owner: Some(session),
-            node: "test:1".into(),
+            session: session,
+            is_shared: false,
+            key: None,
             by: "ada".into(),
         };
         let run = store.submit(submission).await.expect("a run");

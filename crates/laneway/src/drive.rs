@@ -77,7 +77,7 @@ pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
     warden: Warden,
-    pub(crate) name: String,
+    name: String,
 }
 
 impl Node {

@@ -146,7 +146,15 @@ mod tests {
         let run = RunId::parse(id).expect("an id");
         let params = serde_json::Map::new();
         let plan = Arc::new(plan);
-        let head = Arc::new(RunHead { run, plan, dir: "/".into(), params, max_parallel, keys: Vec::new() });
+        let head = Arc::new(RunHead {
+            run,
+            plan,
+            dir: "/".into(),
+            params,
+            max_parallel,
+            submitted_from: String::new(),
+            keys: Vec::new(),
+        });
         let session = SessionId::parse(id).expect("an id");
         let claim = |position| {
             let at = ClaimRef { run, position, attempt: 1, session };

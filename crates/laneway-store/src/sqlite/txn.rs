@@ -207,13 +207,13 @@ impl Plans {
 }
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
-    let row: Option<(i64, String, String, String, u32, String)> = connection
+    let row: Option<(i64, String, String, String, u32, String, String)> = connection
         .prepare_cached(sql!("run_head"))?
         .query_row([run.to_string()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?))
         })
         .optional()?;
-    let Some((no, version, dir, params, max_parallel, placement)) = row else {
+    let Some((no, version, dir, params, max_parallel, placement, submitted_from)) = row else {
         return Err(Error::NoSuchRun { name: run.to_string() }.into());
     };
     let plan = plans.get(connection, &Version::from_stored(version))?;
@@ -227,7 +227,11 @@ pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> D
         why: error.to_string(),
     })?;
     let is_local = placement == "local";
-    Ok(Head { no, is_local, head: Arc::new(RunHead { run, plan, dir, params, max_parallel, keys }) })
+    Ok(Head {
+        no,
+        is_local,
+        head: Arc::new(RunHead { run, plan, dir, params, max_parallel, submitted_from, keys }),
+    })
 }
 
 #[cfg(test)]

@@ -21,8 +21,9 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
         dir: dir.to_str().expect("UTF-8").to_owned(),
         params: serde_json::Map::new(),
         max_parallel: 4,
-        owner: Some(session),
-        node: "test:1".into(),
+        session: session,
+        is_shared: false,
+        key: None,
         by: "ada".into(),
     };
     let run = store.submit(submission).await.expect("a run");
