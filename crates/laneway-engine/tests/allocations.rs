@@ -36,7 +36,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         dir: dir.path().to_str().expect("UTF-8").to_owned(),
         params: serde_json::Map::new(),
         max_parallel: 8,
-        session: session,
+        session,
         is_shared: false,
         key: None,
         by: "ada".into(),

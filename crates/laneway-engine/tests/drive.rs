@@ -72,7 +72,7 @@ impl Setup {
             dir: dir.path().to_str().expect("UTF-8").to_owned(),
             params: serde_json::Map::new(),
             max_parallel,
-            session: session,
+            session,
             is_shared: false,
             key: None,
             by: "ada".into(),

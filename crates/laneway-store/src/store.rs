@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::event::Event;
@@ -135,6 +136,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Ticks after every commit that this process made, and when another process changed the store. A hint:
     /// correctness never needs it.
     fn changes(&self) -> watch::Receiver<u64>;
+    /// After how long whoever waits for `changes` looks without one. Rarely where the store itself looks for what
+    /// others did; asked after `changes`.
+    fn max_poll_interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
     fn instance(&self) -> InstanceId;
     /// Where logs and scratch files of this store live.
     fn dir(&self) -> &std::path::Path;

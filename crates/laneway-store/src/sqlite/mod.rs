@@ -463,6 +463,11 @@ impl Store for SqliteStore {
         self.changes.subscribe()
     }
 
+    fn max_poll_interval(&self) -> Duration {
+        let is_watched = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        Duration::from_secs(if is_watched { 15 } else { 1 })
+    }
+
     fn instance(&self) -> InstanceId {
         self.instance
     }
