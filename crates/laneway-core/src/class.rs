@@ -169,7 +169,7 @@ fn unescaped(text: &str) -> Option<String> {
     bytes.extend_from_slice(parts.next()?.as_bytes());
     for part in parts {
         bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
-        bytes.extend_from_slice(part[2..].as_bytes());
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     String::from_utf8(bytes).ok()
 }

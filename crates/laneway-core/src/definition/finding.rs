@@ -95,7 +95,7 @@ impl Findings {
 }
 
 /// A piece of the document inside a message: short, and without characters that act on a terminal.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     const MAX: usize = 60;
     let mut out = String::from("`");
     for (count, c) in text.chars().enumerate() {

@@ -1,6 +1,8 @@
 //! Keys of the document that hold a task back: locks, orders, limits, `max_runs`, labels and priority. Owns their form;
 //! what they do is decided in `gate/`, `max_runs.rs` and `class.rs`.
 
+use std::collections::HashSet;
+
 use super::finding::{Finding, shown};
 use super::keys;
 use super::model::Order;
@@ -138,12 +140,14 @@ impl Reader<'_> {
             }
         };
         let mut names: Vec<String> = Vec::with_capacity(items.len());
+        // A list may be as long as the document, so it is not searched for each of its names.
+        let mut seen = HashSet::with_capacity(items.len());
         for item in items {
             let Some(name) = self.string(item, must_be) else { continue };
             if !self.literal(item, name, "a limit is named, not computed") {
                 continue;
             }
-            if names.iter().any(|other| other == name) {
+            if !seen.insert(name) {
                 let span = self.place(item);
                 let message = format!("the limit {} is named twice", shown(name));
                 self.findings

@@ -27,7 +27,7 @@ mod yaml;
 mod tests;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Note};
-pub(crate) use finding::is_invisible;
+pub(crate) use finding::{is_invisible, shown};
 pub use model::*;
 pub use params_file::read_params;
 pub use schema::schema;
