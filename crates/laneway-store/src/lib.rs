@@ -6,6 +6,7 @@ mod error;
 mod fence;
 mod keeper;
 pub mod model;
+mod offer;
 pub mod sqlite;
 mod store;
 

@@ -77,14 +77,14 @@ pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
     warden: Warden,
-    name: String,
+    pub(crate) name: String,
 }
 
 impl Node {
     /// Begins a session, and returns what sessions that died have left behind.
     pub(crate) async fn begin(store: Arc<dyn Store>) -> anyhow::Result<Self> {
         let name = env::node();
-        let session = store.register(NewSession { node: name.clone(), pid: std::process::id() }).await?;
+        let session = store.register(NewSession::ephemeral(&name, MIN_SLOTS)).await?;
         let begun = async {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;

@@ -13,9 +13,6 @@ impl Plan {
         if workflow.max_runs.is_some() {
             return Some(not_yet("max_runs", None));
         }
-        if !workflow.limits.is_empty() {
-            return Some(not_yet("limits", None));
-        }
         match workflow.placement {
             // Every run belongs to the process that submitted it, so these two are what happens.
             Placement::Spread | Placement::Local => {}
@@ -23,14 +20,7 @@ impl Plan {
         }
         workflow.steps.iter().find_map(|step| {
             let demands = step.demands();
-            let asked = [
-                ("lock", demands.lock.is_some()),
-                ("order", demands.order.is_some()),
-                ("limits", !demands.limits.is_empty()),
-                ("runs_on", !demands.runs_on.is_empty()),
-                ("prefers", !demands.prefers.is_empty()),
-                ("priority", demands.priority != 0),
-            ];
+            let asked = [("prefers", !demands.prefers.is_empty())];
             let (key, _) = asked.into_iter().find(|(_, is_asked)| *is_asked)?;
             Some(not_yet(key, Some(&step.name)))
         })
@@ -55,14 +45,8 @@ mod tests {
             (None, "{placement: local, steps: {a: {run: make, priority: 0, limits: [], runs_on: {}}}}"),
             (Some("`groups`"), "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
             (Some("`max_runs`"), "{max_runs: 1, steps: {a: {run: make}}}"),
-            (Some("`limits`"), "{limits: {w: 1}, steps: {a: {run: make}}}"),
             (Some("`placement: pinned`"), "{placement: pinned, steps: {a: {run: make}}}"),
-            (Some("`lock` of step `b`"), "steps: {a: {run: make}, b: {run: make, lock: k}}"),
-            (Some("`order` of step `a`"), "steps: {a: {run: make, order: {key: k, version: '1'}}}"),
-            (Some("`limits` of step `a`"), "steps: {a: {run: make, limits: [w]}}"),
-            (Some("`runs_on` of step `a`"), "steps: {a: {run: make, runs_on: {zone: eu}}}"),
             (Some("`prefers` of step `a`"), "steps: {a: {run: make, prefers: {zone: eu}}}"),
-            (Some("`priority` of step `a`"), "steps: {a: {run: make, priority: 1}}"),
         ] {
             let source = Source { file: "f.yaml".into(), default_name: "f".into(), text: text.into() };
             let plan = compile(&source).map_err(|refusal| refusal.render(false)).expect(text);

@@ -35,9 +35,11 @@ impl<F: Facts> Keeper<F> {
             max_parallel: submission.max_parallel,
             by: submission.by.clone(),
         });
-        let owner = submission.owner;
-        let node = self.facts.node(owner)?.ok_or(Error::SessionOver { session: owner })?;
-        self.append(RunStarted { node: node.to_string() });
+        let node = match submission.owner {
+            Some(session) => self.facts.node(session)?.ok_or(Error::SessionOver { session })?.to_string(),
+            None => submission.node.clone(),
+        };
+        self.append(RunStarted { node });
         self.run.status = self.run.status.next(RunMove::Start)?;
         self.run.started_at = Some(self.now);
         self.run.deadline_at = plan.workflow.timeout.map(|timeout| self.now.after(timeout));
@@ -46,14 +48,22 @@ impl<F: Facts> Keeper<F> {
                 self.examine_later(position as Position);
             }
         }
+        for (position, keys) in (0..).zip(&self.head.clone().keys) {
+            if keys.is_some() {
+                self.stand_in_order(position, true);
+            }
+        }
         self.fill_later();
         Ok(())
     }
 
     /// A run whose owner is gone belongs to another session.
-    pub(crate) fn adopt(&mut self, session: SessionId) -> Result<(), F::Error> {
+    pub(crate) fn adopt(&mut self, session: SessionId, is_local: bool) -> Result<(), F::Error> {
         if self.run.status.is_final() {
             return Err(Error::Ended { run: self.head.run, status: self.run.status }.into());
+        }
+        if !is_local {
+            return Err(Error::Shared { run: self.head.run }.into());
         }
         if self.run.owner == Some(session) {
             return Ok(());

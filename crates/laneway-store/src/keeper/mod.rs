@@ -15,6 +15,7 @@ mod ending;
 mod facts;
 mod gates;
 mod holding;
+mod keys;
 mod reopening;
 mod rows;
 
@@ -31,6 +32,7 @@ use laneway_core::time::Millis;
 
 pub(crate) use facts::{Facts, Failures, Rows};
 pub(crate) use gates::{Settled, scope};
+pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
 
 use crate::error::Error;
@@ -48,6 +50,7 @@ pub(crate) struct Keeper<F> {
     sets: BTreeMap<u32, (Counts, bool)>,
     events: Vec<Fact>,
     attempts: Vec<Record>,
+    keys: KeyChanges,
     /// Who was live before this transaction, once somebody asked, and by how many that has changed since.
     live: Option<u32>,
     live_since: i64,
@@ -78,6 +81,7 @@ impl<F: Facts> Keeper<F> {
             sets: BTreeMap::new(),
             events: Vec::new(),
             attempts: Vec::new(),
+            keys: KeyChanges::default(),
             live: None,
             live_since: 0,
             to_examine: VecDeque::new(),
@@ -142,16 +146,21 @@ impl<F: Facts> Keeper<F> {
     /// The one way in which a task's row changes.
     fn change(&mut self, position: Position, change: impl FnOnce(&mut TaskRow)) -> Result<(), F::Error> {
         let kept = self.kept(position)?;
-        let was_live = kept.row.status.is_live();
+        let (was, was_live) = (kept.row.status, kept.row.status.is_live());
         change(&mut kept.row);
         kept.touch = Touch::Whole;
-        match (was_live, kept.row.status.is_live()) {
+        let status = kept.row.status;
+        match (was_live, status.is_live()) {
             (true, false) => {
                 self.live_since -= 1;
                 self.may_fill = true;
+                self.free_keys(position);
             }
             (false, true) => self.live_since += 1,
             (true, true) | (false, false) => {}
+        }
+        if was.is_final() != status.is_final() {
+            self.stand_in_order(position, !status.is_final());
         }
         Ok(())
     }
@@ -190,6 +199,7 @@ impl<F: Facts> Keeper<F> {
                 .collect(),
             events: self.events,
             attempts: self.attempts,
+            keys: self.keys,
         })
     }
 

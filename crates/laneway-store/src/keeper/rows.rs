@@ -12,6 +12,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use serde_json::{Map, Value};
 
+use super::keys::KeyChanges;
 use crate::fence::ClaimRef;
 
 /// What of a run changes.
@@ -40,8 +41,14 @@ impl RunRow {
 /// What of a task changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskRow {
+    /// Who can run it. Never changes.
+    pub(crate) class: i64,
     pub(crate) status: TaskStatus,
     pub(crate) gate: Option<Gate>,
+    /// The key at which it waits, of a gate that has one.
+    pub(crate) gate_key: Option<String>,
+    /// When it is to be looked at again, if nothing happens before.
+    pub(crate) wake_at: Option<Millis>,
     /// Since when it is ready: the order of waiters and of claims.
     pub(crate) rank: Option<i64>,
     pub(crate) run_at: Option<Millis>,
@@ -85,6 +92,8 @@ impl TaskRow {
     /// Leaves the line and the claim: whatever it becomes, nobody holds it.
     pub(super) fn let_go(&mut self) {
         self.gate = None;
+        self.gate_key = None;
+        self.wake_at = None;
         self.rank = None;
         self.run_at = None;
         self.session = None;
@@ -170,6 +179,7 @@ pub(crate) struct Changes {
     /// Numbered from `was.last_event + 1`.
     pub(crate) events: Vec<Fact>,
     pub(crate) attempts: Vec<Record>,
+    pub(crate) keys: KeyChanges,
 }
 
 impl Changes {

@@ -2,6 +2,7 @@
 //! file at the same time. See `docs/design/store.md`.
 
 mod backup;
+mod classes;
 mod clock;
 mod connect;
 mod counts;
@@ -15,6 +16,7 @@ mod session;
 mod txn;
 mod verbs;
 mod view;
+mod waits;
 mod watch;
 mod writer;
 
@@ -339,7 +341,7 @@ impl Store for SqliteStore {
     async fn run(&self, run: RunId) -> Result<RunView> {
         self.read(move |connection, shared| {
             let head = shared.head(connection, run)?;
-            view::run(connection, &shared.locks, &head)
+            view::run(connection, &shared.locks, &shared.plans, &head)
         })
         .await
     }

@@ -179,12 +179,11 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
             None => None,
             Some(word) => Some(Closing::parse(&word).ok_or_else(|| unreadable("closing of a run", &word))?),
         },
-        // Nothing pauses a run here yet.
-        paused: Vec::new(),
         submitted_at: Millis(row.get(5)?),
         started_at: millis(6)?,
         finished_at: millis(7)?,
         last_event: row.get(8)?,
+        paused: Vec::new(),
         tasks: Vec::new(),
     })
 }

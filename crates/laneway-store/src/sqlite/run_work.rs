@@ -1,11 +1,13 @@
 //! One run inside one transaction: its rows are handed to the gate keeper as it asks for them, and what it made of
 //! them is written in the end. Decides nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use laneway_core::event::Closing;
-use laneway_core::gate::{Counts, Gate};
+use laneway_core::gate::{Counts, Gate, Tat};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -17,22 +19,64 @@ use super::txn::{Done, Failure, Head, Txn, sql};
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
-    Changed, Changes, Facts, Failures, Keeper, Record, Rows, RunRow, TaskRow, Touch, unreadable,
+    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Record, Rows, RunRow, TaskRow, Touch,
+    unreadable,
 };
 
-/// Does something to a run, with everything that follows from it.
+/// Does something to a run, with everything that follows from it, also for other runs.
 pub(super) fn on_run<T>(
     txn: &Txn<'_>,
     run: RunId,
     verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
 ) -> Done<T> {
+    let (answer, changes) = change(txn, run, verb)?;
+    hand_on(txn, changes.keys.freed)?;
+    Ok(answer)
+}
+
+fn change<T>(
+    txn: &Txn<'_>,
+    run: RunId,
+    verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
+) -> Done<(T, Changes)> {
     let head = txn.head(run)?;
     let row = load(txn, &head)?;
     let stored = Stored { txn, no: head.no };
     let mut keeper = Keeper::new(stored, Arc::clone(&head.head), row, txn.now);
     let answer = verb(&mut keeper)?;
-    save(txn, head.no, &keeper.conclude()?)?;
-    Ok(answer)
+    let changes = keeper.conclude()?;
+    save(txn, head.no, &changes)?;
+    Ok((answer, changes))
+}
+
+/// Keys that somebody let go of go to who waits longest, in the same transaction: nobody has to look for them.
+pub(super) fn hand_on(txn: &Txn<'_>, mut freed: BTreeSet<Key>) -> Done<()> {
+    while let Some(key) = freed.pop_first() {
+        while let Some((no, position)) = next_at(txn, &key)? {
+            let (_, changes) = change(txn, txn.run_id(no)?, |keeper| {
+                keeper.examine_later(position);
+                Ok(())
+            })?;
+            let now_at = changes.tasks.iter().find(|task| task.position == position);
+            let still_waits = now_at.is_none_or(|task| task.row.gate_key.as_deref() == Some(&key.text()));
+            freed.extend(changes.keys.freed);
+            // Whom it does not let through, it does not let through anybody behind.
+            if still_waits {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Who is next at a key.
+fn next_at(txn: &Txn<'_>, key: &Key) -> Done<Option<(i64, Position)>> {
+    let (sql, name) = match key {
+        Key::Limit(_) | Key::Lock(_) => (sql!("key_next"), key.text()),
+        Key::Order(name) => (sql!("order_next"), name.clone()),
+    };
+    let mut statement = txn.connection.prepare_cached(sql)?;
+    Ok(statement.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
 }
 
 fn load(txn: &Txn<'_>, head: &Head) -> Done<RunRow> {
@@ -84,6 +128,9 @@ fn task_row(row: &Row<'_>) -> Done<(Position, TaskRow)> {
         started_at: millis(row, 16)?,
         took_ms: row.get(17)?,
         finished_at: millis(row, 18)?,
+        gate_key: row.get(19)?,
+        wake_at: millis(row, 20)?,
+        class: row.get(21)?,
     };
     Ok((row.get(0)?, task))
 }
@@ -121,6 +168,7 @@ fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     for record in &changes.attempts {
         save_attempt(txn, no, record)?;
     }
+    save_keys(txn, no, &changes.keys)?;
     save_run(txn, no, changes)
 }
 
@@ -162,7 +210,9 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             row.output,
             started_at,
             row.took_ms,
-            row.finished_at.map(|at| at.0)
+            row.finished_at.map(|at| at.0),
+            row.gate_key,
+            row.wake_at.map(|at| at.0)
         ])?,
     };
     if written == 0 {
@@ -187,6 +237,21 @@ fn save_attempt(txn: &Txn<'_>, no: i64, record: &Record) -> Done<()> {
         txn.now.0,
         record.took_ms
     ])?;
+    Ok(())
+}
+
+fn save_keys(txn: &Txn<'_>, no: i64, keys: &KeyChanges) -> Done<()> {
+    for ((key, position), holds) in &keys.holds {
+        let sql = if *holds { sql!("key_hold") } else { sql!("key_free") };
+        txn.connection.prepare_cached(sql)?.execute(params![key.text(), no, position])?;
+    }
+    for ((key, version, position), stands) in &keys.orders {
+        let sql = if *stands { sql!("order_stand") } else { sql!("order_leave") };
+        txn.connection.prepare_cached(sql)?.execute(params![key, version, no, position])?;
+    }
+    for (name, tat) in &keys.tats {
+        txn.connection.prepare_cached(sql!("rate_pass"))?.execute(params![name, tat.0])?;
+    }
     Ok(())
 }
 
@@ -292,6 +357,36 @@ impl Facts for Stored<'_, '_> {
         found.optional()?.transpose()
     }
 
+    fn holders(&mut self, key: &Key) -> Done<u32> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("key_holders"))?;
+        Ok(statement.query_row([key.text()], |row| row.get(0))?)
+    }
+
+    fn smaller(&mut self, key: &str, version: &str, up_to: u32) -> Done<u32> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("order_smaller"))?;
+        Ok(statement.query_row(params![key, version, up_to], |row| row.get(0))?)
+    }
+
+    fn limit(&mut self, name: &str) -> Done<Option<Limit>> {
+        limit(self.txn, name)
+    }
+
+    fn tat(&mut self, name: &str) -> Done<Option<Tat>> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("rate"))?;
+        let tat: Option<Option<i64>> = statement.query_row([name], |row| row.get(0)).optional()?;
+        Ok(tat.flatten().map(Tat))
+    }
+
+    fn is_awaited(&mut self, key: &str, by_other_than: Position) -> Done<bool> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("key_awaited"))?;
+        Ok(statement.exists(params![key, self.no, by_other_than])?)
+    }
+
+    fn has_node(&mut self, class: i64) -> Done<bool> {
+        // A run that is local to its owner has that.
+        Ok(class < 0 || self.txn.connection.prepare_cached(sql!("has_taker"))?.exists([class])?)
+    }
+
     fn node(&mut self, session: SessionId) -> Done<Option<Arc<str>>> {
         self.txn.node(session)
     }
@@ -301,4 +396,12 @@ impl Facts for Stored<'_, '_> {
         let mut statement = self.txn.connection.prepare_cached(sql!("attempt_known"))?;
         Ok(statement.query_row(of, |row| row.get(0)).optional()?)
     }
+}
+
+/// A named limit, if there is one.
+pub(super) fn limit(txn: &Txn<'_>, name: &str) -> Done<Option<Limit>> {
+    let mut statement = txn.connection.prepare_cached(sql!("limit"))?;
+    let text: Option<String> = statement.query_row([name], |row| row.get(0)).optional()?;
+    let Some(text) = text else { return Ok(None) };
+    Ok(Some(Limit::parse(&text).map_err(|_| unreadable("limit", &text))?))
 }

@@ -1,7 +1,6 @@
 //! What people are shown of runs: lists, and one run with the cause of everything that waits.
 
-use laneway_core::cause::{self, Waits};
-use laneway_core::gate::Gate;
+use laneway_core::cause;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
@@ -10,22 +9,23 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::quarantine;
 use super::read;
 use super::session::{Life, SessionLocks};
-use super::txn::{Done, Head, sql};
+use super::txn::{Done, Head, Plans, sql};
+use super::waits;
 use crate::model::{RunFilter, RunSummary, RunView};
 
-pub(super) fn run(connection: &Connection, locks: &SessionLocks, head: &Head) -> Done<RunView> {
+pub(super) fn run(
+    connection: &Connection,
+    locks: &SessionLocks,
+    plans: &Plans,
+    head: &Head,
+) -> Done<RunView> {
     let state = read::run_state(connection, head)?;
     let (by, owner): (String, Option<String>) = connection
         .prepare_cached(sql!("run_owner"))?
         .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let owner = living_owner(connection, locks, owner.as_deref())?;
-    let is_interrupted = !state.status.is_final() && owner.is_none();
-    let gates: Vec<Option<String>> = connection
-        .prepare_cached(sql!("task_gates"))?
-        .query_map([head.no], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    let waits: Vec<Option<Waits>> =
-        gates.iter().map(|gate| gate.as_deref().and_then(Gate::parse).and_then(Waits::of_run)).collect();
+    let is_interrupted = head.is_local && !state.status.is_final() && owner.is_none();
+    let waits = waits::of_run(connection, plans, head)?;
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
         state,
@@ -75,7 +75,8 @@ pub(super) fn runs(
             continue;
         };
         run.counts = task_counts(connection, no)?;
-        run.is_interrupted = run.status.is_some_and(|status| !status.is_final())
+        run.is_interrupted = run.is_interrupted
+            && run.status.is_some_and(|status| !status.is_final())
             && living_owner(connection, locks, owner.as_deref())?.is_none();
         run.set_aside = quarantine::read(connection, no)?;
         runs.push(run);
@@ -101,7 +102,8 @@ fn summary(row: &Row<'_>) -> Done<Option<Listed>> {
         finished_at: row.get::<_, Option<i64>>(7)?.map(Millis),
         submitted_by: by,
         counts: Vec::new(),
-        is_interrupted: false,
+        // As far as the row can tell: one that belongs to nobody cannot be.
+        is_interrupted: row.get::<_, String>(10).is_ok_and(|placement| placement == "local"),
         set_aside: None,
     };
     Ok(Some((row.get(0)?, row.get(9).unwrap_or_default(), run)))

@@ -125,10 +125,8 @@ async fn workflow_with_groups_is_refused(place: Place) {
 
 async fn workflow_with_a_key_that_nothing_acts_on_is_refused(place: Place) {
     let node = place.node("one").await;
-    for (top, step) in
-        [("max_runs: 1", ""), ("limits: {w: 1}", ""), ("", "lock: k"), ("", "runs_on: {zone: eu}")]
-    {
-        let document = flow(top, &[("a", step)]);
+    for top in ["max_runs: 1", "placement: pinned"] {
+        let document = flow(top, &[("a", "")]);
         let refusal = node.store.submit(submission(&document, json!({}), node.session)).await;
         let refusal = refusal.expect_err("it would be ignored");
         assert!(matches!(refusal, Error::NotRunnable { .. }), "{refusal}");

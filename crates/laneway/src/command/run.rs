@@ -93,7 +93,8 @@ impl Start {
                 dir: self.dir,
                 params: self.params,
                 max_parallel: self.max_parallel,
-                owner: node.session,
+                owner: Some(node.session),
+                node: node.name.clone(),
                 by: env::person(),
             };
             let run = node.store.submit(submission).await?;

@@ -13,7 +13,7 @@ const WORKFLOW: &str = "steps:\n  a: {run: 'true'}\n  b: {run: 'true'}\n";
 async fn idle_loop(dir: &std::path::Path) -> Loop {
     let path = dir.join("laneway.db");
     let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
-    let session = store.register(NewSession { node: "test:1".into(), pid: 1 }).await.expect("a session");
+    let session = store.register(NewSession::ephemeral("test:1", 4)).await.expect("a session");
     let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: WORKFLOW.to_owned() };
     let submission = Submission {
         plan: Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)))),
@@ -21,7 +21,8 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
         dir: dir.to_str().expect("UTF-8").to_owned(),
         params: serde_json::Map::new(),
         max_parallel: 4,
-        owner: session,
+        owner: Some(session),
+        node: "test:1".into(),
         by: "ada".into(),
     };
     let run = store.submit(submission).await.expect("a run");

@@ -1,15 +1,21 @@
 //! `submit`: a run with all of its tasks. Small ones are one transaction; large ones come in chunks, so that
 //! nobody waits long for the write lock, and become visible with the last.
 
+use std::collections::HashMap;
+
+use laneway_core::class::Class;
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
+use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
+use laneway_core::rank::rank;
 use rusqlite::params;
 
 use crate::error::Error;
-use crate::model::Submission;
-use crate::sqlite::run_work::on_run;
-use crate::sqlite::txn::{Done, Txn, sql};
+use crate::model::{RunHead, Submission};
+use crate::sqlite::classes;
+use crate::sqlite::run_work::{limit, on_run};
+use crate::sqlite::txn::{Done, Head, Txn, sql};
 
 /// Tasks per transaction: some milliseconds of work. In a test build every submit is a large one.
 pub(in crate::sqlite) const CHUNK: usize = if laneway_torture::ARMED { 6 } else { 2_000 };
@@ -23,6 +29,8 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
     if submission.max_parallel == 0 {
         return Err(Error::NotRunnable { why: "`max_parallel` must be at least 1".to_owned() }.into());
     }
+    RunHead::keys(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+    declare_limits(txn, submission)?;
     txn.shelf.plans().keep(plan);
     let params = serde_json::Value::Object(submission.params.clone()).to_string();
     let (version, name) = (plan.version.as_str(), &plan.workflow.name);
@@ -41,7 +49,7 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
             submission.dir,
             params,
             submission.max_parallel,
-            submission.owner.to_string(),
+            submission.owner.map(|owner| owner.to_string()),
             submission.by,
             txn.now.0,
             plan.workflow.steps.len() as i64
@@ -55,18 +63,76 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
     Ok(())
 }
 
+/// Limits are objects of the store. A document may declare one, and then it says the same as everybody; what a step
+/// names must be there.
+fn declare_limits(txn: &Txn<'_>, submission: &Submission) -> Done<()> {
+    let workflow = &submission.plan.workflow;
+    for (name, declared) in &workflow.limits {
+        match limit(txn, name)? {
+            Some(stored) => Limit::agree(name, *declared, stored)
+                .map_err(|error| Error::NotRunnable { why: error.to_string() })?,
+            None => {
+                let made = params![name, declared.to_string(), submission.by, txn.now.0];
+                txn.connection.prepare_cached(sql!("limit_set"))?.execute(made)?;
+            }
+        }
+    }
+    let mut named: Vec<&str> =
+        workflow.steps.iter().flat_map(|step| &step.demands().limits).map(String::as_str).collect();
+    named.sort_unstable();
+    named.dedup();
+    for name in named {
+        if limit(txn, name)?.is_none() {
+            return Err(Error::NoSuchLimit { name: name.to_owned() }.into());
+        }
+    }
+    Ok(())
+}
+
 /// Adds the tasks of some positions.
 pub(in crate::sqlite) fn add(txn: &Txn<'_>, run: RunId, positions: std::ops::Range<Position>) -> Done<()> {
     let head = txn.head(run)?;
     let mut insert = txn.connection.prepare_cached(sql!("submit_task"))?;
+    let mut classes = Classes::new(&head);
     for position in positions {
         // What waits for nothing goes straight into the line for a place; `end` opens it from there.
         let is_ready = head.head.plan.needs_set_of[position as usize].is_none()
             && head.head.plan.step(position).condition.is_none();
-        let (gate, rank) = if is_ready { (Gate::MaxParallel, Some(txn.now.0)) } else { (Gate::Needs, None) };
-        insert.execute(params![head.no, position, -head.no, gate.as_str(), rank])?;
+        let priority = head.head.plan.step(position).demands().priority;
+        let (gate, rank) =
+            if is_ready { (Gate::MaxParallel, Some(rank(txn.now, priority))) } else { (Gate::Needs, None) };
+        let class = classes.of(txn, &head, position)?;
+        insert.execute(params![head.no, position, class, gate.as_str(), rank])?;
     }
     Ok(())
+}
+
+/// The classes of a run's tasks. Most of its steps are of the same.
+enum Classes {
+    /// It belongs to its owner, whatever its steps ask for.
+    Local,
+    Shared(HashMap<Class, i64>),
+}
+
+impl Classes {
+    fn new(head: &Head) -> Self {
+        if head.is_local { Self::Local } else { Self::Shared(HashMap::new()) }
+    }
+
+    fn of(&mut self, txn: &Txn<'_>, head: &Head, position: Position) -> Done<i64> {
+        match self {
+            Self::Local => Ok(-head.no),
+            Self::Shared(known) => {
+                let class = Class::of(head.head.plan.step(position), None);
+                if let Some(no) = known.get(&class) {
+                    return Ok(*no);
+                }
+                let no = classes::number(txn, &class)?;
+                known.insert(class, no);
+                Ok(no)
+            }
+        }
+    }
 }
 
 /// Makes the run visible, and starts it.
