@@ -14,7 +14,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::state::RunStatus;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Drive};
+use laneway_engine::worker::{Control, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store};
 use serde_json::json;
@@ -93,14 +93,15 @@ impl Home {
     /// Drives a run to its end, which must be a good one.
     async fn drive(&self, run: RunId, slots: usize, warden: Warden, functions: Functions) -> Result<()> {
         let drive = Drive {
-            store: Arc::clone(&self.store),
-            session: self.session,
-            node: "bench:1".to_owned(),
+            means: Means {
+                store: Arc::clone(&self.store),
+                session: self.session,
+                slots,
+                kill_grace: Duration::from_secs(5),
+                warden,
+                functions,
+            },
             run,
-            slots,
-            kill_grace: Duration::from_secs(5),
-            warden,
-            functions,
             by: "bench".to_owned(),
         };
         let status = drive.until_done(Control::new()).await?;
@@ -121,8 +122,9 @@ impl Home {
             dir: dir.to_string_lossy().into_owned(),
             params: serde_json::Map::new(),
             max_parallel,
-            owner: Some(self.session),
-            node: "bench:1".to_owned(),
+            session: self.session,
+            is_shared: false,
+            key: None,
             by: "bench".to_owned(),
         };
         Ok(self.store.submit(submission).await?)

@@ -1,6 +1,8 @@
 //! Keys of locks and orders, and what becomes of a plan's keys when a run is submitted: they are evaluated with its
 //! parameters once, and never change. Owns what may be a key; who holds one is the store's to count.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use crate::definition::{Order, Step};
@@ -49,19 +51,21 @@ pub(crate) fn fault(text: &str) -> Option<&'static str> {
     }
 }
 
-/// By position: the keys of a run's tasks; `None` for those that have none.
-pub fn bind(plan: &Plan, params: &Map<String, Value>) -> Result<Vec<Option<TaskKeys>>, BadKey> {
+/// The keys of a run's tasks by position, of those that have any.
+pub fn bind(plan: &Plan, params: &Map<String, Value>) -> Result<BTreeMap<Position, TaskKeys>, BadKey> {
     let scope: Scope = [("params".to_owned(), Value::Object(params.clone()))].into_iter().collect();
-    let mut all = Vec::with_capacity(plan.workflow.steps.len());
-    for step in &plan.workflow.steps {
+    let mut all = BTreeMap::new();
+    for (position, step) in (0..).zip(&plan.workflow.steps) {
         let keys = keys_of(step, &scope)?;
-        all.push((keys != TaskKeys::default()).then_some(keys));
+        if keys != TaskKeys::default() {
+            all.insert(position, keys);
+        }
     }
-    let orders: Vec<(Position, &str, &OrderVersion)> = (0..)
-        .zip(&all)
+    let orders: Vec<(Position, &str, &OrderVersion)> = all
+        .iter()
         .filter_map(|(position, keys)| {
-            let (key, version) = keys.as_ref()?.order.as_ref()?;
-            Some((position, key.as_str(), version))
+            let (key, version) = keys.order.as_ref()?;
+            Some((*position, key.as_str(), version))
         })
         .collect();
     match plan.deadlock(&orders) {
@@ -120,7 +124,7 @@ mod tests {
         compile(&source).map_err(|refusal| refusal.render(false)).expect("it is valid")
     }
 
-    fn bound(text: &str, params: Value) -> Result<Vec<Option<TaskKeys>>, BadKey> {
+    fn bound(text: &str, params: Value) -> Result<BTreeMap<Position, TaskKeys>, BadKey> {
         let Value::Object(params) = params else { panic!("an object of parameters") };
         bind(&plan(text), &params)
     }
@@ -136,17 +140,17 @@ steps:
     #[test]
     fn keys_are_fixed_by_the_parameters_of_the_run() {
         let keys = bound(KEYED, json!({"db": "orders", "version": "10"})).expect("good keys");
-        assert_eq!(keys[0], None);
+        assert_eq!(keys.keys().copied().collect::<Vec<_>>(), [1, 2]);
         let version = OrderVersion::parse("2.10").expect("a version");
         assert_eq!(
-            keys[1],
-            Some(TaskKeys {
+            keys[&1],
+            TaskKeys {
                 lock: Some("db/orders".into()),
                 order: None,
                 limits: vec!["api".into(), "warehouse".into()],
-            })
+            }
         );
-        assert_eq!(keys[2].as_ref().and_then(|keys| keys.order.clone()), Some(("db/orders".into(), version)));
+        assert_eq!(keys[&2].order, Some(("db/orders".into(), version)));
     }
 
     #[test]

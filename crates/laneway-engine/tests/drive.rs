@@ -13,7 +13,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::run_state::{RunState, replay};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_engine::function::{Call, Functions};
-use laneway_engine::worker::{Control, Drive};
+use laneway_engine::worker::{Control, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store, open};
 use serde_json::{Value, json};
@@ -72,8 +72,9 @@ impl Setup {
             dir: dir.path().to_str().expect("UTF-8").to_owned(),
             params: serde_json::Map::new(),
             max_parallel,
-            owner: Some(session),
-            node: "test:1".into(),
+            session,
+            is_shared: false,
+            key: None,
             by: "ada".into(),
         };
         let run = store.submit(submission).await.expect("a run");
@@ -81,16 +82,16 @@ impl Setup {
     }
 
     fn drive(&self) -> Drive {
-        Drive {
-            store: Arc::clone(&self.store),
-            session: self.session,
-            node: "test:1".into(),
-            run: self.run,
-            slots: 8,
-            kill_grace: Duration::from_secs(2),
-            warden: warden::warden(),
-            functions: functions(),
-            by: "ada".into(),
+means: Means {
+store: Arc::clone(&self.store),
+session: self.session,
+slots: 8,
+kill_grace: Duration::from_secs(2),
+warden: warden::warden(),
+functions: functions(),
+},
+run: self.run,
+by: "ada".into(),
         }
     }
 }

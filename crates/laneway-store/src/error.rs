@@ -71,6 +71,10 @@ pub enum Error {
     NotSetAside { run: RunId },
     #[error("{} is there already", path.display())]
     Exists { path: PathBuf },
+    #[error("a run with the key `{key}` is just being submitted")]
+    UnderWay { key: String },
+    #[error("no node `{node}` is alive")]
+    NoSuchNode { node: String },
     #[error("there is no limit `{name}`")]
     NoSuchLimit { name: String },
     #[error("the workflow cannot be run: {why}")]
@@ -126,6 +130,8 @@ impl Error {
             Self::SetAside { run, .. } => Some(format!(
                 "`laneway doctor` says more; `laneway doctor --release {run}` brings it back once it is mended"
             )),
+            Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
+            Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),
             Self::NoSuchLimit { name } => Some(format!(
                 "declare it under `limits` of the document, or make it with `laneway limit set {name} N`"
             )),
@@ -143,7 +149,7 @@ impl Error {
     /// Whether the same call may succeed later without anybody changing it: the caller keeps its result and
     /// asks again.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::Busy { .. })
+        matches!(self, Self::Full { .. } | Self::Busy { .. } | Self::UnderWay { .. })
     }
 
     /// Whether the store as a whole is out of use, as opposed to a request that it refuses.

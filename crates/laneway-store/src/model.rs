@@ -1,14 +1,15 @@
 //! What goes into the verbs and what comes out of them. Plain values; `store.rs` says what they mean.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::cause::Cause;
 use laneway_core::class::Offer;
-use laneway_core::definition::Step;
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
-use laneway_core::key::{self, BadKey, TaskKeys};
+use laneway_core::key::TaskKeys;
+use laneway_core::limit::Limit;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
 use laneway_core::run_state::RunState;
@@ -46,10 +47,12 @@ pub struct Submission {
     /// Bound by `laneway_core::params::bind` already.
     pub params: Map<String, Value>,
     pub max_parallel: u32,
-    /// The session to which a run belongs that is local to it. `None`: any node takes its tasks.
-    pub owner: Option<SessionId>,
-    /// Whose doing it is, for the history: the node that submits it.
-    pub node: String,
+    /// Who submits it. A run that is not shared belongs to this session.
+    pub session: SessionId,
+    /// Any node takes its tasks.
+    pub is_shared: bool,
+    /// Whoever submits with the same key again gets the same run.
+    pub key: Option<String>,
     pub by: String,
 }
 
@@ -81,22 +84,15 @@ pub struct RunHead {
     pub dir: String,
     pub params: Map<String, Value>,
     pub max_parallel: u32,
-    /// By position: the keys of a task that has some. Empty where no task has.
-    pub keys: Vec<Option<TaskKeys>>,
+    /// The node that submitted it.
+    pub submitted_from: String,
+    /// The keys of the tasks that have some, which the parameters fix.
+    pub keys: BTreeMap<Position, TaskKeys>,
 }
 
 impl RunHead {
-    /// Evaluates the keys of the tasks, which the parameters fix.
-    pub fn keys(plan: &Plan, params: &Map<String, Value>) -> Result<Vec<Option<TaskKeys>>, BadKey> {
-        let has_keys = |step: &Step| {
-            let demands = step.demands();
-            demands.lock.is_some() || demands.order.is_some() || !demands.limits.is_empty()
-        };
-        if plan.workflow.steps.iter().any(has_keys) { key::bind(plan, params) } else { Ok(Vec::new()) }
-    }
-
     pub fn has_keys(&self, position: Position) -> bool {
-        self.keys.get(position as usize).is_some_and(Option::is_some)
+        self.keys.contains_key(&position)
     }
 }
 
@@ -224,6 +220,53 @@ pub struct Attempt {
 pub struct Known {
     pub version: Version,
     pub dir: String,
+}
+
+/// What can be held up and let go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pausable {
+    Run(RunId),
+    /// Every run of it, also later ones.
+    Workflow(String),
+}
+
+/// A named limit, and how far it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitView {
+    pub name: String,
+    pub limit: Limit,
+    /// Tasks that are available or running with it.
+    pub holders: u32,
+    /// Tasks that wait at it.
+    pub waiting: u32,
+    pub set_by: String,
+    pub set_at: Millis,
+}
+
+/// A node that is alive, as far as the store knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeView {
+    pub node: String,
+    pub session: SessionId,
+    pub pid: u32,
+    pub registered_at: Millis,
+    pub slots: u32,
+    /// `None` for one that runs its own run only.
+    pub offer: Option<Offer>,
+    pub is_draining: bool,
+    /// How many tasks it holds.
+    pub held: u32,
+    /// Some of those, oldest first.
+    pub claims: Vec<ClaimView>,
+}
+
+/// One task that a node holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimView {
+    pub run: RunId,
+    pub step: String,
+    pub attempt: u32,
+    pub started_at: Option<Millis>,
 }
 
 /// What a look at a whole store showed.

@@ -17,7 +17,7 @@ use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Drive};
+use laneway_engine::worker::{Control, Drive, Means};
 use laneway_store::Store;
 use laneway_store::model::NewSession;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -34,14 +34,12 @@ const READ_INTERVAL: Duration = Duration::from_millis(30);
 /// How often what moves is moved.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The hint that something changed can be missed; after so long the events are read without one.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 /// Events of one read.
 const PAGE: usize = 2_000;
 
-/// A node has at least so many slots: on an ephemeral one the run's `max_parallel` is what counts.
-const MIN_SLOTS: u32 = 4;
+/// A node has at least so many slots: on an ephemeral one the run's `max_parallel` is what counts. As many claims are
+/// held ahead of short steps, and half of them go by from one commit to the next: few would cost commits.
+const MIN_SLOTS: u32 = 8;
 
 /// What is to be driven.
 #[derive(Debug)]
@@ -64,7 +62,7 @@ pub(crate) struct DriveArgs {
     pub(crate) kill_grace: Duration,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed: Option<jiff::SignedDuration> = text.parse().ok();
     parsed
         .and_then(|duration| Duration::try_from(duration).ok())
@@ -76,15 +74,18 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
-    warden: Warden,
-    pub(crate) name: String,
+    pub(crate) warden: Warden,
 }
 
 impl Node {
+    /// A node for its own runs.
+    pub(crate) async fn ephemeral(store: Arc<dyn Store>) -> anyhow::Result<Self> {
+        Self::begin(store, NewSession::ephemeral(env::node(), MIN_SLOTS)).await
+    }
+
     /// Begins a session, and returns what sessions that died have left behind.
-    pub(crate) async fn begin(store: Arc<dyn Store>) -> anyhow::Result<Self> {
-        let name = env::node();
-        let session = store.register(NewSession::ephemeral(&name, MIN_SLOTS)).await?;
+    pub(crate) async fn begin(store: Arc<dyn Store>, node: NewSession) -> anyhow::Result<Self> {
+        let session = store.register(node).await?;
         let begun = async {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;
@@ -93,7 +94,7 @@ impl Node {
         }
         .await;
         match begun {
-            Ok(warden) => Ok(Self { store, session, warden, name }),
+            Ok(warden) => Ok(Self { store, session, warden }),
             Err(error) => {
                 retire(store.as_ref(), session).await;
                 Err(error)
@@ -134,7 +135,7 @@ pub(crate) async fn take_over(
     args: DriveArgs,
 ) -> anyhow::Result<Exit> {
     let was_over = store.status(run).await?.is_final();
-    let node = Node::begin(store).await?;
+    let node = Node::ephemeral(store).await?;
     let outcome = async {
         match node.store.adopt(run, node.session).await {
             // Canceled, and nothing of it was left but what its dead owner held: returning that has ended it.
@@ -163,14 +164,15 @@ pub(crate) async fn to_the_end(
     let mut progress = Progress::new(&context.printer, &work.plan, work.told, args.json);
     let control = Control::new();
     let worker = Drive {
-        store: Arc::clone(store),
-        session: node.session,
-        node: node.name.clone(),
+        means: Means {
+            store: Arc::clone(store),
+            session: node.session,
+            slots: work.max_parallel.max(MIN_SLOTS) as usize,
+            kill_grace: args.kill_grace,
+            warden: node.warden.clone(),
+            functions: Functions::new(),
+        },
         run: work.run,
-        slots: work.max_parallel.max(MIN_SLOTS) as usize,
-        kill_grace: args.kill_grace,
-        warden: node.warden.clone(),
-        functions: Functions::new(),
         by: env::person(),
     }
     .until_done(control.clone());
@@ -179,15 +181,16 @@ pub(crate) async fn to_the_end(
     let mut was_interrupted = false;
     let mut next_read = Instant::now();
     // What was submitted before the watcher looked gave no hint.
-    let mut quiet = PATIENCE;
+    let patience = store.max_poll_interval();
+    let mut quiet = patience;
     // Lines do not move.
-    let tick = if progress.is_terminal() { TICK } else { PATIENCE };
+    let tick = if progress.is_terminal() { TICK } else { patience };
 
     let status: RunStatus = loop {
         // Each arm only wakes: whatever awaits inside an arm would keep the worker from being polled.
         let wake = {
             let watcher = async {
-                if quiet < PATIENCE && tokio::time::timeout(tick, changes.changed()).await.is_err() {
+                if quiet < patience && tokio::time::timeout(tick, changes.changed()).await.is_err() {
                     return Wake::Tick;
                 }
                 tokio::time::sleep_until(next_read).await;
@@ -227,7 +230,7 @@ pub(crate) async fn to_the_end(
                 let events = events?;
                 cursor = events.last().map_or(cursor, |event| event.seq);
                 // A full page means that there is more, for which no hint will come.
-                quiet = if events.len() == PAGE { PATIENCE } else { Duration::ZERO };
+                quiet = if events.len() == PAGE { patience } else { Duration::ZERO };
                 next_read = Instant::now() + READ_INTERVAL;
                 progress.apply(&events)?;
             }
@@ -265,18 +268,18 @@ enum Wake {
 }
 
 /// Ctrl-C and SIGTERM, which mean the same: a service manager is a person too.
-struct Interrupts {
+pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Interrupts {
-    fn listen() -> anyhow::Result<Self> {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be listened to");
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -10,9 +10,6 @@ impl Plan {
         if let Some(group) = workflow.groups.first() {
             return Some(format!("`groups` can be planned but not run yet (group `{}`)", group.name));
         }
-        if workflow.max_runs.is_some() {
-            return Some(not_yet("max_runs", None));
-        }
         match workflow.placement {
             // Every run belongs to the process that submitted it, so these two are what happens.
             Placement::Spread | Placement::Local => {}
@@ -44,7 +41,6 @@ mod tests {
             (None, "steps: {a: {run: make}}"),
             (None, "{placement: local, steps: {a: {run: make, priority: 0, limits: [], runs_on: {}}}}"),
             (Some("`groups`"), "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
-            (Some("`max_runs`"), "{max_runs: 1, steps: {a: {run: make}}}"),
             (Some("`placement: pinned`"), "{placement: pinned, steps: {a: {run: make}}}"),
             (Some("`prefers` of step `a`"), "steps: {a: {run: make, prefers: {zone: eu}}}"),
         ] {

@@ -102,7 +102,8 @@ impl<F: Facts> Keeper<F> {
 
     fn fill(&mut self) -> Result<(), F::Error> {
         // Whether anybody waits is asked first: to count who is live takes the longer, the more there are.
-        if self.run.status != RunStatus::Running || self.in_line(1)?.is_empty() {
+        let is_open = self.run.status == RunStatus::Running && self.run.pauses.is_empty();
+        if !is_open || self.in_line(1)?.is_empty() {
             return Ok(());
         }
         loop {
@@ -154,7 +155,8 @@ impl<F: Facts> Keeper<F> {
         Ok(u32::try_from(i64::from(before) + self.live_since).unwrap_or_default())
     }
 
-    fn examine(&mut self, position: Position) -> Result<(), F::Error> {
+    /// Looks at the gates of a pending task, and does what they say.
+    pub(crate) fn examine(&mut self, position: Position) -> Result<(), F::Error> {
         let task = self.task(position)?;
         let (status, closed, run_at, attempt) = (task.status, task.gate, task.run_at, task.attempt);
         let class = task.class;
@@ -175,6 +177,8 @@ impl<F: Facts> Keeper<F> {
             closing: self.run.closing,
             condition,
             run_at,
+            is_queued: self.run.status == RunStatus::Queued,
+            is_paused: !self.run.pauses.is_empty(),
             has_node: self.facts.has_node(class)?,
             live: self.live()?,
             max_parallel: self.head.max_parallel,

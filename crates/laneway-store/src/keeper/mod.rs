@@ -7,9 +7,11 @@
 //!                                                   └──────────── settle ◀─────────────┘
 //! ```
 //! Decisions are core's (`gate::judge`, `retry::next_delay`); these files look up the facts that they need: `gates.rs`
-//! opens and closes gates, `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs`
-//! how attempts end, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
+//! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause,
+//! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
+//! `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
 
+mod admitting;
 mod closing;
 mod ending;
 mod facts;
@@ -27,13 +29,14 @@ use laneway_core::event::{Closing, Fact, RunFinished};
 use laneway_core::gate::Counts;
 use laneway_core::nearest::nearest;
 use laneway_core::plan::{Plan, Position};
-use laneway_core::state::{RunMove, RunStatus, TaskStatus};
+use laneway_core::state::{RunMove, TaskStatus};
 use laneway_core::time::Millis;
 
 pub(crate) use facts::{Facts, Failures, Rows};
 pub(crate) use gates::{Settled, scope};
 pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
+pub(crate) use rows::{Pause, pauses_text, read_pauses};
 
 use crate::error::Error;
 use crate::model::RunHead;
@@ -181,7 +184,7 @@ impl<F: Facts> Keeper<F> {
         if self.may_fill {
             self.pump()?;
         }
-        if self.run.unsettled == 0 && self.run.status == RunStatus::Running {
+        if self.run.unsettled == 0 && !self.run.status.is_final() {
             self.finish_run()?;
         }
         let tasks = self.tasks.into_iter().filter(|(_, kept)| kept.touch > Touch::Nothing);

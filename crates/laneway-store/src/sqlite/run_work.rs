@@ -8,6 +8,7 @@ use laneway_core::event::Closing;
 use laneway_core::gate::{Counts, Gate, Tat};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
+use laneway_core::max_runs::{self, Running};
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -20,7 +21,7 @@ use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
     Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Record, Rows, RunRow, TaskRow, Touch,
-    unreadable,
+    pauses_text, read_pauses, unreadable,
 };
 
 /// Does something to a run, with everything that follows from it, also for other runs.
@@ -29,16 +30,35 @@ pub(super) fn on_run<T>(
     run: RunId,
     verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
 ) -> Done<T> {
-    let (answer, changes) = change(txn, run, verb)?;
-    hand_on(txn, changes.keys.freed)?;
+    let (answer, follows) = change(txn, run, verb)?;
+    follow(txn, follows)?;
     Ok(answer)
+}
+
+/// What the change of one run means for others.
+#[derive(Debug, Default)]
+pub(super) struct Follows {
+    freed: BTreeSet<Key>,
+    /// Workflows of which a run has ended: another one may start.
+    ended: BTreeSet<String>,
+}
+
+impl Follows {
+    pub(super) fn of_key(key: Key) -> Self {
+        Self { freed: BTreeSet::from([key]), ..Self::default() }
+    }
+
+    fn extend(&mut self, more: Self) {
+        self.freed.extend(more.freed);
+        self.ended.extend(more.ended);
+    }
 }
 
 fn change<T>(
     txn: &Txn<'_>,
     run: RunId,
     verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
-) -> Done<(T, Changes)> {
+) -> Done<(T, Follows)> {
     let head = txn.head(run)?;
     let row = load(txn, &head)?;
     let stored = Stored { txn, no: head.no };
@@ -46,27 +66,80 @@ fn change<T>(
     let answer = verb(&mut keeper)?;
     let changes = keeper.conclude()?;
     save(txn, head.no, &changes)?;
-    Ok((answer, changes))
+    let mut follows = Follows { freed: changes.keys.freed, ..Follows::default() };
+    if changes.run.status.is_final() && !changes.was.status.is_final() {
+        follows.ended.insert(head.head.plan.workflow.name.clone());
+    }
+    Ok((answer, follows))
 }
 
-/// Keys that somebody let go of go to who waits longest, in the same transaction: nobody has to look for them.
-pub(super) fn hand_on(txn: &Txn<'_>, mut freed: BTreeSet<Key>) -> Done<()> {
-    while let Some(key) = freed.pop_first() {
-        while let Some((no, position)) = next_at(txn, &key)? {
-            let (_, changes) = change(txn, txn.run_id(no)?, |keeper| {
-                keeper.examine_later(position);
-                Ok(())
-            })?;
-            let now_at = changes.tasks.iter().find(|task| task.position == position);
-            let still_waits = now_at.is_none_or(|task| task.row.gate_key.as_deref() == Some(&key.text()));
-            freed.extend(changes.keys.freed);
-            // Whom it does not let through, it does not let through anybody behind.
-            if still_waits {
-                break;
-            }
+/// Others go on in the same transaction, so that nobody has to look for what became free.
+pub(super) fn follow(txn: &Txn<'_>, mut follows: Follows) -> Done<()> {
+    loop {
+        if let Some(key) = follows.freed.pop_first() {
+            follows.extend(hand_on(txn, &key)?);
+        } else if let Some(workflow) = follows.ended.pop_first() {
+            follows.extend(start_next(txn, &workflow)?);
+        } else {
+            return Ok(());
         }
     }
-    Ok(())
+}
+
+/// A key that somebody let go of goes to who waits longest.
+fn hand_on(txn: &Txn<'_>, key: &Key) -> Done<Follows> {
+    let mut follows = Follows::default();
+    while let Some((no, position)) = next_at(txn, key)? {
+        let (still_waits, more) = change(txn, txn.run_id(no)?, |keeper| {
+            keeper.examine(position)?;
+            Ok(keeper.task(position)?.gate_key.as_deref() == Some(&key.text()))
+        })?;
+        follows.extend(more);
+        // Whom it does not let through, it does not let through anybody behind.
+        if still_waits {
+            break;
+        }
+    }
+    Ok(follows)
+}
+
+/// A run of a workflow has ended: those that wait for that start, oldest first, as many as may.
+fn start_next(txn: &Txn<'_>, workflow: &str) -> Done<Follows> {
+    let mut follows = Follows::default();
+    loop {
+        let runs = runs_of(txn, workflow)?;
+        let Some(next) = runs.queued.first() else { return Ok(follows) };
+        let max = txn.head(*next)?.head.plan.workflow.max_runs;
+        if !max_runs::may_start(max, u32::try_from(runs.running.len()).unwrap_or(u32::MAX)) {
+            return Ok(follows);
+        }
+        follows.extend(change(txn, *next, |keeper| keeper.begin())?.1);
+    }
+}
+
+/// The runs of a workflow that have not ended.
+#[derive(Debug)]
+pub(super) struct RunsOf {
+    pub(super) running: Vec<Running>,
+    pub(super) queued: Vec<RunId>,
+}
+
+pub(super) fn runs_of(txn: &Txn<'_>, workflow: &str) -> Done<RunsOf> {
+    let id = |text: String| RunId::parse(&text).ok_or_else(|| unreadable("run id", &text));
+    let mut running = Vec::new();
+    let mut statement = txn.connection.prepare_cached(sql!("runs_running"))?;
+    let mut rows = statement.query([workflow])?;
+    while let Some(row) = rows.next()? {
+        let is_canceling: Option<bool> = row.get(1)?;
+        running.push(Running { run: id(row.get(0)?)?, is_canceling: is_canceling == Some(true) });
+    }
+    let mut queued = Vec::new();
+    let mut statement = txn.connection.prepare_cached(sql!("runs_queued"))?;
+    let mut rows = statement.query([workflow])?;
+    while let Some(row) = rows.next()? {
+        queued.push(id(row.get(0)?)?);
+    }
+    Ok(RunsOf { running, queued })
 }
 
 /// Who is next at a key.
@@ -82,7 +155,7 @@ fn next_at(txn: &Txn<'_>, key: &Key) -> Done<Option<(i64, Position)>> {
 fn load(txn: &Txn<'_>, head: &Head) -> Done<RunRow> {
     let (row, is_set_aside) =
         txn.connection.prepare_cached(sql!("run_load"))?.query_row([head.no], |row| {
-            let is_set_aside: bool = row.get(9)?;
+            let is_set_aside: bool = row.get(10)?;
             Ok((run_row(row), is_set_aside))
         })?;
     if is_set_aside {
@@ -103,6 +176,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         deadline_at: millis(row, 6)?,
         last_event: row.get(7)?,
         unsettled: row.get(8)?,
+        pauses: word(row, 9, "pauses of a run", read_pauses)?.unwrap_or_default(),
     })
 }
 
@@ -272,7 +346,8 @@ fn save_run(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
         run.finished_at.map(|at| at.0),
         run.deadline_at.map(|at| at.0),
         run.last_event,
-        run.unsettled
+        run.unsettled,
+        pauses_text(&run.pauses)
     ])?;
     Ok(())
 }

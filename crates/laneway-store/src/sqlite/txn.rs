@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use laneway_core::definition::{Source, compile};
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::key;
 use laneway_core::plan::Plan;
 use laneway_core::state::Illegal;
 use laneway_core::time::Millis;
@@ -207,13 +208,13 @@ impl Plans {
 }
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
-    let row: Option<(i64, String, String, String, u32, String)> = connection
+    let row: Option<(i64, String, String, String, u32, String, String)> = connection
         .prepare_cached(sql!("run_head"))?
         .query_row([run.to_string()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?))
         })
         .optional()?;
-    let Some((no, version, dir, params, max_parallel, placement)) = row else {
+    let Some((no, version, dir, params, max_parallel, placement, submitted_from)) = row else {
         return Err(Error::NoSuchRun { name: run.to_string() }.into());
     };
     let plan = plans.get(connection, &Version::from_stored(version))?;
@@ -222,12 +223,16 @@ pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> D
             what: format!("params of run {}", run.short()),
             why: error.to_string(),
         })?;
-    let keys = RunHead::keys(&plan, &params).map_err(|error| Error::Unreadable {
+    let keys = key::bind(&plan, &params).map_err(|error| Error::Unreadable {
         what: format!("keys of run {}", run.short()),
         why: error.to_string(),
     })?;
     let is_local = placement == "local";
-    Ok(Head { no, is_local, head: Arc::new(RunHead { run, plan, dir, params, max_parallel, keys }) })
+    Ok(Head {
+        no,
+        is_local,
+        head: Arc::new(RunHead { run, plan, dir, params, max_parallel, submitted_from, keys }),
+    })
 }
 
 #[cfg(test)]

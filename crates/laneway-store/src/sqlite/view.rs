@@ -2,6 +2,7 @@
 
 use laneway_core::cause;
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::limit::Limit;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -9,9 +10,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::quarantine;
 use super::read;
 use super::session::{Life, SessionLocks};
-use super::txn::{Done, Head, Plans, sql};
+use super::txn::{Done, Head, Plans, read_head, sql};
 use super::waits;
-use crate::model::{RunFilter, RunSummary, RunView};
+use crate::keeper::unreadable;
+use crate::model::{ClaimView, LimitView, NodeView, RunFilter, RunSummary, RunView};
+use crate::offer;
 
 pub(super) fn run(
     connection: &Connection,
@@ -118,4 +121,80 @@ fn task_counts(connection: &Connection, no: i64) -> Done<Vec<(TaskStatus, u64)>>
         rows.into_iter().filter_map(|(status, count)| Some((TaskStatus::parse(&status)?, count))).collect();
     counts.sort_unstable();
     Ok(counts)
+}
+
+pub(super) fn limits(connection: &Connection) -> Done<Vec<LimitView>> {
+    let mut statement = connection.prepare_cached(sql!("limits"))?;
+    let mut rows = statement.query([])?;
+    let mut limits = Vec::new();
+    while let Some(row) = rows.next()? {
+        let value: String = row.get(1)?;
+        limits.push(LimitView {
+            name: row.get(0)?,
+            limit: Limit::parse(&value).map_err(|_| unreadable("limit", &value))?,
+            set_by: row.get(2)?,
+            set_at: Millis(row.get(3)?),
+            holders: row.get(4)?,
+            waiting: row.get(5)?,
+        });
+    }
+    Ok(limits)
+}
+
+/// Those that hold their lock.
+pub(super) fn nodes(
+    connection: &Connection,
+    locks: &SessionLocks,
+    plans: &Plans,
+    claims: usize,
+) -> Done<Vec<NodeView>> {
+    let mut statement = connection.prepare_cached(sql!("nodes"))?;
+    let mut rows = statement.query([])?;
+    let mut nodes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let session = SessionId::parse(&id).ok_or_else(|| unreadable("session", &id))?;
+        if !matches!(locks.look(session)?, Life::Alive) {
+            continue;
+        }
+        let offer: Option<String> = row.get(5)?;
+        nodes.push(NodeView {
+            node: row.get(1)?,
+            session,
+            pid: row.get(2)?,
+            registered_at: Millis(row.get(3)?),
+            slots: row.get(4)?,
+            offer: offer.as_deref().and_then(offer::from_text),
+            is_draining: row.get(6)?,
+            held: row.get(7)?,
+            claims: node_claims(connection, plans, session, claims)?,
+        });
+    }
+    Ok(nodes)
+}
+
+fn node_claims(
+    connection: &Connection,
+    plans: &Plans,
+    session: SessionId,
+    limit: usize,
+) -> Done<Vec<ClaimView>> {
+    let mut statement = connection.prepare_cached(sql!("node_claims"))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![session.to_string(), limit])?;
+    let mut claims = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
+        let position: usize = row.get(1)?;
+        let head = read_head(connection, plans, run)?;
+        let step = head.head.plan.workflow.steps.get(position);
+        claims.push(ClaimView {
+            run,
+            step: step.map(|step| step.name.clone()).unwrap_or_default(),
+            attempt: row.get(2)?,
+            started_at: row.get::<_, Option<i64>>(3)?.map(Millis),
+        });
+    }
+    Ok(claims)
 }

@@ -3,19 +3,21 @@
 
 use std::collections::HashMap;
 
-use laneway_core::cause::{Holder, LimitWait, LockWait, NodeWait, OrderWait, Place, RateWait, Waits};
+use laneway_core::cause::{
+    Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait, Waits,
+};
 use laneway_core::class::{self, Class};
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
-use laneway_core::state::TaskStatus;
+use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use laneway_core::version::OrderVersion;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::txn::{Done, Head, Plans, read_head, sql};
-use crate::keeper::{Key, unreadable};
+use crate::keeper::{Key, read_pauses, unreadable};
 use crate::offer;
 
 /// Holders that are read of a key; a cause names fewer.
@@ -23,13 +25,18 @@ const HOLDERS: i64 = 20;
 
 /// By position: what each task of a run waits for.
 pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Done<Vec<Option<Waits>>> {
-    let mut look = Look { connection, plans, head, lines: HashMap::new() };
+    let of_the_run = of_the_run(connection, head)?;
+    let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
+    let mut look = Look { connection, plans, head, of_the_run, lines: HashMap::new() };
     let mut statement = connection.prepare_cached(sql!("task_gates"))?;
     let mut rows = statement.query([head.no])?;
     let mut waits = Vec::new();
     while let Some(row) = rows.next()? {
         let gate: Option<String> = row.get(0)?;
-        let gate = gate.as_deref().and_then(Gate::parse);
+        let mut gate = gate.as_deref().and_then(Gate::parse);
+        if is_queued && gate.is_some() {
+            gate = Some(Gate::MaxRuns);
+        }
         let (class, wake_at): (i64, Option<i64>) = (row.get(1)?, row.get(2)?);
         let position = Position::try_from(waits.len()).unwrap_or(Position::MAX);
         waits.push(match gate {
@@ -40,10 +47,44 @@ pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Don
     Ok(waits)
 }
 
+/// Why nothing of a run starts: it is queued, or somebody paused it.
+fn of_the_run(connection: &Connection, head: &Head) -> Done<Option<Waits>> {
+    let (status, pauses): (String, Option<String>) = connection
+        .prepare_cached(sql!("run_held_up"))?
+        .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if status == RunStatus::Queued.as_str() {
+        return queued(connection, head).map(Some);
+    }
+    let pauses = pauses.as_deref().and_then(read_pauses).unwrap_or_default();
+    Ok(pauses
+        .into_iter()
+        .next()
+        .map(|pause| Waits::Paused(PausedWait { scope: pause.scope, by: pause.by, since: pause.since })))
+}
+
+fn queued(connection: &Connection, head: &Head) -> Done<Waits> {
+    let workflow = head.head.plan.workflow.name.clone();
+    let mut statement = connection.prepare_cached(sql!("runs_running_since"))?;
+    let mut rows = statement.query([&workflow])?;
+    let mut running = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
+        running.push((run, row.get::<_, Option<i64>>(1)?.map(Millis)));
+    }
+    let (before, of): (u32, u32) = connection
+        .prepare_cached(sql!("run_place"))?
+        .query_row(params![workflow, head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let limit = head.head.plan.workflow.max_runs.map_or(0, |max| max.limit.get());
+    Ok(Waits::MaxRuns(MaxRunsWait { workflow, limit, running, place: Place { at: before + 1, of } }))
+}
+
 struct Look<'c> {
     connection: &'c Connection,
     plans: &'c Plans,
     head: &'c Head,
+    /// What holds up the run as a whole.
+    of_the_run: Option<Waits>,
     lines: HashMap<String, Line>,
 }
 
@@ -62,10 +103,11 @@ impl Look<'_> {
         class: i64,
         wake_at: Option<Millis>,
     ) -> Done<Option<Waits>> {
-        let keys = self.head.head.keys.get(position as usize).cloned().flatten().unwrap_or_default();
+        let keys = self.head.head.keys.get(&position).cloned().unwrap_or_default();
         Ok(match gate {
             Gate::Needs | Gate::RunAt | Gate::MaxParallel => Waits::of_run(gate),
-            Gate::MaxRuns | Gate::Paused => None,
+            // Of a run as a whole, and told by it.
+            Gate::MaxRuns | Gate::Paused => self.of_the_run.clone(),
             Gate::Node => self.nodes(class)?,
             Gate::Lock => match keys.lock {
                 Some(name) => {

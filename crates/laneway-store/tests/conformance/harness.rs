@@ -176,7 +176,7 @@ impl Node {
 
     /// Submits a run that any node takes.
     pub(crate) async fn share(&self, document: &str) -> RunId {
-        let submission = Submission { owner: None, ..submission(document, json!({}), self.session) };
+        let submission = Submission { is_shared: true, ..submission(document, json!({}), self.session) };
         let run = self.store.submit(submission).await.expect("a run");
         audit::check(&*self.store, run).await;
         run
@@ -394,8 +394,9 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         dir: "/tmp".to_owned(),
         params,
         max_parallel,
-        owner: Some(owner),
-        node: "test".to_owned(),
+        session: owner,
+        is_shared: false,
+        key: None,
         by: "ada".to_owned(),
     }
 }

@@ -125,7 +125,7 @@ async fn workflow_with_groups_is_refused(place: Place) {
 
 async fn workflow_with_a_key_that_nothing_acts_on_is_refused(place: Place) {
     let node = place.node("one").await;
-    for top in ["max_runs: 1", "placement: pinned"] {
+    for top in ["placement: pinned"] {
         let document = flow(top, &[("a", "")]);
         let refusal = node.store.submit(submission(&document, json!({}), node.session)).await;
         let refusal = refusal.expect_err("it would be ignored");

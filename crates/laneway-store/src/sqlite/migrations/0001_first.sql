@@ -53,6 +53,9 @@ CREATE TABLE runs (
     placement    TEXT NOT NULL CHECK (placement IN ('local', 'spread')),
     owner        TEXT,                     -- the session to which a local run belongs; NULL when that is gone
     submitted_by TEXT NOT NULL,
+    submitted_from TEXT NOT NULL,          -- the node
+    key          TEXT,                     -- whoever submits with the same one again gets this run
+    pauses       TEXT,                     -- who paused it, or its workflow
     submitted_at INTEGER NOT NULL,
     started_at   INTEGER,
     finished_at  INTEGER,
@@ -65,6 +68,9 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_tail ON runs (tail);
 CREATE INDEX runs_unfinished ON runs (no) WHERE status IN ('queued', 'running');
 CREATE INDEX runs_owned ON runs (owner) WHERE owner IS NOT NULL;
+CREATE INDEX runs_queued ON runs (workflow, no) WHERE status = 'queued';
+CREATE INDEX runs_running ON runs (workflow, no) WHERE status = 'running';
+CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
 CREATE INDEX runs_with_deadline ON runs (deadline_at) WHERE deadline_at IS NOT NULL AND status = 'running';
 
 CREATE TABLE tasks (
@@ -121,6 +127,13 @@ CREATE TABLE needs_sets (
     failed      INTEGER NOT NULL DEFAULT 0,
     passed_over INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (run_no, set_no)
+) STRICT, WITHOUT ROWID;
+
+-- Workflows of which nothing starts until somebody resumes them.
+CREATE TABLE paused_workflows (
+    name   TEXT PRIMARY KEY,
+    by     TEXT NOT NULL,
+    since  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- Named limits, shared by every run: so many tasks at once (`3`), or so many in a time (`100/1m`).

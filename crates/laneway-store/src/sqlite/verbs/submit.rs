@@ -4,24 +4,34 @@
 use std::collections::HashMap;
 
 use laneway_core::class::Class;
+use laneway_core::event::PauseScope;
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
+use laneway_core::key;
 use laneway_core::limit::Limit;
+use laneway_core::max_runs::{self, Admission, Runs};
 use laneway_core::plan::Position;
 use laneway_core::rank::rank;
-use rusqlite::params;
+use laneway_core::time::Millis;
+use rusqlite::{OptionalExtension, params};
 
 use crate::error::Error;
-use crate::model::{RunHead, Submission};
+use crate::keeper::{Pause, unreadable};
+use crate::model::Submission;
 use crate::sqlite::classes;
-use crate::sqlite::run_work::{limit, on_run};
+use crate::sqlite::run_work::{limit, on_run, runs_of};
 use crate::sqlite::txn::{Done, Head, Txn, sql};
 
 /// Tasks per transaction: some milliseconds of work. In a test build every submit is a large one.
 pub(in crate::sqlite) const CHUNK: usize = if laneway_torture::ARMED { 6 } else { 2_000 };
 
-/// Makes the run's row, invisible yet.
-pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<()> {
+/// Makes the run's row, invisible yet. Gives the run that was submitted with the same key before, if one was.
+pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<Option<RunId>> {
+    if let Some(key) = &submission.key
+        && let Some(known) = known(txn, key)?
+    {
+        return Ok(Some(known));
+    }
     let plan = &submission.plan;
     if let Some(why) = plan.unsupported() {
         return Err(Error::NotRunnable { why }.into());
@@ -29,8 +39,13 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
     if submission.max_parallel == 0 {
         return Err(Error::NotRunnable { why: "`max_parallel` must be at least 1".to_owned() }.into());
     }
-    RunHead::keys(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+    key::bind(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
     declare_limits(txn, submission)?;
+    if let Admission::Refuse { why } = admission(txn, run, submission)? {
+        return Err(Error::NotRunnable { why }.into());
+    }
+    let session = submission.session;
+    let node = txn.node(session)?.ok_or(Error::SessionOver { session })?;
     txn.shelf.plans().keep(plan);
     let params = serde_json::Value::Object(submission.params.clone()).to_string();
     let (version, name) = (plan.version.as_str(), &plan.workflow.name);
@@ -49,10 +64,13 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
             submission.dir,
             params,
             submission.max_parallel,
-            submission.owner.map(|owner| owner.to_string()),
+            submission.session.to_string(),
             submission.by,
             txn.now.0,
-            plan.workflow.steps.len() as i64
+            plan.workflow.steps.len() as i64,
+            &*node,
+            submission.key,
+            if submission.is_shared { "spread" } else { "local" }
         ],
         |row| row.get(0),
     )?;
@@ -60,7 +78,7 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
     for (set, needs) in plan.needs_sets.iter().enumerate() {
         insert.execute(params![no, set as i64, needs.needs.len() as i64, 0, 0, 0])?;
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Limits are objects of the store. A document may declare one, and then it says the same as everybody; what a step
@@ -135,8 +153,72 @@ impl Classes {
     }
 }
 
-/// Makes the run visible, and starts it.
+/// Makes the run visible, and starts it, unless it has to wait for others of its workflow.
 pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<()> {
+    let name = &submission.plan.workflow.name;
+    let admission = admission(txn, run, submission)?;
+    if let Admission::Refuse { why } = admission {
+        return Err(Error::NotRunnable { why }.into());
+    }
     txn.connection.prepare_cached(sql!("submit_end"))?.execute(params![run.to_string(), txn.now.0])?;
-    on_run(txn, run, |keeper| keeper.begin(submission))
+    let pause = paused(txn, name)?;
+    on_run(txn, run, |keeper| {
+        if submission.is_shared {
+            keeper.run.owner = None;
+        }
+        keeper.submitted(submission, pause);
+        match &admission {
+            Admission::Start => keeper.begin(),
+            Admission::Skip { reason } => keeper.cancel_because("max_runs", reason.clone()),
+            Admission::Queue { .. } | Admission::Replace { .. } | Admission::Refuse { .. } => Ok(()),
+        }
+    })?;
+    if let Admission::Replace { which, reason } = admission {
+        for other in which {
+            on_run(txn, other, |keeper| keeper.cancel_because("max_runs", reason.clone()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is room for the run beside others of its workflow.
+pub(in crate::sqlite) fn admission(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<Admission> {
+    let workflow = &submission.plan.workflow;
+    if workflow.max_runs.is_none() {
+        return Ok(Admission::Start);
+    }
+    let runs = runs_of(txn, &workflow.name)?;
+    let runs = Runs { running: &runs.running, queued: &runs.queued };
+    Ok(max_runs::admit(&workflow.name, run, workflow.max_runs, runs))
+}
+
+/// The pause of a workflow, which holds for new runs too.
+fn paused(txn: &Txn<'_>, workflow: &str) -> Done<Option<Pause>> {
+    let mut statement = txn.connection.prepare_cached(sql!("workflow_paused"))?;
+    let pause = statement.query_row([workflow], |row| {
+        Ok(Pause { scope: PauseScope::Workflow, by: row.get(0)?, since: Millis(row.get(1)?) })
+    });
+    Ok(pause.optional()?)
+}
+
+/// What was submitted with a key before. Of a large one that is under way nobody knows yet whether it will be there.
+fn known(txn: &Txn<'_>, key: &str) -> Done<Option<RunId>> {
+    let mut statement = txn.connection.prepare_cached(sql!("run_by_key"))?;
+    let known: Option<(String, bool)> =
+        statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    match known {
+        None => Ok(None),
+        Some((id, true)) => Ok(Some(RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?)),
+        Some((_, false)) => Err(Error::UnderWay { key: key.to_owned() }.into()),
+    }
+}
+
+/// Removes a run that nobody has seen.
+pub(in crate::sqlite) fn discard(txn: &Txn<'_>, run: RunId) -> Done<()> {
+    let no = txn.head(run)?.no;
+    for delete in [sql!("discard_run_tasks"), sql!("discard_run_needs_sets"), sql!("discard_run")] {
+        txn.connection.prepare_cached(delete)?.execute([no])?;
+    }
+    txn.shelf.forget();
+    Ok(())
 }
