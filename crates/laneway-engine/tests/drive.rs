@@ -82,16 +82,17 @@ impl Setup {
     }
 
     fn drive(&self) -> Drive {
-means: Means {
-store: Arc::clone(&self.store),
-session: self.session,
-slots: 8,
-kill_grace: Duration::from_secs(2),
-warden: warden::warden(),
-functions: functions(),
-},
-run: self.run,
-by: "ada".into(),
+        Drive {
+            means: Means {
+                store: Arc::clone(&self.store),
+                session: self.session,
+                slots: 8,
+                kill_grace: Duration::from_secs(2),
+                warden: warden::warden(),
+                functions: functions(),
+            },
+            run: self.run,
+            by: "ada".into(),
         }
     }
 }

@@ -14,8 +14,9 @@ use laneway_core::class::{Labels, Offer, is_label};
 use laneway_engine::function::Functions;
 use laneway_engine::worker::{Control, Cut, Ground, Means, Worker};
 use laneway_store::model::NewSession;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
-use tokio::io::unix::AsyncFd;
 
 use super::Context;
 use super::run::at_least_one;
@@ -63,7 +64,7 @@ fn label(text: &str) -> Result<(String, String), String> {
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let labels = labels(&args.labels)?;
-    let parent = if args.outlive_parent { None } else { Parent::watch()? };
+    let parent = if args.outlive_parent { None } else { Parent::watch() };
     let store = context.open_or_create()?;
     let name = args.node_address.clone().unwrap_or_else(env::node);
     let offer = Offer { node: name.clone(), labels, has_process: true, functions: Default::default() };
@@ -159,28 +160,32 @@ fn tell_cut(context: &Context, cut: &[Cut]) {
 /// The process that started this one, held by a descriptor: a number may be given to somebody else, this never is.
 struct Parent {
     pid: Pid,
-    life: AsyncFd<OwnedFd>,
+    life: OwnedFd,
 }
 
 impl Parent {
     /// `None` where nobody is to be watched: started by the first process of the system, or by one that is gone.
-    fn watch() -> anyhow::Result<Option<Self>> {
-        let Some(pid) = getppid().filter(|pid| !pid.is_init()) else { return Ok(None) };
-        let Ok(life) = pidfd_open(pid, PidfdFlags::NONBLOCK) else { return Ok(None) };
+    fn watch() -> Option<Self> {
+        let pid = getppid().filter(|pid| !pid.is_init())?;
+        let life = pidfd_open(pid, PidfdFlags::empty()).ok()?;
         // It may have died, and its number be another's, between the two calls.
-        if getppid() != Some(pid) {
-            return Ok(None);
-        }
-        let life = AsyncFd::register(life).context("the parent process cannot be watched")?;
-        Ok(Some(Self { pid, life }))
+        (getppid() == Some(pid)).then_some(Self { pid, life })
     }
 
-    /// Ends when it does.
+    /// Ends when it does. A thread waits for that, which costs nothing until then.
     async fn dies(self) -> i32 {
-        // An error of the watch is no proof of death, and a false one would stop a good worker.
-        if self.life.readable().await.is_err() {
-            return std::future::pending().await;
+        let (tell, told) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let mut life = [PollFd::new(&self.life, PollFlags::IN)];
+            // An error of the watch is no proof of death, and a false one would stop a good worker.
+            while let Err(Errno::INTR) = poll(&mut life, None) {}
+            if life[0].revents().contains(PollFlags::IN) {
+                let _ = tell.send(self.pid.as_raw_nonzero().get());
+            }
+        });
+        match told.await {
+            Ok(pid) => pid,
+            Err(_) => std::future::pending().await,
         }
-        self.pid.as_raw_nonzero().get()
     }
 }
