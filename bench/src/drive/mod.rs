@@ -98,6 +98,7 @@ impl Home {
                 kill_grace: Duration::from_secs(5),
                 warden,
                 functions,
+                fence: None,
             },
             run,
             by: "bench".to_owned(),

@@ -50,6 +50,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
             kill_grace: Duration::from_secs(2),
             warden: warden::warden(),
             functions: Functions::new(),
+            fence: None,
         },
         run,
         by: "ada".into(),

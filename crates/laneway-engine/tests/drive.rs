@@ -90,6 +90,7 @@ impl Setup {
                 kill_grace: Duration::from_secs(2),
                 warden: warden::warden(),
                 functions: functions(),
+                fence: None,
             },
             run: self.run,
             by: "ada".into(),

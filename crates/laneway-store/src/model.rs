@@ -37,6 +37,13 @@ impl NewSession {
     }
 }
 
+/// How long a session lives without being renewed, by the store's clock, and how often to renew it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    pub ttl: Duration,
+    pub every: Duration,
+}
+
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub plan: Arc<Plan>,

@@ -23,8 +23,8 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
-    Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, Lease, LimitView, NewSession, NodeView,
+    Pausable, Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
 };
 
 #[async_trait]
@@ -33,6 +33,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Begins a life of a node. The session is alive from here on until `retire` or the process's death.
     async fn register(&self, node: NewSession) -> Result<SessionId>;
+
+    /// Keeps a life going, where that takes a lease (`lease`). An error if it is over: somebody returned its tasks.
+    async fn renew(&self, session: SessionId) -> Result<()>;
 
     /// Ends a life in good order: what it still holds is returned as lost, at once.
     async fn retire(&self, session: SessionId) -> Result<()>;
@@ -142,6 +145,10 @@ pub trait Store: Send + Sync + fmt::Debug {
         Duration::from_secs(1)
     }
     fn instance(&self) -> InstanceId;
+    /// How a life is kept going; `None` where it takes nothing, because others can see whether a process lives.
+    fn lease(&self) -> Option<Lease>;
+    /// Whether all of its nodes are on this host, with the files of those who submit.
+    fn is_embedded(&self) -> bool;
     /// Where logs and scratch files of this store live.
     fn dir(&self) -> &std::path::Path;
 }

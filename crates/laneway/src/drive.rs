@@ -17,7 +17,7 @@ use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Drive, Means};
+use laneway_engine::worker::{Control, Drive, Fence, Heartbeat, Means};
 use laneway_store::Store;
 use laneway_store::model::NewSession;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -75,31 +75,42 @@ pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
     pub(crate) warden: Warden,
+    heartbeat: Option<Heartbeat>,
 }
 
 impl Node {
     /// A node for its own runs.
-    pub(crate) async fn ephemeral(store: Arc<dyn Store>) -> anyhow::Result<Self> {
-        Self::begin(store, NewSession::ephemeral(env::node(), MIN_SLOTS)).await
+    pub(crate) async fn ephemeral(context: &Context, store: Arc<dyn Store>) -> anyhow::Result<Self> {
+        Self::begin(context, store, NewSession::ephemeral(env::node(), MIN_SLOTS)).await
     }
 
     /// Begins a session, and returns what sessions that died have left behind.
-    pub(crate) async fn begin(store: Arc<dyn Store>, node: NewSession) -> anyhow::Result<Self> {
+    pub(crate) async fn begin(
+        context: &Context,
+        store: Arc<dyn Store>,
+        node: NewSession,
+    ) -> anyhow::Result<Self> {
         let session = store.register(node).await?;
         let begun = async {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;
+            let heartbeat = start_heartbeat(context, store.as_ref(), session)?;
             store.reap().await?;
-            anyhow::Ok(warden)
+            anyhow::Ok((warden, heartbeat))
         }
         .await;
         match begun {
-            Ok(warden) => Ok(Self { store, session, warden }),
+            Ok((warden, heartbeat)) => Ok(Self { store, session, warden, heartbeat }),
             Err(error) => {
                 retire(store.as_ref(), session).await;
                 Err(error)
             }
         }
+    }
+
+    /// Where it hears that its session is not to be trusted any more.
+    pub(crate) fn fence(&self) -> Option<Fence> {
+        self.heartbeat.as_ref().map(Heartbeat::fence)
     }
 
     pub(crate) async fn end(self) {
@@ -112,6 +123,18 @@ async fn retire(store: &dyn Store, session: SessionId) {
     if let Err(error) = store.retire(session).await {
         tracing::warn!(%error, "the session was not retired");
     }
+}
+
+/// Where a session takes one.
+fn start_heartbeat(
+    context: &Context,
+    store: &dyn Store,
+    session: SessionId,
+) -> anyhow::Result<Option<Heartbeat>> {
+    let Some(lease) = store.lease() else { return Ok(None) };
+    let address = context.store.clone();
+    let open = move || laneway_store::open(&address, laneway_store::Open::Existing);
+    Ok(Some(Heartbeat::start(open, session, lease).context("the session cannot be kept alive")?))
 }
 
 /// This program is its own warden.
@@ -135,7 +158,7 @@ pub(crate) async fn take_over(
     args: DriveArgs,
 ) -> anyhow::Result<Exit> {
     let was_over = store.status(run).await?.is_final();
-    let node = Node::ephemeral(store).await?;
+    let node = Node::ephemeral(context, store).await?;
     let outcome = async {
         match node.store.adopt(run, node.session).await {
             // Canceled, and nothing of it was left but what its dead owner held: returning that has ended it.
@@ -171,6 +194,7 @@ pub(crate) async fn to_the_end(
             kill_grace: args.kill_grace,
             warden: node.warden.clone(),
             functions: Functions::new(),
+            fence: node.fence(),
         },
         run: work.run,
         by: env::person(),

@@ -13,7 +13,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::{Answer, Claim, Finished, Outcome, Stop};
+use laneway_store::model::{Answer, Claim, Finished, Outcome, Reaped, Stop};
 use laneway_store::{ClaimRef, Fate, Store};
 use laneway_torture::{Point, pass};
 use tokio::sync::watch;
@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use super::Error;
 use super::attempt::{Ended, Setting};
 use super::control::{Control, Urge};
+use super::heartbeat::Fence;
 use super::lineup::{Lineup, Wanted};
 use super::prepare::{Ground, Places};
 use crate::function::Functions;
@@ -42,6 +43,9 @@ const SAY_AFTER: Duration = Duration::from_millis(20);
 /// How long an end may wait for company while enough is held to go on: fewer commits, and nobody waits for this one.
 const RECORD_AFTER: Duration = Duration::from_millis(5);
 
+/// How often a node looks for others that died, and for gates that somebody forgot: the safety net.
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+
 /// The store's clock may be ahead of ours, so a moment is never waited for in one piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
@@ -57,6 +61,8 @@ pub struct Means {
     pub warden: Warden,
     /// What steps with `function` call.
     pub functions: Functions,
+    /// Where a session takes a heartbeat.
+    pub fence: Option<Fence>,
 }
 
 /// A node that drives one run of its own.
@@ -171,6 +177,7 @@ enum Message {
     Promoted(Result<Option<Millis>, laneway_store::Error>),
     Looked(Result<Vec<Stop>, laneway_store::Error>),
     Canceled(Result<RunStatus, laneway_store::Error>),
+    Swept(Result<Reaped, laneway_store::Error>),
 }
 
 struct Loop {
@@ -205,6 +212,9 @@ struct Loop {
     return_at: Option<Instant>,
     /// When a hint last made for a claim.
     asked_at: Option<Instant>,
+    fence: Option<Fence>,
+    /// When to look for nodes that died, and for what nobody was told of.
+    sweep_at: Option<Instant>,
     /// When what still runs is stopped, because the node is to stop.
     stop_at: Option<Instant>,
     /// What was stopped like that.
@@ -240,6 +250,8 @@ impl Loop {
             patience: means.store.max_poll_interval(),
             is_cancel_unsaid: false,
             return_at: None,
+            fence: means.fence,
+            sweep_at: matches!(aim, Aim::Any { .. }).then(|| Instant::now() + SWEEP_EVERY),
             asked_at: None,
             stop_at: None,
             cut: Vec::new(),
@@ -253,6 +265,7 @@ impl Loop {
 
     async fn run(&mut self, control: Control) -> Result<End, Error> {
         let mut urges = control.subscribe();
+        let mut fence = self.fence.take();
         self.promote();
         self.claim();
         self.later(self.patience);
@@ -280,6 +293,8 @@ impl Loop {
                 () = until(self.record_at) => self.record(),
                 () = until(say_at) => self.say_started(SAY_AFTER / 2),
                 () = until(self.wake_at) => { self.wake_at = None; self.promote(); }
+                why = fenced(&mut fence) => return Err(Error::Fenced { why }),
+                () = until(self.sweep_at) => self.sweep(),
                 () = until(self.return_at) => self.return_held(),
                 () = until(self.stop_at) => self.cut_short(),
                 () = until(self.look_at) => { self.look_at = None; self.look(); }
@@ -375,6 +390,17 @@ impl Loop {
             Message::Looked(Err(error)) => {
                 self.tolerate(error)?;
                 self.later(ASK_AGAIN);
+            }
+            Message::Swept(Ok(reaped)) => {
+                for node in &reaped.nodes {
+                    tracing::warn!(node, "a node died; what it held goes on elsewhere");
+                }
+                self.sweep_at = Some(Instant::now() + SWEEP_EVERY);
+                self.promote();
+            }
+            Message::Swept(Err(error)) => {
+                self.tolerate(error)?;
+                self.sweep_at = Some(Instant::now() + SWEEP_EVERY);
             }
             Message::Canceled(Ok(_)) => self.look(),
             Message::Canceled(Err(error)) => {
@@ -482,6 +508,13 @@ impl Loop {
                 None => return,
             }
         }
+    }
+}
+
+async fn fenced(fence: &mut Option<Fence>) -> String {
+    match fence {
+        Some(fence) => fence.falls().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -14,6 +14,7 @@
 mod attempt;
 mod control;
 mod drive;
+mod heartbeat;
 mod lineup;
 mod prepare;
 
@@ -23,6 +24,7 @@ use laneway_core::id::RunId;
 
 pub use control::Control;
 pub use drive::{Cut, Drive, Means, Worker};
+pub use heartbeat::{Fence, Heartbeat};
 pub use prepare::Ground;
 
 /// Where the output of an attempt is kept. Names of steps are safe in paths: letters, digits, `_` and `-`.
@@ -35,6 +37,9 @@ pub fn log_path(store_dir: &Path, run: RunId, step: &str, attempt: u32) -> PathB
 pub enum Error {
     #[error(transparent)]
     Store(#[from] laneway_store::Error),
+    /// The session may be taken for dead by others, so nothing may run under it any more.
+    #[error("the node gave up its session: {why}")]
+    Fenced { why: String },
     #[error("{}: {source}", path.display())]
     Files { path: PathBuf, source: std::io::Error },
 }

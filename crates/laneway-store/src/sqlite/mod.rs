@@ -51,8 +51,8 @@ use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
-    Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, Lease, LimitView, NewSession, NodeView,
+    Pausable, Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
 };
 use crate::store::Store;
 
@@ -228,6 +228,10 @@ impl Store for SqliteStore {
         }
         pass(Point::RegisterAfter);
         written.map(|()| session)
+    }
+
+    async fn renew(&self, session: SessionId) -> Result<()> {
+        self.read(move |connection, _| read::alive(connection, session)).await
     }
 
     async fn retire(&self, session: SessionId) -> Result<()> {
@@ -470,6 +474,15 @@ impl Store for SqliteStore {
 
     fn instance(&self) -> InstanceId {
         self.instance
+    }
+
+    /// A session lives while its process holds a lock.
+    fn lease(&self) -> Option<Lease> {
+        None
+    }
+
+    fn is_embedded(&self) -> bool {
+        true
     }
 
     fn dir(&self) -> &Path {

@@ -18,6 +18,7 @@ for_each_database! {
     paused_run_starts_nothing_and_goes_on_when_resumed,
     paused_workflow_holds_up_new_runs_too,
     retry_of_a_paused_run_goes_on,
+    retry_that_finds_no_room_is_refused,
     same_key_gives_the_same_run,
     five_submissions_at_once_with_one_key_make_one_run,
 }
@@ -143,6 +144,18 @@ async fn retry_of_a_paused_run_goes_on(place: Place) {
     let refusal = node.store.pause(Pausable::Run(run), "ada").await;
     assert!(refusal.is_ok());
     node.cancel(run).await;
+}
+
+async fn retry_that_finds_no_room_is_refused(place: Place) {
+    let node = place.node("one").await;
+    let one = node.submit(&limited("queue")).await;
+    node.cancel(one).await;
+    let two = node.submit(&limited("queue")).await;
+    let refusal = node.retry(one, None).await.expect_err("the other one has the place").to_string();
+    assert!(refusal.contains("max_runs") && refusal.contains(&two.short()), "{refusal}");
+    node.cancel(two).await;
+    node.retry(one, None).await.expect("there is room");
+    assert_eq!(node.status(one).await, RunStatus::Running);
 }
 
 async fn same_key_gives_the_same_run(place: Place) {

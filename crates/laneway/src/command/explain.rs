@@ -1,11 +1,14 @@
 //! `laneway explain`: why a task waits, in the gate keeper's own words, or why it ended as it did.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use laneway_core::cause::Cause;
+use laneway_core::cause::{self, Cause, Link};
+use laneway_core::id::RunId;
 use laneway_core::run_state::TaskState;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
+use laneway_store::Store;
 use laneway_store::model::{Attempt, RunView};
 use serde_json::{Value, json};
 
@@ -45,12 +48,17 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let Some((task, cause)) = tasks(&view).find(|(task, _)| task.step == *step) else {
         return Err(laneway_store::Error::NoSuchStep { run, step: step.clone(), nearest: None }.into());
     };
+    let chain = chain(store.as_ref(), &view, step).await?;
     if args.json {
         let mut value = task_json(task, cause);
+        value["chain"] = json!(chain);
         value["attempts"] = attempts.iter().map(attempt_json).collect();
         printer.json(&value)?;
     } else {
         let mut out = task_text(task, cause, palette);
+        for link in chain.iter().skip(1) {
+            out.push_str(&link_text(run, link));
+        }
         for attempt in &attempts {
             out.push_str(&attempt_text(attempt));
         }
@@ -60,6 +68,35 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         printer.text(&out)?;
     }
     Ok(Exit::Succeeded)
+}
+
+/// What the step waits for, what that waits for, and so on, through whatever runs.
+async fn chain(store: &dyn Store, view: &RunView, step: &str) -> anyhow::Result<Vec<Link>> {
+    let run = view.state.run;
+    let mut others: HashMap<RunId, RunView> = HashMap::new();
+    loop {
+        let mut unknown = None;
+        let chain = cause::chain(run, step, |at, step| {
+            let view = if at == run { Some(view) } else { others.get(&at) };
+            if view.is_none() {
+                unknown.get_or_insert(at);
+            }
+            let view = view?;
+            let position = view.plan.position(step)?;
+            view.causes.get(position as usize).cloned().flatten()
+        });
+        match unknown {
+            None => return Ok(chain),
+            Some(other) => {
+                others.insert(other, store.run(other).await?);
+            }
+        }
+    }
+}
+
+fn link_text(run: RunId, link: &Link) -> String {
+    let place = if link.run == run { String::new() } else { format!(" of run {}", link.run.short()) };
+    format!("    and {}{place} {}\n", link.step, link.cause.text)
 }
 
 fn tasks(view: &RunView) -> impl Iterator<Item = (&TaskState, Option<&Cause>)> {

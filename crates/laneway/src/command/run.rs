@@ -109,7 +109,7 @@ impl Start {
         args: DriveArgs,
     ) -> anyhow::Result<Exit> {
         self.refuse_functions()?;
-        let node = Node::ephemeral(store).await?;
+        let node = Node::ephemeral(context, store).await?;
         let outcome = async {
             let (plan, max_parallel) = (Arc::clone(&self.plan), self.max_parallel);
             let run = node.store.submit(self.submission(node.session)).await?;

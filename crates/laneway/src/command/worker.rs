@@ -70,9 +70,14 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let offer = Offer { node: name.clone(), labels, has_process: true, functions: Default::default() };
     tell_settings(context, &name, &args, &offer);
     let session = NewSession { offer: Some(offer), ..NewSession::ephemeral(&name, args.slots.get()) };
-    let node = Node::begin(store, session).await?;
+    let node = Node::begin(context, store, session).await?;
     let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
     pass_env.extend(args.pass_env);
+    let ground = if node.store.is_embedded() {
+        Ground::Beside { pass_env }
+    } else {
+        Ground::Apart { workspaces: node.store.dir().join("workspaces"), pass_env }
+    };
     let worker = Worker {
         means: Means {
             store: std::sync::Arc::clone(&node.store),
@@ -81,8 +86,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             kill_grace: args.kill_grace,
             warden: node.warden.clone(),
             functions: Functions::new(),
+            fence: node.fence(),
         },
-        ground: Ground::Beside { pass_env },
+        ground,
         shutdown_grace: args.shutdown_grace,
     };
     let outcome = until_told(context, worker, parent).await;

@@ -12,3 +12,4 @@ mod place;
 mod repair;
 mod run;
 mod terminal;
+mod workers;

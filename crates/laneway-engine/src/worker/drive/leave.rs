@@ -1,6 +1,7 @@
 //! What is different for a node that takes whatever comes: when it ends, how it stops, and that it keeps nothing from
 //! others that it does not use.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_store::ClaimRef;
@@ -8,7 +9,7 @@ use tokio::time::Instant;
 
 use super::super::Error;
 use super::super::control::Urge;
-use super::{ASK_AGAIN, Aim, Cut, End, LOOK_EVERY, Loop};
+use super::{ASK_AGAIN, Aim, Cut, End, LOOK_EVERY, Loop, Message};
 
 /// How long a claim may be held for a slot that is not free, while other nodes may have one.
 const HOLD: Duration = Duration::from_millis(100);
@@ -70,6 +71,12 @@ impl Loop {
             let ClaimRef { run, attempt, .. } = *claim;
             self.cut.push(Cut { run, step: running.step.clone(), attempt });
         }
+    }
+
+    pub(super) fn sweep(&mut self) {
+        self.sweep_at = None;
+        let store = Arc::clone(&self.store);
+        self.events.spawn(async move { Message::Swept(store.reap().await) });
     }
 
     /// Claims that wait for a slot wait not for long: another node may have one.

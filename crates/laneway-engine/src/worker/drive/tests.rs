@@ -46,7 +46,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         functions: functions.clone(),
         told_of_logs: Arc::default(),
     };
-    let means = Means { store, session, slots: 4, kill_grace, warden, functions };
+    let means = Means { store, session, slots: 4, kill_grace, warden, functions, fence: None };
     Loop::new(means, Aim::Run { run, by: "ada".into() }, setting)
 }
 

@@ -1,0 +1,148 @@
+//! Keeps a session alive while the node works: on a thread and a connection of its own, so that neither full slots nor
+//! floods of output can delay it. If it cannot renew, it says so in time: before anybody else may take the session for
+//! dead, what runs must be gone (PROTOCOL: Identity and liveness).
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use laneway_core::id::SessionId;
+use laneway_store::Store;
+use laneway_store::model::Lease;
+use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::{oneshot, watch};
+
+/// How long before the end of the lease what runs is killed: time for the kill, and for clocks that run apart.
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// After a renewal that failed.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+
+/// A thread that renews. Dropping it ends it.
+#[derive(Debug)]
+pub struct Heartbeat {
+    fenced: watch::Receiver<Option<String>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Heartbeat {
+    /// `open` makes a handle on the store that nobody else uses.
+    pub fn start(
+        open: impl FnOnce() -> laneway_store::Result<Arc<dyn Store>> + Send + 'static,
+        session: SessionId,
+        lease: Lease,
+    ) -> std::io::Result<Self> {
+        let (say, fenced) = watch::channel(None);
+        let (stop, stopped) = oneshot::channel();
+        // The session was registered a moment ago, and lives for so long in any case.
+        let begun = boot_time();
+        let thread = std::thread::Builder::new().name("laneway-heartbeat".to_owned()).spawn(move || {
+            let why = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Err(error) => Some(error.to_string()),
+                Ok(runtime) => runtime.block_on(async {
+                    tokio::select! {
+                        why = beat(open, session, lease, begun) => Some(why),
+                        _ = stopped => None,
+                    }
+                }),
+            };
+            if why.is_some() {
+                let _ = say.send(why);
+            }
+        })?;
+        Ok(Self { fenced, stop: Some(stop), thread: Some(thread) })
+    }
+
+    pub fn fence(&self) -> Fence {
+        Fence(self.fenced.clone())
+    }
+}
+
+/// Where a node hears that its session can no longer be trusted.
+#[derive(Debug, Clone)]
+pub struct Fence(watch::Receiver<Option<String>>);
+
+impl Fence {
+    /// Waits for that; gives the reason.
+    pub(super) async fn falls(&mut self) -> String {
+        match self.0.wait_for(Option::is_some).await {
+            Ok(why) => why.clone().unwrap_or_default(),
+            // It ended without a word, as it does when the node ends.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Renews until that fails for too long; gives the reason.
+async fn beat(
+    open: impl FnOnce() -> laneway_store::Result<Arc<dyn Store>>,
+    session: SessionId,
+    lease: Lease,
+    begun: Duration,
+) -> String {
+    let store = match open() {
+        Ok(store) => store,
+        Err(error) => return error.to_string(),
+    };
+    let mut renewed = begun;
+    let mut why = "no answer".to_owned();
+    loop {
+        let asked = boot_time();
+        let left = deadline(renewed, lease).saturating_sub(asked);
+        if left.is_zero() {
+            return format!("the session could not be renewed in time: {why}");
+        }
+        let pause = match tokio::time::timeout(left, store.renew(session)).await {
+            Ok(Ok(())) => {
+                // Counted from before the request: the store may have renewed at any moment since.
+                renewed = asked;
+                lease.every
+            }
+            Ok(Err(error @ laneway_store::Error::SessionOver { .. })) => return error.to_string(),
+            Ok(Err(error)) => {
+                why = error.to_string();
+                tracing::warn!(%error, "the session was not renewed; trying again");
+                TRY_AGAIN
+            }
+            Err(_) => continue,
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// When what runs must be killed, unless the session is renewed before.
+fn deadline(renewed: Duration, lease: Lease) -> Duration {
+    renewed + lease.ttl.saturating_sub(MARGIN.min(lease.ttl / 4))
+}
+
+/// A clock that goes on while the machine sleeps, as the store's does.
+fn boot_time() -> Duration {
+    let now = clock_gettime(ClockId::Boottime);
+    Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or_default(),
+        u32::try_from(now.tv_nsec).unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_is_killed_before_the_lease_ends() {
+        let lease = Lease { ttl: Duration::from_secs(60), every: Duration::from_secs(5) };
+        assert_eq!(deadline(Duration::from_secs(100), lease), Duration::from_secs(155));
+        let short = Lease { ttl: Duration::from_secs(4), every: Duration::from_secs(1) };
+        assert_eq!(deadline(Duration::from_secs(100), short), Duration::from_secs(103));
+    }
+}

@@ -1,0 +1,191 @@
+//! Runs that workers take: submit, worker, nodes, drain, limit, pause. Each worker is a process of its own.
+
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::place::{Place, Running, text};
+
+const FLOW: &str = "
+steps:
+  a: {run: 'echo a >> ran'}
+  b: {needs: [a], run: 'echo b >> ran'}
+";
+
+/// Waits for something that another process brings about.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn status(place: &Place) -> String {
+    text(&place.json("show last --json")["status"]).to_owned()
+}
+
+fn worker(place: &Place, args: &str) -> Running {
+    let before = nodes(place);
+    let worker = place.spawn(&format!("worker --shutdown-grace 1s {args}"));
+    until("a node", || nodes(place) > before);
+    worker
+}
+
+fn nodes(place: &Place) -> usize {
+    let outcome = place.laneway("nodes --json");
+    serde_json::from_str::<Value>(&outcome.stdout)
+        .ok()
+        .and_then(|nodes| nodes.as_array().map(Vec::len))
+        .unwrap_or(0)
+}
+
+#[test]
+fn submitted_run_waits_for_a_worker_and_says_so() {
+    let place = Place::with("flow.yaml", FLOW);
+    assert_snapshot!(place.laneway("submit flow.yaml"), @r"
+    $ laneway submit flow.yaml
+    exit code 0
+    ----- stdout
+    run [id] of flow submitted
+    ----- stderr
+    `laneway show [id]` shows it
+    ");
+    let why = place.laneway("explain last a").stdout;
+    assert!(why.contains("no node is alive"), "{why}");
+    let worker = worker(&place, "");
+    until("the end of the run", || status(&place) == "succeeded");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.wait().code, Some(0));
+    assert_eq!(place.read("ran"), "a\nb\n");
+    assert_eq!(place.laneway("replay last").code, Some(0));
+}
+
+#[test]
+fn submission_with_a_key_is_made_once() {
+    let place = Place::with("flow.yaml", FLOW);
+    let one = place.json("submit flow.yaml --key nightly --json");
+    let two = place.json("submit flow.yaml --key nightly --json");
+    assert_eq!(one["run"], two["run"]);
+    assert_eq!(place.json("runs --json").as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn two_workers_share_the_tasks_of_a_run_by_their_labels() {
+    let place = Place::with(
+        "flow.yaml",
+        "steps:\n  x: {run: 'true', runs_on: {zone: eu}}\n  y: {run: 'true', runs_on: {zone: us}}\n",
+    );
+    let eu = worker(&place, "--label zone=eu --node-address eu");
+    let us = worker(&place, "--label zone=us --node-address us");
+    place.laneway("submit flow.yaml");
+    until("the end of the run", || status(&place) == "succeeded");
+    let run = place.json("show last --json");
+    let node = |at: usize| text(&run["tasks"][at]["node"]).to_owned();
+    assert_eq!([node(0), node(1)], ["eu", "us"]);
+    for worker in [eu, us] {
+        worker.signal(Signal::TERM);
+        assert_eq!(worker.wait().code, Some(0));
+    }
+}
+
+#[test]
+fn worker_that_is_killed_loses_its_task_to_another() {
+    let place = Place::with(
+        "flow.yaml",
+        "steps:\n  a: {run: 'echo $LANEWAY_ATTEMPT > began; test $LANEWAY_ATTEMPT = 2 || sleep 600'}\n",
+    );
+    place.laneway("submit flow.yaml");
+    let first = worker(&place, "");
+    until("the first attempt", || place.path("began").exists());
+    first.signal(Signal::KILL);
+    drop(first.wait());
+    let second = worker(&place, "");
+    until("the end of the run", || status(&place) == "succeeded");
+    assert_eq!(place.json("show last --json")["tasks"][0]["attempt"], 2);
+    second.signal(Signal::TERM);
+    second.wait();
+}
+
+#[test]
+fn worker_that_is_told_to_stop_returns_what_did_not_end_in_time() {
+    let place = Place::with("flow.yaml", "steps:\n  a: {run: 'echo > began; exec sleep 600'}\n");
+    place.laneway("submit flow.yaml");
+    let worker = worker(&place, "");
+    until("a start", || place.path("began").exists());
+    worker.signal(Signal::TERM);
+    let outcome = worker.wait();
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert!(outcome.stderr.contains("a of run") && outcome.stderr.contains("was stopped"), "{outcome}");
+    assert_eq!(place.json("show last --json")["tasks"][0]["status"], "pending", "no node is left to run it");
+}
+
+#[test]
+fn worker_ends_when_the_process_that_started_it_dies() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_laneway");
+    let mut shell = std::process::Command::new("sh")
+        .args(["-c", &format!("{program} worker & wait")])
+        .current_dir(place.path("."))
+        .stdin(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("a shell");
+    until("a node", || nodes(&place) == 1);
+    shell.kill().expect("it runs");
+    shell.wait().expect("it ends");
+    until("the end of the worker", || nodes(&place) == 0);
+}
+
+#[test]
+fn drained_node_takes_nothing_more() {
+    let place = Place::with("flow.yaml", FLOW);
+    let worker = worker(&place, "--node-address one");
+    assert_snapshot!(place.laneway("drain one"), @r"
+    $ laneway drain one
+    exit code 0
+    ----- stdout
+    one takes nothing more; what it runs may end
+    ----- stderr
+    ");
+    assert_eq!(place.json("nodes --json")[0]["state"], "draining");
+    place.laneway("submit flow.yaml");
+    assert_eq!(place.json("show last --json")["tasks"][0]["status"], "pending");
+    assert_snapshot!(place.laneway("drain two"), @r"
+    $ laneway drain two
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: no node `two` is alive
+    hint: `laneway nodes` lists them
+    ");
+    worker.signal(Signal::TERM);
+    worker.wait();
+}
+
+#[test]
+fn limits_are_set_listed_and_refused_when_they_make_no_sense() {
+    let place = Place::new();
+    assert_eq!(place.laneway("limit set warehouse 3").code, Some(0));
+    assert_eq!(place.laneway("limit set api 100/1m").code, Some(0));
+    assert_snapshot!(place.laneway("limit list"), @"");
+    let refused = place.laneway("limit set warehouse 0");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("leave it out"), "{refused}");
+}
+
+#[test]
+fn paused_run_starts_nothing_until_it_is_resumed() {
+    let place = Place::with("flow.yaml", FLOW);
+    place.laneway("submit flow.yaml");
+    assert_eq!(place.laneway("pause last").code, Some(0));
+    let worker = worker(&place, "");
+    let why = place.laneway("explain last a").stdout;
+    assert!(why.contains("paused by ada"), "{why}");
+    assert_eq!(place.laneway("resume last").code, Some(0));
+    until("the end of the run", || status(&place) == "succeeded");
+    worker.signal(Signal::TERM);
+    worker.wait();
+}
