@@ -25,6 +25,7 @@ use super::attempt::{Ended, Setting};
 use super::control::{Control, Urge};
 use super::heartbeat::Fence;
 use super::lineup::{Lineup, Wanted};
+use super::poll::Poll;
 use super::prepare::{Ground, Places};
 use crate::function::Functions;
 use crate::process::StopSignal;
@@ -206,6 +207,8 @@ struct Loop {
     changes: watch::Receiver<u64>,
     /// After how long the store is looked at without any hint: a hint may be lost, and correctness must not need one.
     patience: Duration,
+    /// The same for a node that takes whatever comes, to which a lost hint is idle time.
+    poll: Option<Poll>,
     /// The store could not take the cancel yet.
     is_cancel_unsaid: bool,
     /// When held claims that found no slot go back, so that another node may have them.
@@ -248,6 +251,8 @@ impl Loop {
             look_at: None,
             changes: means.store.changes(),
             patience: means.store.max_poll_interval(),
+            poll: matches!(aim, Aim::Any { .. })
+                .then(|| Poll::new(means.store.max_poll_interval(), seed(means.session))),
             is_cancel_unsaid: false,
             return_at: None,
             fence: means.fence,
@@ -330,6 +335,7 @@ impl Loop {
                     let held = self.lineup.let_go_of_closed();
                     self.give_back(held);
                 }
+                self.note_work(&answer.claims);
                 self.lineup.answered(wanted, answer.claims);
                 self.stop(&answer.stops);
                 self.begin();
@@ -357,6 +363,7 @@ impl Loop {
                 self.unsaid.extend(claims.into_iter().map(|claim| (again, claim)));
             }
             Message::Claimed(wanted, Ok(claims)) => {
+                self.note_work(&claims);
                 self.lineup.answered(wanted, claims);
                 self.begin();
                 self.ask_for_the_rest();
@@ -385,7 +392,8 @@ impl Loop {
             Message::Looked(Ok(stops)) => {
                 self.stop(&stops);
                 self.claim();
-                self.later(self.patience);
+                let rest = self.poll.as_mut().map_or(self.patience, Poll::rest);
+                self.later(rest);
             }
             Message::Looked(Err(error)) => {
                 self.tolerate(error)?;
@@ -509,6 +517,14 @@ impl Loop {
             }
         }
     }
+}
+
+/// A number that differs from node to node.
+fn seed(session: SessionId) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    session.hash(&mut hasher);
+    hasher.finish()
 }
 
 async fn fenced(fence: &mut Option<Fence>) -> String {

@@ -16,6 +16,7 @@ mod control;
 mod drive;
 mod heartbeat;
 mod lineup;
+mod poll;
 mod prepare;
 
 use std::path::{Path, PathBuf};

@@ -48,6 +48,10 @@ impl Follows {
         Self { freed: BTreeSet::from([key]), ..Self::default() }
     }
 
+    pub(super) fn of_workflow(name: String) -> Self {
+        Self { ended: BTreeSet::from([name]), ..Self::default() }
+    }
+
     fn extend(&mut self, more: Self) {
         self.freed.extend(more.freed);
         self.ended.extend(more.ended);

@@ -13,6 +13,7 @@ for_each_database! {
     replace_cancels_the_oldest_and_starts_when_it_has_ended,
     fail_refuses_and_leaves_no_run,
     large_run_that_is_refused_leaves_nothing,
+    queued_run_of_a_dead_process_is_passed_over_and_starts_when_adopted,
     queued_run_can_be_canceled_and_says_for_what_it_waits,
     runs_of_other_workflows_do_not_count,
     paused_run_starts_nothing_and_goes_on_when_resumed,
@@ -86,6 +87,22 @@ async fn large_run_that_is_refused_leaves_nothing(place: Place) {
     assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
     let examination = node.store.examine(10).await.expect("a look");
     assert_eq!((examination.total, examination.findings), (1, Vec::new()));
+}
+
+async fn queued_run_of_a_dead_process_is_passed_over_and_starts_when_adopted(place: Place) {
+    let node = place.node("one").await;
+    let one = node.submit(&limited("queue")).await;
+    let dying = place.node("two").await;
+    let two = dying.submit(&limited("queue")).await;
+    let three = node.submit(&limited("queue")).await;
+    drop(dying);
+    node.store.reap().await.expect("a reaped session");
+    node.work(one, |_| succeeded()).await;
+    assert_eq!([node.status(two).await, node.status(three).await], [RunStatus::Queued, RunStatus::Running]);
+    node.work(three, |_| succeeded()).await;
+    assert_eq!(node.status(two).await, RunStatus::Queued);
+    node.store.adopt(two, node.session).await.expect("nobody has it");
+    assert_eq!(node.status(two).await, RunStatus::Running);
 }
 
 async fn queued_run_can_be_canceled_and_says_for_what_it_waits(place: Place) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_store::ClaimRef;
+use laneway_store::model::Claim;
 use tokio::time::Instant;
 
 use super::super::Error;
@@ -51,6 +52,13 @@ impl Loop {
                     self.claim();
                 }
             }
+        }
+    }
+
+    /// Where there was work there may be more.
+    pub(super) fn note_work(&mut self, claims: &[Claim]) {
+        if let (Some(poll), false) = (&mut self.poll, claims.is_empty()) {
+            poll.busy();
         }
     }
 

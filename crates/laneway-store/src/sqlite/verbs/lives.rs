@@ -10,7 +10,7 @@ use crate::fence::ClaimRef;
 use crate::model::NewSession;
 use crate::offer;
 use crate::sqlite::classes;
-use crate::sqlite::run_work::on_run;
+use crate::sqlite::run_work::{Follows, follow, on_run};
 use crate::sqlite::txn::{Done, Txn, sql};
 
 pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewSession) -> Done<()> {
@@ -93,5 +93,8 @@ fn discard_half_submitted(txn: &Txn<'_>, session: &str) -> Done<()> {
 
 pub(in crate::sqlite) fn adopt(txn: &Txn<'_>, run: RunId, session: SessionId) -> Done<()> {
     let is_local = txn.head(run)?.is_local;
-    on_run(txn, run, |keeper| keeper.adopt(session, is_local))
+    let workflow = txn.head(run)?.head.plan.workflow.name.clone();
+    on_run(txn, run, |keeper| keeper.adopt(session, is_local))?;
+    // One that was queued when its owner died has been passed over since.
+    follow(txn, Follows::of_workflow(workflow))
 }
