@@ -71,7 +71,9 @@ mod tests {
     #[test]
     fn work_makes_it_eager_again() {
         let mut poll = Poll::new(LONGEST, 7);
-        (0..200).for_each(|_| drop(poll.rest()));
+        for _ in 0..200 {
+            poll.rest();
+        }
         poll.busy();
         assert!(poll.rest() <= FIRST);
     }
