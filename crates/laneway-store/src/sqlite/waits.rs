@@ -27,6 +27,7 @@ const HOLDERS: i64 = 20;
 pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Done<Vec<Option<Waits>>> {
     let of_the_run = of_the_run(connection, head)?;
     let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
+    let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
     let mut look = Look { connection, plans, head, of_the_run, lines: HashMap::new() };
     let mut statement = connection.prepare_cached(sql!("task_gates"))?;
     let mut rows = statement.query([head.no])?;
@@ -34,8 +35,11 @@ pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Don
     while let Some(row) = rows.next()? {
         let gate: Option<String> = row.get(0)?;
         let mut gate = gate.as_deref().and_then(Gate::parse);
+        // Nobody writes into every row that a run is queued or paused: it holds for all that would be next.
         if is_queued && gate.is_some() {
             gate = Some(Gate::MaxRuns);
+        } else if is_paused && gate == Some(Gate::MaxParallel) {
+            gate = Some(Gate::Paused);
         }
         let (class, wake_at): (i64, Option<i64>) = (row.get(1)?, row.get(2)?);
         let position = Position::try_from(waits.len()).unwrap_or(Position::MAX);
