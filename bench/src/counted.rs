@@ -22,18 +22,7 @@ pub(crate) fn count(subject: Subject, job: &Job, work: &Path) -> Result<Counted>
     let summary = work.join("calls");
     let file = crate::subject::text(&summary)?;
     let calls = "trace=fsync,fdatasync,sync_file_range,msync";
-    job.run_behind(&[
-        "strace",
-        "-f",
-        "--seccomp-bpf",
-        "-c",
-        "-U",
-        "calls,name",
-        "-e",
-        calls,
-        "-o",
-        file,
-    ])?;
+    job.run_behind(&["strace", "-f", "--seccomp-bpf", "-c", "-U", "calls,name", "-e", calls, "-o", file])?;
     let text = std::fs::read_to_string(&summary).context("strace wrote no summary")?;
     let (commits, statements) = match subject {
         Subject::Laneway => told_by_the_store(job)?,

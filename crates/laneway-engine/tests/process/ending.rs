@@ -166,7 +166,8 @@ async fn a_stranger_that_holds_the_pipe_does_not_hang_the_attempt() {
     let leader = bench.pid("leader").await;
     // The shell's own stdout is that file for a moment.
     let stdout = format!("/proc/{leader}/fd/1");
-    let is_pipe = || std::fs::read_link(&stdout).is_ok_and(|target| target.to_string_lossy().starts_with("pipe:"));
+    let is_pipe =
+        || std::fs::read_link(&stdout).is_ok_and(|target| target.to_string_lossy().starts_with("pipe:"));
     until("its stdout is the pipe again", is_pipe).await;
     // This test is no descendant of the step, and nobody's to kill.
     let pipe = std::fs::OpenOptions::new().write(true).open(&stdout);

@@ -123,7 +123,14 @@ async fn drive_beside_another(dir: &std::path::Path, deafen: impl FnOnce(&mut Lo
     let other = open(dir.join("laneway.db").to_str().expect("UTF-8"), Open::Existing).expect("a store");
     let cancel = async {
         let mut changes = other.changes();
-        while other.run_state(run).await.expect("a state").tasks.iter().filter(|task| task.status.is_final()).count()
+        while other
+            .run_state(run)
+            .await
+            .expect("a state")
+            .tasks
+            .iter()
+            .filter(|task| task.status.is_final())
+            .count()
             < 2
         {
             let _ = tokio::time::timeout(Duration::from_millis(20), changes.changed()).await;
