@@ -65,6 +65,9 @@ struct Bench {
     /// Where the results go; the tables go beside it, as .md
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Count the fsyncs of peers as well, under strace: minutes more for each workload
+    #[arg(long)]
+    count_peers: bool,
     /// Small sizes and few rounds, to see that everything works
     #[arg(long)]
     quick: bool,
@@ -163,7 +166,8 @@ impl Bench {
             let name = workload.to_possible_value();
             let name = name.as_ref().map_or("graph", |value| value.get_name());
             let graph = Graph { shape, at_once };
-            let contest = Contest { workload: name, graph, subjects: &subjects, rounds };
+            let contest =
+                Contest { workload: name, graph, subjects: &subjects, rounds, count_peers: self.count_peers };
             results.graphs.push(contest.run(places)?);
             Ok(())
         };

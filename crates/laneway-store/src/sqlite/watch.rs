@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const QUICK_LOOKS: u32 = 50;
 
 /// How long the pauses grow to: `max_poll_interval` of an embedded store. A look is one statement that reads shared
-/// memory, some ten microseconds.
+/// memory; with the thread's waking it was measured at 0.07 to 0.5 ms of CPU.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// A thread that ends with its handle.
