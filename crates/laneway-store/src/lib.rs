@@ -5,6 +5,8 @@
 mod error;
 mod fence;
 pub mod model;
+mod plans;
+pub mod postgres;
 pub mod sqlite;
 mod store;
 

@@ -59,7 +59,7 @@ pub(crate) fn run<F: Future<Output = ()>>(database: Database, test: impl FnOnce(
 }
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("threads can be started").block_on(future)
 }
 
