@@ -4,6 +4,7 @@
 
 mod error;
 mod fence;
+mod keeper;
 pub mod model;
 mod plans;
 pub mod postgres;

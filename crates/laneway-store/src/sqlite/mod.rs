@@ -39,13 +39,14 @@ use uuid::Uuid;
 pub use clock::Clock;
 use session::{Life, SessionLocks};
 pub use session::{scratch_dir, warden_lock};
-use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql, unreadable};
+use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql};
 use verbs::{cancel, claim, finish, give_back, lives, promote, reopen, start, submit};
 use writer::Writer;
 
 use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
+use crate::keeper::{no_such_step, unreadable};
 use crate::model::{
     Answer, Ask, Attempt, Claim, Examination, Finished, Known, NewSession, Reaped, RunFilter, RunSummary,
     RunView, Stop, Submission,
@@ -182,7 +183,7 @@ impl Shared {
 
     fn position(&self, head: &Head, step: &str) -> Done<Position> {
         let plan = &head.head.plan;
-        plan.position(step).ok_or_else(|| read::no_such_step(plan, head.head.run, step).into())
+        plan.position(step).ok_or_else(|| no_such_step(&head.head, step).into())
     }
 }
 

@@ -11,11 +11,11 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
 use super::doctor;
 use super::fault;
-use super::run_work::RunWork;
-use super::txn::{Done, Failure, Plans, Subject, Txn, sql, unreadable};
-use super::verbs::lives;
+use super::run_work::on_run;
+use super::txn::{Done, Failure, Plans, Subject, Txn, sql};
 use crate::error::Error;
 use crate::fence::ClaimRef;
+use crate::keeper::unreadable;
 use crate::model::SetAside;
 
 /// Runs a verb; a panic is one of its failures, not the end of the writer.
@@ -121,12 +121,14 @@ pub(super) fn release(txn: &Txn<'_>, run: RunId) -> Done<()> {
         .prepare_cached(sql!("tasks_orphaned"))?
         .query_map([no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    let mut work = RunWork::load(txn, run)?;
-    for (position, attempt, session, node) in held {
-        let session = SessionId::parse(&session).ok_or_else(|| unreadable("session of a task", &session))?;
-        lives::lose(&mut work, &ClaimRef { run, position, attempt, session }, &node)?;
-    }
-    work.conclude()
+    on_run(txn, run, |keeper| {
+        for (position, attempt, session, node) in held {
+            let session =
+                SessionId::parse(&session).ok_or_else(|| unreadable("session of a task", &session))?;
+            keeper.lose(&ClaimRef { run, position, attempt, session }, &node)?;
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -4,39 +4,31 @@ use laneway_core::event::{Closing, Event, Fact};
 use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
-use laneway_core::nearest::nearest;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::txn::{Done, Head, sql, unreadable};
+use super::txn::{Done, Head, sql};
 use crate::error::Error;
 use crate::fence::ClaimRef;
+use crate::keeper::{self, unreadable};
 use crate::model::{Attempt, Known, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) fn scope(connection: &Connection, head: &Head, steps: &[&str]) -> Done<Scope> {
-    let mut seen = Map::new();
     let mut read = connection.prepare_cached(sql!("scope"))?;
-    for step in steps {
-        let Some(position) = head.head.plan.position(step) else { continue };
+    let mut seen = Vec::with_capacity(steps.len());
+    for position in steps.iter().filter_map(|step| head.head.plan.position(step)) {
         let (status, output): (String, Option<String>) =
             read.query_row(params![head.no, position], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let output = parse_output(output)?;
-        seen.insert((*step).to_owned(), json!({ "status": status, "output": output }));
+        let status = TaskStatus::parse(&status).ok_or_else(|| unreadable("status of a task", &status))?;
+        seen.push((position, status, output));
     }
-    let mut scope = Scope::new();
-    scope.insert("params".into(), Value::Object(head.head.params.clone()));
-    scope.insert("steps".into(), Value::Object(seen));
-    scope.insert(
-        "run".into(),
-        json!({ "id": head.head.run.to_string(), "workflow": head.head.plan.workflow.name }),
-    );
-    Ok(scope)
+    Ok(keeper::scope(&head.head, seen)?)
 }
 
 /// Claims of a session that its holder is asked to stop.
@@ -276,10 +268,4 @@ pub(super) fn document(connection: &Connection, version: &Version) -> Done<Strin
         .query_row(sql!("document"), [version.as_str()], |row| row.get(0))
         .optional()?
         .ok_or_else(|| unreadable("workflow", version.as_str()).into())
-}
-
-pub(super) fn no_such_step(plan: &Plan, run: RunId, step: &str) -> Error {
-    let names = plan.workflow.steps.iter().map(|known| known.name.as_str());
-    let nearest = nearest(step, names).map(str::to_owned);
-    Error::NoSuchStep { run, step: step.to_owned(), nearest }
 }

@@ -13,6 +13,7 @@ use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::Error;
+use crate::keeper::unreadable;
 use crate::model::RunHead;
 
 /// Loads a statement from its file, by name.
@@ -219,10 +220,6 @@ pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> D
         why: error.to_string(),
     })?;
     Ok(Head { no, head: Arc::new(RunHead { run, plan, dir, params, max_parallel }) })
-}
-
-pub(super) fn unreadable(what: &str, found: &str) -> Error {
-    Error::Unreadable { what: what.to_owned(), why: format!("`{found}` is not known") }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use laneway_core::run_state::{self, RunState};
 use rusqlite::{Connection, Row};
 
 use crate::error::Error;
-use crate::sqlite::run_work::Settled;
+use crate::keeper::Settled;
 use crate::sqlite::txn::{Done, Failure, Head, Plans, read_head, sql};
 use crate::sqlite::{fault, read};
 

@@ -1,3 +1,3 @@
 -- The first failure of a run, and how many there are.
-SELECT position, reason, detail, count(*) OVER () FROM tasks
+SELECT position, reason, detail, count(*) OVER (), finished_at FROM tasks
 WHERE run_no = ?1 AND status = 'failed' ORDER BY finished_at, position LIMIT 1;

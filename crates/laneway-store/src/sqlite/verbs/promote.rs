@@ -1,24 +1,24 @@
 //! `promote`: what time alone opens or ends. Everything else is promoted where it happens.
 
-use laneway_core::event::{Closing, RunCanceling};
 use laneway_core::id::RunId;
 use laneway_core::plan::Position;
 use laneway_core::time::Millis;
 
-use crate::sqlite::run_work::RunWork;
+use crate::sqlite::run_work::on_run;
 use crate::sqlite::txn::{Done, Txn, sql};
 
 pub(in crate::sqlite) fn promote(txn: &Txn<'_>) -> Done<Option<Millis>> {
     for run in overdue(txn)? {
-        time_out(txn, run)?;
+        on_run(txn, run, |keeper| keeper.time_out())?;
     }
     let due = due(txn)?;
     for of_run in due.chunk_by(|a, b| a.0 == b.0) {
-        let mut work = RunWork::load(txn, txn.run_id(of_run[0].0)?)?;
-        for (_, position) in of_run {
-            work.examine_later(*position);
-        }
-        work.conclude()?;
+        on_run(txn, txn.run_id(of_run[0].0)?, |keeper| {
+            for (_, position) in of_run {
+                keeper.examine_later(*position);
+            }
+            Ok(())
+        })?;
     }
     next(txn)
 }
@@ -47,20 +47,4 @@ fn overdue(txn: &Txn<'_>) -> Done<Vec<RunId>> {
         .query_map([txn.now.0], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     numbers.into_iter().map(|no| txn.run_id(no)).collect()
-}
-
-/// The run's `timeout` has passed: nothing starts, what runs is stopped.
-fn time_out(txn: &Txn<'_>, run: RunId) -> Done<()> {
-    let mut work = RunWork::load(txn, run)?;
-    work.deadline_at = None;
-    if work.closing.is_none_or(Closing::lets_clean_up) {
-        let closing = Closing::RunTimeout;
-        work.closing = Some(closing);
-        let limit = work.plan().workflow.timeout.unwrap_or_default();
-        work.reason = Some(format!("timeout: the run took longer than {limit:?}"));
-        work.append(RunCanceling { closing, by: "timeout".to_owned() })?;
-        work.end_unstarted()?;
-        work.stop_running(closing)?;
-    }
-    work.conclude()
 }

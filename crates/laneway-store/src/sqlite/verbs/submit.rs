@@ -1,16 +1,14 @@
 //! `submit`: a run with all of its tasks. Small ones are one transaction; large ones come in chunks, so that
 //! nobody waits long for the write lock, and become visible with the last.
 
-use laneway_core::event::{RunStarted, RunSubmitted};
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
 use laneway_core::plan::Position;
-use laneway_core::state::RunMove;
 use rusqlite::params;
 
 use crate::error::Error;
 use crate::model::Submission;
-use crate::sqlite::run_work::RunWork;
+use crate::sqlite::run_work::on_run;
 use crate::sqlite::txn::{Done, Txn, sql};
 
 /// Tasks per transaction: some milliseconds of work. In a test build every submit is a large one.
@@ -75,24 +73,5 @@ pub(in crate::sqlite) fn add(txn: &Txn<'_>, run: RunId, positions: std::ops::Ran
 /// Makes the run visible, and starts it.
 pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<()> {
     txn.connection.prepare_cached(sql!("submit_end"))?.execute(params![run.to_string(), txn.now.0])?;
-    let mut work = RunWork::load(txn, run)?;
-    work.append(RunSubmitted {
-        workflow: submission.plan.workflow.name.clone(),
-        version: submission.plan.version.clone(),
-        params: submission.params.clone(),
-        max_parallel: submission.max_parallel,
-        by: submission.by.clone(),
-    })?;
-    let node = txn.node(submission.owner)?.ok_or(Error::SessionOver { session: submission.owner })?;
-    work.append(RunStarted { node: node.to_string() })?;
-    work.status = work.status.next(RunMove::Start)?;
-    work.started_at = Some(txn.now.0);
-    work.deadline_at = submission.plan.workflow.timeout.map(|timeout| txn.now.after(timeout).0);
-    for (position, step) in submission.plan.workflow.steps.iter().enumerate() {
-        if step.condition.is_some() && submission.plan.needs_set_of[position].is_none() {
-            work.examine_later(position as Position);
-        }
-    }
-    work.fill_later();
-    work.conclude()
+    on_run(txn, run, |keeper| keeper.begin(submission))
 }

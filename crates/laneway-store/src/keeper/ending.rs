@@ -1,0 +1,262 @@
+//! How attempts end: the fence, the record, a retry or the end of the task, and the start that nobody has said yet.
+
+use std::sync::Arc;
+
+use laneway_core::event::{TaskFinished, TaskRetrying};
+use laneway_core::plan::Position;
+use laneway_core::reason::Reason;
+use laneway_core::retry;
+use laneway_core::state::{TaskMove, TaskStatus};
+use laneway_core::time::Millis;
+use laneway_torture::{Bug, has};
+use serde_json::{Map, Value};
+
+use super::rows::stored;
+use super::{Facts, Keeper, Record, Settled};
+use crate::fence::{ClaimRef, Fate};
+use crate::model::{Finished, Outcome};
+
+/// Who says that a task has ended. Only what the holder itself said is repeated to it later; a claim that was
+/// ended in its place is lost to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum EndedBy {
+    Holder { took_ms: u64 },
+    Reaper,
+}
+
+/// How a task ends for good.
+pub(super) struct Ending {
+    pub(super) by: EndedBy,
+    pub(super) step: TaskMove,
+    pub(super) reason: Option<Reason>,
+    pub(super) detail: Option<String>,
+    pub(super) exit_code: Option<i32>,
+    pub(super) output: Map<String, Value>,
+}
+
+/// An attempt that failed, as its holder saw it.
+struct Failure<'a> {
+    reason: Reason,
+    detail: &'a str,
+    exit_code: Option<i32>,
+    took_ms: u64,
+}
+
+impl<F: Facts> Keeper<F> {
+    /// The holder of a claim says how its attempt ended.
+    pub(crate) fn finish(&mut self, finished: &Finished) -> Result<Fate, F::Error> {
+        let claim = &self.seeded(finished.claim)?;
+        let task = self.task(claim.position)?;
+        if !task.is_held_by(claim) {
+            let status = task.status;
+            let fate = self.earlier_fate(claim)?;
+            if fate == Fate::Repeated
+                && has(Bug::FinishTwice)
+                && let Some(settled) = Settled::of(status, None)
+            {
+                self.settle(claim.position, settled)?;
+            }
+            return Ok(fate);
+        }
+        let took_ms = u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX);
+        let ending = |step| Ending {
+            by: EndedBy::Holder { took_ms },
+            step,
+            reason: None,
+            detail: None,
+            exit_code: None,
+            output: Map::new(),
+        };
+        match &finished.outcome {
+            Outcome::Succeeded { output } => {
+                let (exit_code, output) = (Some(0), output.clone());
+                self.end(claim, Ending { exit_code, output, ..ending(TaskMove::Succeed) })?;
+            }
+            Outcome::Canceled { reason } => {
+                self.end(claim, Ending { reason: Some(*reason), ..ending(TaskMove::Cancel) })?;
+            }
+            Outcome::Failed { reason, detail, exit_code } => {
+                let failure = Failure { reason: *reason, detail, exit_code: *exit_code, took_ms };
+                match self.next_try(claim, &failure)? {
+                    Some(run_at) => self.retry_later(claim, &failure, run_at)?,
+                    None => {
+                        let (reason, detail) = (Some(*reason), Some(detail.clone()));
+                        let exit_code = *exit_code;
+                        self.end(claim, Ending { reason, detail, exit_code, ..ending(TaskMove::Fail) })?;
+                    }
+                }
+            }
+        }
+        Ok(Fate::Recorded)
+    }
+
+    /// The claim as it was said, unless a seeded bug takes it for another one.
+    fn seeded(&mut self, claim: ClaimRef) -> Result<ClaimRef, F::Error> {
+        let task = self.task(claim.position)?;
+        if let Some(session) = task.session
+            && (has(Bug::NoFence) || (has(Bug::NoAttempt) && session == claim.session))
+        {
+            return Ok(ClaimRef { attempt: task.attempt, session, ..claim });
+        }
+        Ok(claim)
+    }
+
+    /// When the task may be tried again; `None` when its failure is final.
+    fn next_try(&mut self, claim: &ClaimRef, failure: &Failure<'_>) -> Result<Option<Millis>, F::Error> {
+        let retries = self.task(claim.position)?.retries;
+        let step = self.step(claim.position);
+        // A closing run starts nothing but clean-up, and a retry is a start.
+        let closing = self.run.closing;
+        let may_start = closing.is_none_or(|closing| closing.lets_clean_up() && step.when.accepts_failure());
+        if !may_start {
+            return Ok(None);
+        }
+        let delay = retry::next_delay(&step.retry, retries, failure.reason, failure.exit_code, dice(claim));
+        Ok(delay.map(|delay| self.now.after(delay)))
+    }
+
+    /// A task ends for good. Its claim is current.
+    pub(super) fn end(&mut self, claim: &ClaimRef, ending: Ending) -> Result<(), F::Error> {
+        let status = self.task(claim.position)?.status.next(ending.step)?;
+        let (outcome, took_ms, start) = match ending.by {
+            EndedBy::Holder { took_ms } => (status.as_str(), Some(took_ms), self.unsaid_start(claim)?),
+            EndedBy::Reaper => ("lost", None, None),
+        };
+        self.say_start(claim, start)?;
+        let started_at = self.task(claim.position)?.started_at;
+        self.keep_record(Record {
+            reason: ending.reason,
+            detail: ending.detail.clone(),
+            exit_code: ending.exit_code,
+            started_at,
+            took_ms,
+            ..Record::new(claim, outcome)
+        })?;
+        let (now, output) = (self.now, stored(ending.output.clone()));
+        self.change(claim.position, |task| {
+            task.status = status;
+            task.let_go();
+            task.reason = ending.reason;
+            task.detail.clone_from(&ending.detail);
+            task.exit_code = ending.exit_code;
+            task.output = output;
+            task.took_ms = took_ms;
+            task.finished_at = Some(now);
+        })?;
+        self.append(TaskFinished {
+            step: self.name(claim.position),
+            attempt: claim.attempt,
+            status,
+            reason: ending.reason,
+            detail: ending.detail,
+            exit_code: ending.exit_code,
+            took_ms,
+            output: ending.output,
+        });
+        match Settled::of(status, ending.reason) {
+            Some(settled) => self.settle(claim.position, settled),
+            None => Ok(()),
+        }
+    }
+
+    /// The end of an attempt that will be followed by another, not before `run_at`.
+    fn retry_later(
+        &mut self,
+        claim: &ClaimRef,
+        failure: &Failure<'_>,
+        run_at: Millis,
+    ) -> Result<(), F::Error> {
+        let status = self.task(claim.position)?.status.next(TaskMove::Requeue)?;
+        let start = self.unsaid_start(claim)?;
+        self.say_start(claim, start)?;
+        let started_at = self.task(claim.position)?.started_at;
+        self.keep_record(Record {
+            reason: Some(failure.reason),
+            detail: Some(failure.detail.to_owned()),
+            exit_code: failure.exit_code,
+            started_at,
+            took_ms: Some(failure.took_ms),
+            ..Record::new(claim, TaskStatus::Failed.as_str())
+        })?;
+        self.change(claim.position, |task| {
+            task.status = status;
+            task.let_go();
+            task.gate = Some(laneway_core::gate::Gate::RunAt);
+            task.run_at = Some(run_at);
+            task.reason = Some(failure.reason);
+            task.detail = Some(failure.detail.to_owned());
+            task.exit_code = failure.exit_code;
+            task.took_ms = Some(failure.took_ms);
+            task.retries += 1;
+        })?;
+        self.append(TaskRetrying {
+            step: self.name(claim.position),
+            attempt: claim.attempt,
+            reason: failure.reason,
+            detail: Some(failure.detail.to_owned()),
+            exit_code: failure.exit_code,
+            took_ms: failure.took_ms,
+            run_at,
+        });
+        self.examine_later(claim.position);
+        Ok(())
+    }
+
+    /// The node on which an attempt started, where its end is the first that its holder says of it.
+    fn unsaid_start(&mut self, claim: &ClaimRef) -> Result<Option<Arc<str>>, F::Error> {
+        if self.task(claim.position)?.started_at.is_some() {
+            Ok(None)
+        } else {
+            self.facts.node(claim.session)
+        }
+    }
+
+    fn say_start(&mut self, claim: &ClaimRef, start: Option<Arc<str>>) -> Result<(), F::Error> {
+        let now = self.now;
+        let task = self.task(claim.position)?;
+        let was_ahead = task.is_ahead && task.started_at.is_none();
+        match start {
+            Some(node) => {
+                self.change(claim.position, |task| {
+                    task.started_at = Some(now);
+                    task.node = Some(Arc::clone(&node));
+                })?;
+                self.say_started(claim, was_ahead, &node);
+            }
+            None if was_ahead => self.admit(claim.position),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Keeps the record of an attempt that ends now.
+    pub(super) fn keep_record(&mut self, mut record: Record) -> Result<(), F::Error> {
+        if let Some(node) = self.facts.node(record.claim.session)? {
+            record.node = node;
+        }
+        self.attempts.push(record);
+        Ok(())
+    }
+
+    /// The claim is not current. Either it has written its end before, or it has lost the task.
+    fn earlier_fate(&mut self, claim: &ClaimRef) -> Result<Fate, F::Error> {
+        let said_now = self.attempts.iter().find(|record| record.claim == *claim);
+        let outcome = match said_now {
+            Some(record) => Some(record.outcome.to_owned()),
+            None => self.facts.outcome_of(claim)?,
+        };
+        Ok(match outcome.as_deref() {
+            Some("succeeded" | "failed" | "canceled") => Fate::Repeated,
+            Some(_) | None => Fate::ClaimLost,
+        })
+    }
+}
+
+/// A number from 0 up to 1 that is the same whenever this claim asks again.
+fn dice(claim: &ClaimRef) -> f64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let position: Position = claim.position;
+    let mut hasher = DefaultHasher::new();
+    (claim.run, position, claim.attempt).hash(&mut hasher);
+    (hasher.finish() >> 11) as f64 / (1_u64 << 53) as f64
+}

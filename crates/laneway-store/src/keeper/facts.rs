@@ -1,0 +1,60 @@
+//! What the gate keeper asks of a store. Answers are as of the beginning of the transaction's work on the run: the
+//! keeper lays its own changes over them. The run is locked, so that nobody else can make them untrue.
+
+use std::sync::Arc;
+
+use laneway_core::gate::Counts;
+use laneway_core::id::SessionId;
+use laneway_core::plan::Position;
+use laneway_core::reason::Reason;
+use laneway_core::state::Illegal;
+use laneway_core::time::Millis;
+
+use super::rows::TaskRow;
+use crate::error::Error;
+use crate::fence::ClaimRef;
+
+pub(crate) type Rows = Vec<(Position, TaskRow)>;
+
+pub(crate) trait Facts {
+    type Error: From<Error> + From<Illegal>;
+
+    fn task(&mut self, position: Position) -> Result<TaskRow, Self::Error>;
+
+    fn needs_set(&mut self, set: u32) -> Result<Counts, Self::Error>;
+
+    /// What will be asked soon. A store to which every question is a journey fetches it all at once.
+    fn prepare(&mut self, tasks: &[Position], sets: &[u32]) -> Result<(), Self::Error>;
+
+    /// How many tasks are available or running.
+    fn live(&mut self) -> Result<u32, Self::Error>;
+
+    /// The first of those in line for a place under `max_parallel`.
+    fn waiting(&mut self, limit: usize) -> Result<Rows, Self::Error>;
+
+    /// Tasks that are pending or available, by position.
+    fn unstarted(&mut self) -> Result<Rows, Self::Error>;
+
+    fn running(&mut self) -> Result<Rows, Self::Error>;
+
+    /// Every task, by position.
+    fn all(&mut self) -> Result<Rows, Self::Error>;
+
+    fn failures(&mut self) -> Result<Option<Failures>, Self::Error>;
+
+    /// The address of a session's node; `None` when that session is over.
+    fn node(&mut self, session: SessionId) -> Result<Option<Arc<str>>, Self::Error>;
+
+    /// How a claim has ended before, if it has.
+    fn outcome_of(&mut self, claim: &ClaimRef) -> Result<Option<String>, Self::Error>;
+}
+
+/// The first failure of a run, and how many there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failures {
+    pub(crate) position: Position,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) detail: Option<String>,
+    pub(crate) finished_at: Option<Millis>,
+    pub(crate) count: u64,
+}

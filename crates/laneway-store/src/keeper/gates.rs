@@ -1,0 +1,276 @@
+//! A task that settles counts down, waiters are examined, and what `gate::judge` says is noted. Nothing else makes a
+//! task available.
+
+use std::sync::Arc;
+
+use laneway_core::definition::When;
+use laneway_core::event::TaskAvailable;
+use laneway_core::expression::Scope;
+use laneway_core::gate::{self, Counts, Facts as GateFacts, Gate, Needs, Verdict};
+use laneway_core::plan::Position;
+use laneway_core::reason::Reason;
+use laneway_core::state::{RunStatus, TaskMove, TaskStatus};
+use laneway_torture::{Bug, has};
+use serde_json::{Map, Value, json};
+
+use super::{Facts, Keeper};
+use crate::error::Error;
+use crate::model::RunHead;
+
+/// How a task stands in the needs sets of its successors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Succeeded,
+    Failed,
+    /// Canceled, or skipped by Laneway.
+    PassedOver,
+}
+
+impl Settled {
+    /// Where a task that has ended is counted; `None` for one that has not.
+    pub(crate) fn of(status: TaskStatus, reason: Option<Reason>) -> Option<Self> {
+        match (status, reason) {
+            (TaskStatus::Succeeded, _) | (TaskStatus::Skipped, Some(Reason::SkippedByPerson)) => {
+                Some(Self::Succeeded)
+            }
+            (TaskStatus::Failed, _) => Some(Self::Failed),
+            (TaskStatus::Canceled | TaskStatus::Skipped, _) => Some(Self::PassedOver),
+            (TaskStatus::Pending | TaskStatus::Available | TaskStatus::Running | TaskStatus::Parked, _) => {
+                None
+            }
+        }
+    }
+}
+
+impl<F: Facts> Keeper<F> {
+    /// A task has ended. Its row and its event say so already.
+    pub(super) fn settle(&mut self, position: Position, settled: Settled) -> Result<(), F::Error> {
+        self.run.unsettled = self.run.unsettled.saturating_sub(1);
+        if settled == Settled::Failed {
+            self.close_after_failure(position)?;
+        }
+        let head = Arc::clone(&self.head);
+        let sets = &head.plan.counted_in[position as usize];
+        self.facts.prepare(&[], sets)?;
+        for set in sets {
+            let before = self.counts(*set)?;
+            let after = counted(before, settled);
+            self.sets.insert(*set, (after, true));
+            // Waiters are looked at only when the outcome of their rule has just become certain.
+            let decided = |when: When| {
+                gate::needs(when, before) == Needs::Wait && gate::needs(when, after) != Needs::Wait
+            };
+            if !WHENS.into_iter().any(decided) {
+                continue;
+            }
+            for waiter in &head.plan.needs_sets[*set as usize].waiters {
+                if decided(self.step(*waiter).when) {
+                    self.examine_later(*waiter);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn counts(&mut self, set: u32) -> Result<Counts, F::Error> {
+        if let Some((counts, _)) = self.sets.get(&set) {
+            return Ok(*counts);
+        }
+        let counts = self.facts.needs_set(set)?;
+        self.sets.insert(set, (counts, false));
+        Ok(counts)
+    }
+
+    /// A countdown is set anew.
+    pub(super) fn count_anew(&mut self, set: u32, counts: Counts) {
+        self.sets.insert(set, (counts, true));
+    }
+
+    /// Opens every gate that what happened has opened. First come those who waited for `max_parallel`, in
+    /// their order; only then may somebody new take a free place.
+    pub(super) fn pump(&mut self) -> Result<(), F::Error> {
+        self.fill()?;
+        let soon: Vec<Position> = self.to_examine.iter().copied().collect();
+        self.facts.prepare(&soon, &[])?;
+        while let Some(position) = self.to_examine.pop_front() {
+            self.examine(position)?;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Result<(), F::Error> {
+        // Whether anybody waits is asked first: to count who is live takes the longer, the more there are.
+        if self.run.status != RunStatus::Running || self.in_line(1)?.is_empty() {
+            return Ok(());
+        }
+        let live = if has(Bug::OverGrant) { 0 } else { self.live()? };
+        let room = self.head.max_parallel.saturating_sub(live);
+        if room == 0 {
+            return Ok(());
+        }
+        for position in self.in_line(room as usize)? {
+            self.promote(position)?;
+        }
+        Ok(())
+    }
+
+    /// The first of those who wait for a place now.
+    fn in_line(&mut self, limit: usize) -> Result<Vec<Position>, F::Error> {
+        // So many of the stored line may have left it since.
+        let left = self.tasks.values().filter(|kept| kept.was_in_line).count();
+        let rows = self.facts.waiting(limit.saturating_add(left))?;
+        self.keep_all(rows);
+        let mut line: Vec<(Option<i64>, Position)> = self
+            .tasks
+            .iter()
+            .filter(|(_, kept)| kept.row.is_in_line())
+            .map(|(position, kept)| (kept.row.rank, *position))
+            .collect();
+        line.sort_unstable();
+        line.truncate(limit);
+        Ok(line.into_iter().map(|(_, position)| position).collect())
+    }
+
+    fn live(&mut self) -> Result<u32, F::Error> {
+        let before = match self.live {
+            Some(before) => before,
+            None => *self.live.insert(self.facts.live()?),
+        };
+        Ok(u32::try_from(i64::from(before) + self.live_since).unwrap_or_default())
+    }
+
+    fn examine(&mut self, position: Position) -> Result<(), F::Error> {
+        let task = self.task(position)?;
+        let (status, closed, run_at, attempt) = (task.status, task.gate, task.run_at, task.attempt);
+        if status != TaskStatus::Pending {
+            return Ok(());
+        }
+        let when = self.step(position).when;
+        let counts = match self.plan().needs_set_of[position as usize] {
+            Some(set) => Some(self.counts(set)?),
+            None => None,
+        };
+        let is_met = counts.is_none_or(|counts| gate::needs(when, counts) == Needs::Met);
+        // Asked once, when the needs are met: behind that gate the answer is known to be yes.
+        let condition = if is_met && closed == Some(Gate::Needs) { self.condition(position)? } else { None };
+        let facts = GateFacts {
+            when,
+            counts,
+            closing: self.run.closing,
+            condition,
+            run_at,
+            now: self.now,
+            live: self.live()?,
+            max_parallel: self.head.max_parallel,
+        };
+        match gate::judge(&facts) {
+            Verdict::Open => self.promote(position),
+            Verdict::Closed(gate) => self.close_gate(position, gate, closed),
+            Verdict::Skip(reason) => {
+                let detail = self.why_skipped(position, reason)?;
+                self.skip(position, reason, detail)
+            }
+            Verdict::Cancel(reason) => self.cancel_task(position, attempt, reason),
+        }
+    }
+
+    /// What a step's `if` says. What cannot be evaluated opens: its holder evaluates it again and fails the attempt
+    /// with the reason in words, which a gate could not tell anybody.
+    fn condition(&mut self, position: Position) -> Result<Option<bool>, F::Error> {
+        let head = Arc::clone(&self.head);
+        let Some(condition) = &head.plan.step(position).condition else { return Ok(None) };
+        let steps: Vec<Position> =
+            condition.steps_read().filter_map(|step| head.plan.position(step)).collect();
+        self.facts.prepare(&steps, &[])?;
+        let mut seen = Vec::with_capacity(steps.len());
+        for step in steps {
+            let task = self.task(step)?;
+            seen.push((step, task.status, task.output.clone()));
+        }
+        Ok(condition.holds(&scope(&head, seen)?).ok())
+    }
+
+    fn close_gate(&mut self, position: Position, gate: Gate, before: Option<Gate>) -> Result<(), F::Error> {
+        if before == Some(gate) {
+            return Ok(());
+        }
+        let rank = (gate == Gate::MaxParallel).then_some(self.now.0);
+        self.change(position, |task| {
+            task.gate = Some(gate);
+            task.rank = rank;
+        })
+    }
+
+    /// Names the predecessors that stand in the way, for `upstream`.
+    fn why_skipped(&mut self, position: Position, reason: Reason) -> Result<Option<String>, F::Error> {
+        if reason != Reason::Upstream {
+            return Ok(None);
+        }
+        let head = Arc::clone(&self.head);
+        let needs = &head.plan.needs[position as usize];
+        self.facts.prepare(needs, &[])?;
+        let mut against = Vec::new();
+        for need in needs {
+            let status = self.task(*need)?.status;
+            if status.is_final() && status != TaskStatus::Succeeded {
+                against.push(format!("{} was {status}", head.plan.step(*need).name));
+            }
+            if against.len() == 3 {
+                break;
+            }
+        }
+        Ok(if against.is_empty() { None } else { Some(against.join(", ").replace("was failed", "failed")) })
+    }
+
+    fn promote(&mut self, position: Position) -> Result<(), F::Error> {
+        let status = self.task(position)?.status.next(TaskMove::Promote)?;
+        let now = self.now.0;
+        self.change(position, |task| {
+            task.status = status;
+            task.gate = None;
+            task.rank = task.rank.or(Some(now));
+            task.run_at = None;
+            task.forget_attempt();
+        })?;
+        self.append(TaskAvailable { step: self.name(position) });
+        Ok(())
+    }
+}
+
+/// What expressions may see: steps with how they stand and what they have put out, as it is stored.
+pub(crate) fn scope(
+    head: &RunHead,
+    steps: impl IntoIterator<Item = (Position, TaskStatus, Option<String>)>,
+) -> Result<Scope, Error> {
+    let mut seen = Map::new();
+    for (position, status, output) in steps {
+        let output: Map<String, Value> = match output {
+            None => Map::new(),
+            Some(text) => serde_json::from_str(&text).map_err(|error| Error::Unreadable {
+                what: "output of a task".to_owned(),
+                why: error.to_string(),
+            })?,
+        };
+        let step = head.plan.step(position).name.clone();
+        seen.insert(step, json!({ "status": status.as_str(), "output": output }));
+    }
+    let mut scope = Scope::new();
+    scope.insert("params".into(), Value::Object(head.params.clone()));
+    scope.insert("steps".into(), Value::Object(seen));
+    scope.insert("run".into(), json!({ "id": head.run.to_string(), "workflow": head.plan.workflow.name }));
+    Ok(scope)
+}
+
+const WHENS: [When; 6] =
+    [When::AllSucceeded, When::AllDone, When::AllFailed, When::OneSucceeded, When::OneFailed, When::Always];
+
+/// The counts after one more has settled.
+fn counted(before: Counts, settled: Settled) -> Counts {
+    let one = |kind: Settled| u32::from(settled == kind);
+    Counts {
+        unsettled: before.unsettled.saturating_sub(1),
+        succeeded: before.succeeded + one(Settled::Succeeded),
+        failed: before.failed + one(Settled::Failed),
+        passed_over: before.passed_over + one(Settled::PassedOver),
+    }
+}

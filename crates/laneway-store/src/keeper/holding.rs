@@ -1,0 +1,178 @@
+//! What the holders of claims say before their end, and who a run belongs to: `start`, `give_back`, `adopt`, and a
+//! claim that is lost with its session.
+
+use std::sync::Arc;
+
+use laneway_core::definition::OnLost;
+use laneway_core::event::{
+    RunAdopted, RunStarted, RunSubmitted, TaskAvailable, TaskLost, TaskReturned, TaskStarted,
+};
+use laneway_core::gate::Gate;
+use laneway_core::id::SessionId;
+use laneway_core::plan::Position;
+use laneway_core::reason::Reason;
+use laneway_core::state::{RunMove, TaskMove, TaskStatus};
+use serde_json::Map;
+
+use super::ending::{EndedBy, Ending};
+use super::{Facts, Keeper, Record, Touch};
+use crate::error::Error;
+use crate::fence::{ClaimRef, Fate};
+use crate::model::Submission;
+
+/// How often a task may be lost with its node before it fails: a step that kills its node must not do so for
+/// ever.
+const MAX_LOST: u32 = 3;
+
+impl<F: Facts> Keeper<F> {
+    /// The run and all of its tasks are there, and nothing of it has started.
+    pub(crate) fn begin(&mut self, submission: &Submission) -> Result<(), F::Error> {
+        let plan = Arc::clone(&submission.plan);
+        self.append(RunSubmitted {
+            workflow: plan.workflow.name.clone(),
+            version: plan.version.clone(),
+            params: submission.params.clone(),
+            max_parallel: submission.max_parallel,
+            by: submission.by.clone(),
+        });
+        let owner = submission.owner;
+        let node = self.facts.node(owner)?.ok_or(Error::SessionOver { session: owner })?;
+        self.append(RunStarted { node: node.to_string() });
+        self.run.status = self.run.status.next(RunMove::Start)?;
+        self.run.started_at = Some(self.now);
+        self.run.deadline_at = plan.workflow.timeout.map(|timeout| self.now.after(timeout));
+        for (position, step) in plan.workflow.steps.iter().enumerate() {
+            if step.condition.is_some() && plan.needs_set_of[position].is_none() {
+                self.examine_later(position as Position);
+            }
+        }
+        self.fill_later();
+        Ok(())
+    }
+
+    /// A run whose owner is gone belongs to another session.
+    pub(crate) fn adopt(&mut self, session: SessionId) -> Result<(), F::Error> {
+        if self.run.status.is_final() {
+            return Err(Error::Ended { run: self.head.run, status: self.run.status }.into());
+        }
+        if self.run.owner == Some(session) {
+            return Ok(());
+        }
+        // A row of a session is there as long as nobody has proof of its death.
+        if let Some(owner) = self.run.owner
+            && let Some(node) = self.facts.node(owner)?
+        {
+            return Err(Error::Owned { run: self.head.run, node: node.to_string() }.into());
+        }
+        let node = self.facts.node(session)?.ok_or(Error::SessionOver { session })?;
+        self.run.owner = Some(session);
+        self.append(RunAdopted { node: node.to_string() });
+        Ok(())
+    }
+
+    /// The holder of a claim says that its task runs. This is the claim's event.
+    pub(crate) fn start(&mut self, claim: &ClaimRef) -> Result<Fate, F::Error> {
+        let Some(node) = self.facts.node(claim.session)? else { return Ok(Fate::ClaimLost) };
+        let now = self.now;
+        let kept = self.kept(claim.position)?;
+        if !kept.row.is_held_by(claim) {
+            return Ok(Fate::ClaimLost);
+        }
+        // Said before, and still running: the answer was lost, the claim was not.
+        if kept.row.started_at.is_some() {
+            return Ok(Fate::Repeated);
+        }
+        kept.row.started_at = Some(now);
+        kept.row.node = Some(Arc::clone(&node));
+        kept.touch = kept.touch.max(Touch::Start);
+        let was_ahead = kept.row.is_ahead;
+        self.say_started(claim, was_ahead, &node);
+        Ok(Fate::Recorded)
+    }
+
+    pub(super) fn say_started(&mut self, claim: &ClaimRef, was_ahead: bool, node: &str) {
+        if was_ahead {
+            self.admit(claim.position);
+        }
+        let step = self.name(claim.position);
+        self.append(TaskStarted { step, attempt: claim.attempt, node: node.to_owned() });
+    }
+
+    /// A task that was claimed ahead has its place now: the history hears of that before it hears of the claim.
+    pub(super) fn admit(&mut self, position: Position) {
+        self.append(TaskAvailable { step: self.name(position) });
+    }
+
+    /// A claim that was never started returns to the line. It keeps its rank, so it is next again; one that was claimed
+    /// ahead waits for its place as before. In a run that is closing it ends.
+    pub(crate) fn give_back(&mut self, claim: &ClaimRef) -> Result<Fate, F::Error> {
+        let task = self.task(claim.position)?;
+        if !task.is_held_by(claim) || task.started_at.is_some() {
+            return Ok(Fate::ClaimLost);
+        }
+        let status = task.status.next(TaskMove::GiveBack)?;
+        self.keep_record(Record::new(claim, "returned"))?;
+        self.change(claim.position, |task| {
+            (task.status, task.gate) =
+                if task.is_ahead { (TaskStatus::Pending, Some(Gate::MaxParallel)) } else { (status, None) };
+            task.session = None;
+            task.is_ahead = false;
+            task.stop = None;
+        })?;
+        self.append(TaskReturned { step: self.name(claim.position), attempt: claim.attempt });
+        self.end_if_closing(claim.position)?;
+        Ok(Fate::Recorded)
+    }
+
+    /// One claim of a dead session. Whether it ever started does not matter: nobody can know that it did not.
+    pub(crate) fn lose(&mut self, claim: &ClaimRef, node: &str) -> Result<(), F::Error> {
+        let task = self.task(claim.position)?;
+        let (lost, stop) = (task.lost, task.stop);
+        let ending = |step, reason: Reason, detail: Option<String>| Ending {
+            by: EndedBy::Reaper,
+            step,
+            reason: Some(reason),
+            detail,
+            exit_code: None,
+            output: Map::new(),
+        };
+        if let Some(reason) = stop {
+            // It was to be stopped, and it has been.
+            return self.end(claim, ending(TaskMove::Cancel, reason, None));
+        }
+        if self.step(claim.position).on_lost == OnLost::Fail || lost >= MAX_LOST {
+            let detail = match lost {
+                0 => format!("its node {node} died"),
+                before => format!("its node {node} died, as {before} before it"),
+            };
+            return self.end(claim, ending(TaskMove::Fail, Reason::Lost, Some(detail)));
+        }
+        self.lose_for_another_try(claim, node)
+    }
+
+    fn lose_for_another_try(&mut self, claim: &ClaimRef, node: &str) -> Result<(), F::Error> {
+        let task = self.task(claim.position)?;
+        let status = task.status.next(TaskMove::Requeue)?;
+        let (started_at, is_ahead) = (task.started_at, task.is_ahead);
+        let lost = Record::new(claim, "lost");
+        self.keep_record(Record { reason: Some(Reason::Lost), started_at, ..lost })?;
+        self.change(claim.position, |task| {
+            task.status = status;
+            task.let_go();
+            task.gate = Some(Gate::Needs);
+            task.node = Some(node.into());
+            task.reason = Some(Reason::Lost);
+            task.detail = None;
+            task.exit_code = None;
+            task.took_ms = None;
+            task.lost += 1;
+        })?;
+        if is_ahead && started_at.is_none() {
+            self.admit(claim.position);
+        }
+        let step = self.name(claim.position);
+        self.append(TaskLost { step, attempt: claim.attempt, node: node.to_owned() });
+        self.examine_later(claim.position);
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! The gate keeper: one run inside one transaction. What happened to its tasks goes in, everything that follows
+//! comes out as rows and events to be written. Pure, and the same for both databases.
+//!
+//! ```text
+//!   settle(task) ─▶ needs sets count down ─▶ waiters to examine ─▶ judge ─▶ promote | close | skip
+//!                                                   ▲                                  │
+//!                                                   └──────────── settle ◀─────────────┘
+//! ```
+//! Decisions are core's (`gate::judge`, `retry::next_delay`); these files look up the facts that they need: `gates.rs`
+//! opens and closes gates, `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs`
+//! how attempts end, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
+
+mod closing;
+mod ending;
+mod facts;
+mod gates;
+mod holding;
+mod reopening;
+mod rows;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use laneway_core::definition::Step;
+use laneway_core::event::{Closing, Fact, RunFinished};
+use laneway_core::gate::Counts;
+use laneway_core::nearest::nearest;
+use laneway_core::plan::{Plan, Position};
+use laneway_core::state::{RunMove, RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+
+pub(crate) use facts::{Facts, Failures, Rows};
+pub(crate) use gates::{Settled, scope};
+pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
+
+use crate::error::Error;
+use crate::model::RunHead;
+use rows::Fence;
+
+/// A run, open for change.
+pub(crate) struct Keeper<F> {
+    facts: F,
+    pub(crate) head: Arc<RunHead>,
+    pub(crate) now: Millis,
+    was: RunRow,
+    pub(crate) run: RunRow,
+    tasks: BTreeMap<Position, Kept>,
+    sets: BTreeMap<u32, (Counts, bool)>,
+    events: Vec<Fact>,
+    attempts: Vec<Record>,
+    /// Who was live before this transaction, once somebody asked, and by how many that has changed since.
+    live: Option<u32>,
+    live_since: i64,
+    /// Pending tasks whose gates may have changed.
+    to_examine: VecDeque<Position>,
+    /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
+    may_fill: bool,
+}
+
+/// A task's row that was looked at.
+#[derive(Debug)]
+struct Kept {
+    was: Fence,
+    was_in_line: bool,
+    row: TaskRow,
+    touch: Touch,
+}
+
+impl<F: Facts> Keeper<F> {
+    pub(crate) fn new(facts: F, head: Arc<RunHead>, run: RunRow, now: Millis) -> Self {
+        Self {
+            facts,
+            head,
+            now,
+            was: run.clone(),
+            run,
+            tasks: BTreeMap::new(),
+            sets: BTreeMap::new(),
+            events: Vec::new(),
+            attempts: Vec::new(),
+            live: None,
+            live_since: 0,
+            to_examine: VecDeque::new(),
+            may_fill: false,
+        }
+    }
+
+    /// Whether the run starts nothing but clean-up any more.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.run.closing.is_some() || self.run.status.is_final()
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.head.plan
+    }
+
+    pub(crate) fn step(&self, position: Position) -> &Step {
+        self.plan().step(position)
+    }
+
+    pub(crate) fn name(&self, position: Position) -> String {
+        self.step(position).name.clone()
+    }
+
+    /// Numbers a fact and keeps it. The run is locked, so there are no gaps.
+    pub(crate) fn append(&mut self, fact: impl Into<Fact>) {
+        self.run.last_event += 1;
+        self.events.push(fact.into());
+    }
+
+    pub(crate) fn task(&mut self, position: Position) -> Result<&TaskRow, F::Error> {
+        Ok(&self.kept(position)?.row)
+    }
+
+    fn kept(&mut self, position: Position) -> Result<&mut Kept, F::Error> {
+        if position as usize >= self.plan().workflow.steps.len() {
+            return Err(unreadable("position of a task", &position.to_string()).into());
+        }
+        if !self.tasks.contains_key(&position) {
+            let row = self.facts.task(position)?;
+            self.keep(position, row);
+        }
+        Ok(self.tasks.get_mut(&position).expect("it was put there if it was missing"))
+    }
+
+    /// Takes in a row as it is stored, unless it has been looked at before.
+    fn keep(&mut self, position: Position, row: TaskRow) {
+        self.tasks.entry(position).or_insert_with(|| Kept {
+            was: row.fence(),
+            was_in_line: row.is_in_line(),
+            row,
+            touch: Touch::Nothing,
+        });
+    }
+
+    fn keep_all(&mut self, rows: Rows) {
+        for (position, row) in rows {
+            self.keep(position, row);
+        }
+    }
+
+    /// The one way in which a task's row changes.
+    fn change(&mut self, position: Position, change: impl FnOnce(&mut TaskRow)) -> Result<(), F::Error> {
+        let kept = self.kept(position)?;
+        let was_live = kept.row.status.is_live();
+        change(&mut kept.row);
+        kept.touch = Touch::Whole;
+        match (was_live, kept.row.status.is_live()) {
+            (true, false) => {
+                self.live_since -= 1;
+                self.may_fill = true;
+            }
+            (false, true) => self.live_since += 1,
+            (true, true) | (false, false) => {}
+        }
+        Ok(())
+    }
+
+    /// Looks at a pending task's gates in the end.
+    pub(crate) fn examine_later(&mut self, position: Position) {
+        self.may_fill = true;
+        self.to_examine.push_back(position);
+    }
+
+    /// New tasks wait in line.
+    pub(crate) fn fill_later(&mut self) {
+        self.may_fill = true;
+    }
+
+    /// Does everything that follows, and ends the run if nothing is left.
+    pub(crate) fn conclude(mut self) -> Result<Changes, F::Error> {
+        if self.may_fill {
+            self.pump()?;
+        }
+        if self.run.unsettled == 0 && self.run.status == RunStatus::Running {
+            self.finish_run()?;
+        }
+        let tasks = self.tasks.into_iter().filter(|(_, kept)| kept.touch > Touch::Nothing);
+        Ok(Changes {
+            was: self.was,
+            run: self.run,
+            tasks: tasks
+                .map(|(position, kept)| Changed { position, was: kept.was, row: kept.row, touch: kept.touch })
+                .collect(),
+            sets: self
+                .sets
+                .into_iter()
+                .filter(|(_, (_, is_changed))| *is_changed)
+                .map(|(set, (counts, _))| (set, counts))
+                .collect(),
+            events: self.events,
+            attempts: self.attempts,
+        })
+    }
+
+    fn finish_run(&mut self) -> Result<(), F::Error> {
+        let failure = self.first_failure()?;
+        let (step, reason) = match (self.run.closing, failure) {
+            (Some(Closing::Canceled), _) => (RunMove::Cancel, self.run.reason.take()),
+            (Some(Closing::RunTimeout), _) => (RunMove::Fail, self.run.reason.take()),
+            (Some(Closing::Halted | Closing::Aborted) | None, Some(failure)) => {
+                (RunMove::Fail, Some(failure))
+            }
+            (Some(Closing::Halted | Closing::Aborted) | None, None) => (RunMove::Succeed, None),
+        };
+        self.run.status = self.run.status.next(step)?;
+        self.run.reason.clone_from(&reason);
+        self.run.finished_at = Some(self.now);
+        self.run.deadline_at = None;
+        self.run.owner = None;
+        self.append(RunFinished { status: self.run.status, reason });
+        Ok(())
+    }
+
+    /// Which step failed and why, in one line.
+    fn first_failure(&mut self) -> Result<Option<String>, F::Error> {
+        let stored = self.facts.failures()?;
+        let mut count = stored.as_ref().map_or(0, |failures| failures.count);
+        // One that a person let pass failed no more. Whoever does that has looked at every task of the run.
+        let has_failed = |failures: &Failures| {
+            self.tasks.get(&failures.position).is_none_or(|kept| kept.row.status == TaskStatus::Failed)
+        };
+        let mut first = stored.filter(has_failed);
+        for (position, kept) in &self.tasks {
+            let (was, is) = (kept.was.status == TaskStatus::Failed, kept.row.status == TaskStatus::Failed);
+            count = count + u64::from(is && !was) - u64::from(was && !is);
+            let failed = Failures {
+                position: *position,
+                reason: kept.row.reason,
+                detail: kept.row.detail.clone(),
+                finished_at: kept.row.finished_at,
+                count: 0,
+            };
+            let key = |failures: &Failures| (failures.finished_at, failures.position);
+            if is && first.as_ref().is_none_or(|first| key(&failed) < key(first)) {
+                first = Some(failed);
+            }
+        }
+        Ok(first.map(|first| {
+            let why = first.detail.or(first.reason.map(|reason| reason.to_string())).unwrap_or_default();
+            let more = if count > 1 { format!(" (and {} more failed)", count - 1) } else { String::new() };
+            format!("{} failed: {why}{more}", self.step(first.position).name)
+        }))
+    }
+}
+
+pub(crate) fn unreadable(what: &str, found: &str) -> Error {
+    Error::Unreadable { what: what.to_owned(), why: format!("`{found}` is not known") }
+}
+
+pub(crate) fn no_such_step(head: &RunHead, step: &str) -> Error {
+    let names = head.plan.workflow.steps.iter().map(|known| known.name.as_str());
+    let nearest = nearest(step, names).map(str::to_owned);
+    Error::NoSuchStep { run: head.run, step: step.to_owned(), nearest }
+}

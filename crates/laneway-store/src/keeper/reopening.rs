@@ -1,0 +1,171 @@
+//! An ended run goes on: `retry` and `skip`. People do this rarely, so the countdowns are simply made anew.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use laneway_core::event::{Reopening, RunReopened, TaskSkipped};
+use laneway_core::gate::{Counts, Gate};
+use laneway_core::plan::Position;
+use laneway_core::reason::Reason;
+use laneway_core::state::{RunMove, RunStatus, TaskMove, TaskStatus};
+
+use super::{Facts, Keeper, Settled, TaskRow, no_such_step};
+use crate::error::Error;
+
+impl<F: Facts> Keeper<F> {
+    /// Runs what did not succeed, or `from`, and everything behind it, again. Gives the names of those steps.
+    pub(crate) fn retry(&mut self, from: Option<&str>, by: &str) -> Result<Vec<String>, F::Error> {
+        self.load_ended()?;
+        let first: Vec<Position> = match from {
+            Some(step) => {
+                let mut first = vec![self.find(step)?];
+                // Branches beside it that were halted or canceled with the run are not left hanging.
+                first.extend(self.positions(fell_with_the_run));
+                first
+            }
+            // What a person skipped stays so; `--from` that step undoes it.
+            None => self.positions(|task| settled(task) != Some(Settled::Succeeded)),
+        };
+        if first.is_empty() {
+            return Err(Error::NothingToRetry { run: self.head.run }.into());
+        }
+        let again = self.with_dependents(first);
+        self.reopen(&again, Reopening::Retry, by, None)
+    }
+
+    /// Marks a failed step as passed by a person; what was skipped because of it runs, and everything behind that.
+    /// A canceled run stays canceled: only a retry brings it back.
+    pub(crate) fn skip_by_person(&mut self, step: &str, by: &str) -> Result<Vec<String>, F::Error> {
+        self.load_ended()?;
+        let run = self.head.run;
+        if self.run.status == RunStatus::Canceled {
+            return Err(Error::Ended { run, status: self.run.status }.into());
+        }
+        let position = self.find(step)?;
+        let status = self.task(position)?.status;
+        if status != TaskStatus::Failed {
+            return Err(Error::NotFailed { run, step: step.to_owned(), status }.into());
+        }
+        let mut first = self.positions(fell_with_the_run);
+        for behind in self.plan().dependents_of([position]) {
+            if self.task(behind)?.reason == Some(Reason::Upstream) {
+                first.push(behind);
+            }
+        }
+        let mut again = self.with_dependents(first);
+        again.remove(&position);
+        self.reopen(&again, Reopening::Skip, by, Some(position))
+    }
+
+    fn load_ended(&mut self) -> Result<(), F::Error> {
+        if !self.run.status.is_final() {
+            return Err(Error::NotEnded { run: self.head.run, status: self.run.status }.into());
+        }
+        let rows = self.facts.all()?;
+        self.keep_all(rows);
+        Ok(())
+    }
+
+    fn find(&self, step: &str) -> Result<Position, F::Error> {
+        self.plan().position(step).ok_or_else(|| no_such_step(&self.head, step).into())
+    }
+
+    fn positions(&self, wanted: impl Fn(&TaskRow) -> bool) -> Vec<Position> {
+        let wanted = self.tasks.iter().filter(|(_, kept)| wanted(&kept.row));
+        wanted.map(|(position, _)| *position).collect()
+    }
+
+    /// Steps and everything behind them.
+    fn with_dependents(&self, first: Vec<Position>) -> BTreeSet<Position> {
+        let mut all: BTreeSet<Position> =
+            self.plan().dependents_of(first.iter().copied()).into_iter().collect();
+        all.extend(first);
+        all
+    }
+
+    fn reopen(
+        &mut self,
+        again: &BTreeSet<Position>,
+        why: Reopening,
+        by: &str,
+        pardoned: Option<Position>,
+    ) -> Result<Vec<String>, F::Error> {
+        let steps: Vec<String> = again.iter().map(|position| self.name(*position)).collect();
+        self.run.status = self.run.status.next(RunMove::Reopen)?;
+        self.run.reason = None;
+        self.run.closing = None;
+        self.run.finished_at = None;
+        self.run.deadline_at = self.plan().workflow.timeout.map(|timeout| self.now.after(timeout));
+        self.append(RunReopened { why, by: by.to_owned(), tasks: steps.clone() });
+        for position in again {
+            self.reopen_task(*position)?;
+        }
+        if let Some(position) = pardoned {
+            self.pardon(position, by)?;
+        }
+        self.count_everything_anew()?;
+        for position in again {
+            self.examine_later(*position);
+        }
+        Ok(steps)
+    }
+
+    /// Pending again, as if new but for the attempt number, which never goes back.
+    fn reopen_task(&mut self, position: Position) -> Result<(), F::Error> {
+        let status = self.task(position)?.status.next(TaskMove::Reopen)?;
+        self.change(position, |task| {
+            task.status = status;
+            task.let_go();
+            task.forget_attempt();
+            task.gate = Some(Gate::Needs);
+            task.retries = 0;
+            task.lost = 0;
+            task.output = None;
+            task.finished_at = None;
+        })
+    }
+
+    fn pardon(&mut self, position: Position, by: &str) -> Result<(), F::Error> {
+        let status = self.task(position)?.status.next(TaskMove::Pardon)?;
+        let (now, why) = (self.now, Reason::SkippedByPerson);
+        let detail = Some(format!("skipped by {by}"));
+        self.change(position, |task| {
+            task.status = status;
+            task.reason = Some(why);
+            task.detail.clone_from(&detail);
+            task.finished_at = Some(now);
+            task.run_at = None;
+        })?;
+        self.append(TaskSkipped { step: self.name(position), why, detail });
+        Ok(())
+    }
+
+    fn count_everything_anew(&mut self) -> Result<(), F::Error> {
+        self.run.unsettled = self.positions(|task| settled(task).is_none()).len() as u32;
+        let head = Arc::clone(&self.head);
+        for (set, needs) in head.plan.needs_sets.iter().enumerate() {
+            let mut counts = Counts::default();
+            for position in &needs.needs {
+                match settled(self.task(*position)?) {
+                    None => counts.unsettled += 1,
+                    Some(Settled::Succeeded) => counts.succeeded += 1,
+                    Some(Settled::Failed) => counts.failed += 1,
+                    Some(Settled::PassedOver) => counts.passed_over += 1,
+                }
+            }
+            self.count_anew(set as u32, counts);
+        }
+        Ok(())
+    }
+}
+
+fn settled(task: &TaskRow) -> Option<Settled> {
+    Settled::of(task.status, task.reason)
+}
+
+/// It did not run, or not to its end, because of what happened to the run as a whole.
+fn fell_with_the_run(task: &TaskRow) -> bool {
+    let is_so =
+        matches!(task.reason, Some(Reason::Halted | Reason::Aborted | Reason::Canceled | Reason::RunTimeout));
+    is_so && settled(task) == Some(Settled::PassedOver)
+}

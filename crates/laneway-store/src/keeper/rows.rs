@@ -1,0 +1,185 @@
+//! The rows of a run as the gate keeper sees them, and what it made of them. A store reads the first and writes the
+//! second; neither knows of a database.
+
+use std::sync::Arc;
+
+use laneway_core::event::{Closing, Fact};
+use laneway_core::gate::{Counts, Gate};
+use laneway_core::id::SessionId;
+use laneway_core::plan::Position;
+use laneway_core::reason::Reason;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use serde_json::{Map, Value};
+
+use crate::fence::ClaimRef;
+
+/// What of a run changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunRow {
+    pub(crate) status: RunStatus,
+    pub(crate) reason: Option<String>,
+    pub(crate) closing: Option<Closing>,
+    /// The session to which a local run belongs.
+    pub(crate) owner: Option<SessionId>,
+    pub(crate) started_at: Option<Millis>,
+    pub(crate) finished_at: Option<Millis>,
+    pub(crate) deadline_at: Option<Millis>,
+    pub(crate) last_event: u64,
+    pub(crate) unsettled: u32,
+}
+
+impl RunRow {
+    /// Whether anything differs but what changes with every event. Most verbs change nothing else.
+    pub(crate) fn is_in_another_phase(&self, was: &Self) -> bool {
+        let counted = Self { last_event: was.last_event, unsettled: was.unsettled, ..self.clone() };
+        counted != *was
+    }
+}
+
+/// What of a task changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskRow {
+    pub(crate) status: TaskStatus,
+    pub(crate) gate: Option<Gate>,
+    /// Since when it is ready: the order of waiters and of claims.
+    pub(crate) rank: Option<i64>,
+    pub(crate) run_at: Option<Millis>,
+    pub(crate) attempt: u32,
+    pub(crate) retries: u32,
+    pub(crate) lost: u32,
+    /// Holder of the claim.
+    pub(crate) session: Option<SessionId>,
+    /// Claimed before there was a place for it under `max_parallel`.
+    pub(crate) is_ahead: bool,
+    pub(crate) node: Option<Arc<str>>,
+    /// Why its holder is asked to stop it, if it is.
+    pub(crate) stop: Option<Reason>,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) detail: Option<String>,
+    pub(crate) exit_code: Option<i32>,
+    /// As it is stored.
+    pub(crate) output: Option<String>,
+    /// `None` while it is claimed and has not started.
+    pub(crate) started_at: Option<Millis>,
+    pub(crate) took_ms: Option<u64>,
+    pub(crate) finished_at: Option<Millis>,
+}
+
+impl TaskRow {
+    /// The fence, as far as a read can ask it; the write asks again in its own WHERE.
+    pub(crate) fn is_held_by(&self, claim: &ClaimRef) -> bool {
+        self.status == TaskStatus::Running
+            && self.attempt == claim.attempt
+            && self.session == Some(claim.session)
+    }
+
+    pub(crate) fn is_in_line(&self) -> bool {
+        self.gate == Some(Gate::MaxParallel)
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        Fence { status: self.status, attempt: self.attempt, session: self.session }
+    }
+
+    /// Leaves the line and the claim: whatever it becomes, nobody holds it.
+    pub(super) fn let_go(&mut self) {
+        self.gate = None;
+        self.rank = None;
+        self.run_at = None;
+        self.session = None;
+        self.is_ahead = false;
+        self.stop = None;
+    }
+
+    /// What its last attempt said stands in that attempt's record.
+    pub(super) fn forget_attempt(&mut self) {
+        self.node = None;
+        self.reason = None;
+        self.detail = None;
+        self.exit_code = None;
+        self.took_ms = None;
+        self.started_at = None;
+    }
+}
+
+/// What a row must still say when it is written. If it does not, somebody was here in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fence {
+    pub(crate) status: TaskStatus,
+    pub(crate) attempt: u32,
+    pub(crate) session: Option<SessionId>,
+}
+
+/// The record of an attempt that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) claim: ClaimRef,
+    pub(crate) node: Arc<str>,
+    /// succeeded, failed, canceled, lost or returned.
+    pub(crate) outcome: &'static str,
+    pub(crate) reason: Option<Reason>,
+    pub(crate) detail: Option<String>,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) started_at: Option<Millis>,
+    pub(crate) took_ms: Option<u64>,
+}
+
+impl Record {
+    /// One of which nothing else is known.
+    pub(super) fn new(claim: &ClaimRef, outcome: &'static str) -> Self {
+        Self {
+            claim: *claim,
+            node: Arc::from(""),
+            outcome,
+            reason: None,
+            detail: None,
+            exit_code: None,
+            started_at: None,
+            took_ms: None,
+        }
+    }
+}
+
+/// How much of a task's row is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Touch {
+    Nothing,
+    /// Its start only, which stands in no index.
+    Start,
+    Whole,
+}
+
+/// A task's row that was changed.
+#[derive(Debug, Clone)]
+pub(crate) struct Changed {
+    pub(crate) position: Position,
+    pub(crate) was: Fence,
+    pub(crate) row: TaskRow,
+    pub(crate) touch: Touch,
+}
+
+/// Everything that a verb made of a run, to be written in one transaction.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    pub(crate) was: RunRow,
+    pub(crate) run: RunRow,
+    /// By position.
+    pub(crate) tasks: Vec<Changed>,
+    pub(crate) sets: Vec<(u32, Counts)>,
+    /// Numbered from `was.last_event + 1`.
+    pub(crate) events: Vec<Fact>,
+    pub(crate) attempts: Vec<Record>,
+}
+
+impl Changes {
+    /// Events with their numbers.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u64, &Fact)> {
+        (self.was.last_event + 1..).zip(&self.events)
+    }
+}
+
+/// An output as it is stored: nothing for none.
+pub(crate) fn stored(output: Map<String, Value>) -> Option<String> {
+    (!output.is_empty()).then(|| Value::Object(output).to_string())
+}

@@ -1,0 +1,304 @@
+//! One run inside one transaction: its rows are handed to the gate keeper as it asks for them, and what it made of
+//! them is written in the end. Decides nothing.
+
+use std::sync::Arc;
+
+use laneway_core::event::Closing;
+use laneway_core::gate::{Counts, Gate};
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::Position;
+use laneway_core::reason::Reason;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use rusqlite::{OptionalExtension, Params, Row, params};
+
+use super::quarantine;
+use super::txn::{Done, Failure, Head, Txn, sql};
+use crate::error::Error;
+use crate::fence::ClaimRef;
+use crate::keeper::{
+    Changed, Changes, Facts, Failures, Keeper, Record, Rows, RunRow, TaskRow, Touch, unreadable,
+};
+
+/// Does something to a run, with everything that follows from it.
+pub(super) fn on_run<T>(
+    txn: &Txn<'_>,
+    run: RunId,
+    verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
+) -> Done<T> {
+    let head = txn.head(run)?;
+    let row = load(txn, &head)?;
+    let stored = Stored { txn, no: head.no };
+    let mut keeper = Keeper::new(stored, Arc::clone(&head.head), row, txn.now);
+    let answer = verb(&mut keeper)?;
+    save(txn, head.no, &keeper.conclude()?)?;
+    Ok(answer)
+}
+
+fn load(txn: &Txn<'_>, head: &Head) -> Done<RunRow> {
+    let (row, is_set_aside) =
+        txn.connection.prepare_cached(sql!("run_load"))?.query_row([head.no], |row| {
+            let is_set_aside: bool = row.get(9)?;
+            Ok((run_row(row), is_set_aside))
+        })?;
+    if is_set_aside {
+        return Err(quarantine::refusal(txn.connection, head.no, head.head.run)?.into());
+    }
+    row
+}
+
+fn run_row(row: &Row<'_>) -> Done<RunRow> {
+    let status: String = row.get(0)?;
+    Ok(RunRow {
+        status: RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?,
+        reason: row.get(1)?,
+        closing: word(row, 2, "closing of a run", Closing::parse)?,
+        owner: word(row, 3, "owner of a run", SessionId::parse)?,
+        started_at: millis(row, 4)?,
+        finished_at: millis(row, 5)?,
+        deadline_at: millis(row, 6)?,
+        last_event: row.get(7)?,
+        unsettled: row.get(8)?,
+    })
+}
+
+fn task_row(row: &Row<'_>) -> Done<(Position, TaskRow)> {
+    let status: String = row.get(1)?;
+    let node: Option<String> = row.get(10)?;
+    let task = TaskRow {
+        status: TaskStatus::parse(&status).ok_or_else(|| unreadable("status of a task", &status))?,
+        gate: word(row, 2, "gate of a task", Gate::parse)?,
+        rank: row.get(3)?,
+        run_at: millis(row, 4)?,
+        attempt: row.get(5)?,
+        retries: row.get(6)?,
+        lost: row.get(7)?,
+        session: word(row, 8, "session of a task", SessionId::parse)?,
+        is_ahead: row.get(9)?,
+        node: node.map(Arc::from),
+        stop: word(row, 11, "request to stop", Reason::parse)?,
+        reason: word(row, 12, "reason of a task", Reason::parse)?,
+        detail: row.get(13)?,
+        exit_code: row.get(14)?,
+        output: row.get(15)?,
+        started_at: millis(row, 16)?,
+        took_ms: row.get(17)?,
+        finished_at: millis(row, 18)?,
+    };
+    Ok((row.get(0)?, task))
+}
+
+fn word<T>(row: &Row<'_>, column: usize, what: &str, parse: impl Fn(&str) -> Option<T>) -> Done<Option<T>> {
+    let Some(text) = row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from)? else {
+        return Ok(None);
+    };
+    Ok(Some(parse(text).ok_or_else(|| unreadable(what, text))?))
+}
+
+fn millis(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Millis>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Millis))
+}
+
+fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
+    for task in &changes.tasks {
+        save_task(txn, no, task)?;
+    }
+    for (set, counts) in &changes.sets {
+        txn.connection.prepare_cached(sql!("needs_write"))?.execute(params![
+            no,
+            set,
+            counts.unsettled,
+            counts.succeeded,
+            counts.failed,
+            counts.passed_over
+        ])?;
+    }
+    for (seq, fact) in changes.numbered() {
+        let (name, version, body) = (fact.name(), fact.version(), fact.body_text());
+        let event = params![no, seq, txn.now.0, name, version, body];
+        txn.connection.prepare_cached(sql!("event_append"))?.execute(event)?;
+    }
+    for record in &changes.attempts {
+        save_attempt(txn, no, record)?;
+    }
+    save_run(txn, no, changes)
+}
+
+fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
+    let Changed { position, was, row, touch } = task;
+    let session = was.session.map(|session| session.to_string());
+    let started_at = row.started_at.map(|at| at.0);
+    let written = match touch {
+        Touch::Nothing => return Ok(()),
+        Touch::Start => txn.connection.prepare_cached(sql!("start"))?.execute(params![
+            no,
+            position,
+            was.status.as_str(),
+            was.attempt,
+            session,
+            started_at,
+            row.node
+        ])?,
+        Touch::Whole => txn.connection.prepare_cached(sql!("task_save"))?.execute(params![
+            no,
+            position,
+            was.status.as_str(),
+            was.attempt,
+            session,
+            row.status.as_str(),
+            row.gate.map(Gate::as_str),
+            row.rank,
+            row.run_at.map(|at| at.0),
+            row.attempt,
+            row.retries,
+            row.lost,
+            row.session.map(|session| session.to_string()),
+            row.is_ahead,
+            row.node,
+            row.stop.map(Reason::as_str),
+            row.reason.map(Reason::as_str),
+            row.detail,
+            row.exit_code,
+            row.output,
+            started_at,
+            row.took_ms,
+            row.finished_at.map(|at| at.0)
+        ])?,
+    };
+    if written == 0 {
+        let why = "its row changed while it was being worked on".to_owned();
+        return Err(Error::Unreadable { what: "task".to_owned(), why }.into());
+    }
+    Ok(())
+}
+
+fn save_attempt(txn: &Txn<'_>, no: i64, record: &Record) -> Done<()> {
+    txn.connection.prepare_cached(sql!("attempt_ended"))?.execute(params![
+        no,
+        record.claim.position,
+        record.claim.attempt,
+        record.claim.session.to_string(),
+        record.node,
+        record.outcome,
+        record.reason.map(Reason::as_str),
+        record.detail,
+        record.exit_code,
+        record.started_at.map(|at| at.0),
+        txn.now.0,
+        record.took_ms
+    ])?;
+    Ok(())
+}
+
+fn save_run(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
+    let run = &changes.run;
+    if !run.is_in_another_phase(&changes.was) {
+        let counts = params![no, run.last_event, run.unsettled];
+        txn.connection.prepare_cached(sql!("run_count"))?.execute(counts)?;
+        return Ok(());
+    }
+    txn.connection.prepare_cached(sql!("run_save"))?.execute(params![
+        no,
+        run.status.as_str(),
+        run.reason,
+        run.closing.map(Closing::as_str),
+        run.owner.map(|owner| owner.to_string()),
+        run.started_at.map(|at| at.0),
+        run.finished_at.map(|at| at.0),
+        run.deadline_at.map(|at| at.0),
+        run.last_event,
+        run.unsettled
+    ])?;
+    Ok(())
+}
+
+/// What is stored of a run. A question costs microseconds here, so each is asked when it comes up.
+pub(super) struct Stored<'t, 'c> {
+    txn: &'t Txn<'c>,
+    no: i64,
+}
+
+impl Stored<'_, '_> {
+    fn rows(&self, sql: &str, params: impl Params) -> Done<Rows> {
+        let mut statement = self.txn.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(task_row(row)?);
+        }
+        Ok(found)
+    }
+}
+
+impl Facts for Stored<'_, '_> {
+    type Error = Failure;
+
+    fn task(&mut self, position: Position) -> Done<TaskRow> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("task"))?;
+        let (_, task) = statement.query_row(params![self.no, position], |row| Ok(task_row(row)))??;
+        Ok(task)
+    }
+
+    fn needs_set(&mut self, set: u32) -> Done<Counts> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("needs_read"))?;
+        Ok(statement.query_row(params![self.no, set], |row| {
+            Ok(Counts {
+                unsettled: row.get(0)?,
+                succeeded: row.get(1)?,
+                failed: row.get(2)?,
+                passed_over: row.get(3)?,
+            })
+        })?)
+    }
+
+    fn prepare(&mut self, _: &[Position], _: &[u32]) -> Done<()> {
+        Ok(())
+    }
+
+    fn live(&mut self) -> Done<u32> {
+        Ok(self.txn.connection.prepare_cached(sql!("live"))?.query_row([self.no], |row| row.get(0))?)
+    }
+
+    fn waiting(&mut self, limit: usize) -> Done<Rows> {
+        self.rows(sql!("tasks_waiting"), params![self.no, i64::try_from(limit).unwrap_or(i64::MAX)])
+    }
+
+    fn unstarted(&mut self) -> Done<Rows> {
+        self.rows(sql!("tasks_unstarted"), [self.no])
+    }
+
+    fn running(&mut self) -> Done<Rows> {
+        self.rows(sql!("tasks_running"), [self.no])
+    }
+
+    fn all(&mut self) -> Done<Rows> {
+        self.rows(sql!("tasks_all"), [self.no])
+    }
+
+    fn failures(&mut self) -> Done<Option<Failures>> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("run_failures"))?;
+        let found = statement.query_row([self.no], |row| {
+            let failures = || -> Done<Failures> {
+                Ok(Failures {
+                    position: row.get(0)?,
+                    reason: word(row, 1, "reason of a task", Reason::parse)?,
+                    detail: row.get(2)?,
+                    finished_at: millis(row, 4)?,
+                    count: row.get(3)?,
+                })
+            };
+            Ok(failures())
+        });
+        found.optional()?.transpose()
+    }
+
+    fn node(&mut self, session: SessionId) -> Done<Option<Arc<str>>> {
+        self.txn.node(session)
+    }
+
+    fn outcome_of(&mut self, claim: &ClaimRef) -> Done<Option<String>> {
+        let of = params![self.no, claim.position, claim.attempt, claim.session.to_string()];
+        let mut statement = self.txn.connection.prepare_cached(sql!("attempt_known"))?;
+        Ok(statement.query_row(of, |row| row.get(0)).optional()?)
+    }
+}
