@@ -105,8 +105,8 @@ async fn measure(url: &str, way: Way, connections: usize, batch: i64, tasks: i64
     }
     let (finishers, claimers) = clients.split_at(connections);
     let begun = Instant::now();
-    let mut work: Vec<Pin<Box<dyn Future<Output = Result<()>>>>> = Vec::new();
     let running = AtomicI64::new(finishers.len() as i64);
+    let mut work: Vec<Pin<Box<dyn Future<Output = Result<()>>>>> = Vec::new();
     for (client, sql) in finishers {
         work.push(Box::pin(async {
             loop {

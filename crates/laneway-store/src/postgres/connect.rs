@@ -33,9 +33,12 @@ const CONNECTIONS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What every connection of ours is told at its start. A statement that takes half a minute is one that hangs. A node
-/// that freezes in the middle of a transaction holds a run's lock: not for long. `laneway.session` is nobody's setting:
-/// where it cannot be read back, somebody stands between us and the server.
-const OPTIONS: &str = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=10s -c laneway.session=ours";
+/// that freezes in the middle of a transaction holds a run's lock: not for long. Every statement has its index; a planner
+/// that does not know yet how a table has grown since it was empty would read all of it instead, and once a plan is kept
+/// it stays. `laneway.session` is nobody's setting: where it cannot be read back, somebody stands between us and the
+/// server. The same stands in `sql/begin_*_shared.sql`.
+const OPTIONS: &str = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=10s \
+    -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off -c laneway.session=ours";
 
 /// Whether what is set or prepared on a connection is still there with the next transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

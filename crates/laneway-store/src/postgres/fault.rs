@@ -2,6 +2,8 @@
 
 use std::error::Error as _;
 
+use laneway_core::id::RunId;
+use laneway_core::state::Illegal;
 use tokio_postgres::error::SqlState;
 
 use super::address::Address;
@@ -14,6 +16,16 @@ pub(super) enum Failure {
     Postgres(tokio_postgres::Error),
     /// The answer to COMMIT did not come.
     Unanswered(tokio_postgres::Error),
+    /// The gate keeper asked for a fact that has to be fetched first.
+    Missing,
+    /// It met something that nobody thought of; in the words of the panic.
+    Panicked(String),
+    /// Something of a run is to blame: the run is set aside, and the verb asked again.
+    Blamed {
+        no: i64,
+        run: RunId,
+        failure: Box<Failure>,
+    },
     /// No connection was to be had, or none in time.
     Unconnected(Error),
 }
@@ -45,10 +57,43 @@ pub(super) enum Reach {
     Unknown,
 }
 
+impl From<Illegal> for Failure {
+    fn from(illegal: Illegal) -> Self {
+        Self::Refused(illegal.into())
+    }
+}
+
 impl Failure {
+    /// Says whose row it was, if what was found there is to blame: neither the line, nor what somebody asked for.
+    pub(super) fn about(self, no: i64, run: RunId) -> Self {
+        let is_to_blame = match &self {
+            Self::Refused(Error::Unreadable { .. } | Error::Illegal(_)) | Self::Panicked(_) => true,
+            Self::Postgres(error) => is_about_a_value(error),
+            Self::Refused(_)
+            | Self::Unanswered(_)
+            | Self::Missing
+            | Self::Blamed { .. }
+            | Self::Unconnected(_) => false,
+        };
+        if is_to_blame { Self::Blamed { no, run, failure: Box::new(self) } } else { self }
+    }
+
+    /// What could not be read, and why.
+    pub(super) fn blame(&self) -> (String, String) {
+        match self {
+            Self::Refused(Error::Unreadable { what, why }) => (what.clone(), why.clone()),
+            Self::Refused(Error::Illegal(illegal)) => ("state".to_owned(), illegal.to_string()),
+            Self::Panicked(why) => ("state".to_owned(), why.clone()),
+            Self::Postgres(error) | Self::Unanswered(error) => ("row".to_owned(), words(error)),
+            Self::Blamed { failure, .. } => failure.blame(),
+            Self::Refused(error) | Self::Unconnected(error) => ("state".to_owned(), error.to_string()),
+            Self::Missing => ("state".to_owned(), "a fact is missing".to_owned()),
+        }
+    }
+
     pub(super) fn reach(&self) -> Reach {
         match self {
-            Self::Refused(_) => Reach::Verb,
+            Self::Refused(_) | Self::Missing | Self::Panicked(_) | Self::Blamed { .. } => Reach::Verb,
             Self::Unconnected(_) => Reach::Line,
             // An answer that came and is an error is an answer: it was taken back.
             Self::Unanswered(error) | Self::Postgres(error) if is_collision(error) => Reach::Again,
@@ -67,6 +112,9 @@ impl Failure {
         let reach = self.reach();
         match self {
             Self::Refused(error) | Self::Unconnected(error) => error,
+            Self::Blamed { failure, .. } => failure.explain(address),
+            Self::Panicked(why) => Error::Unreadable { what: "state".to_owned(), why },
+            Self::Missing => Error::Unreadable { what: "state".to_owned(), why: "a fact is missing".to_owned() },
             Self::Unanswered(error) if reach == Reach::Unknown => {
                 Error::Unknown { address: address.shown.clone(), why: words(&error) }
             }
@@ -77,7 +125,10 @@ impl Failure {
 
 fn is_collision(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| {
-        *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
+        // A division by zero is how a statement of ours says that a row is not as it was seen (`task_save.sql`).
+        *code == SqlState::T_R_SERIALIZATION_FAILURE
+            || *code == SqlState::T_R_DEADLOCK_DETECTED
+            || *code == SqlState::DIVISION_BY_ZERO
     })
 }
 
@@ -100,8 +151,10 @@ fn is_line(error: &tokio_postgres::Error) -> bool {
 
 /// A row was found and is not what the program can have written there.
 pub(super) fn is_about_a_value(error: &tokio_postgres::Error) -> bool {
-    error.code().is_none() && !is_line(error)
-        || error.code().is_some_and(|code| code.code().starts_with("22") || code.code().starts_with("23"))
+    match error.code() {
+        None => !is_line(error),
+        Some(code) => !is_collision(error) && (code.code().starts_with("22") || code.code().starts_with("23")),
+    }
 }
 
 /// Of a connection that was there.

@@ -41,7 +41,7 @@ macro_rules! sql {
 pub(super) use sql;
 
 /// What a parameter can be.
-pub(super) type Value = dyn ToSql + Sync;
+pub(super) type Value<'a> = dyn ToSql + Sync + 'a;
 
 /// A connection out of the pool.
 pub(super) struct Link {
@@ -63,6 +63,8 @@ pub(super) enum Begin {
     Write,
     /// All statements see one moment.
     Read,
+    /// What is said need not be on disk.
+    Hint,
 }
 
 impl Link {
@@ -75,7 +77,7 @@ impl Link {
     }
 
     /// One statement, by itself or inside the open transaction.
-    pub(super) async fn rows(&self, sql: &Sql, values: &[&Value]) -> Done<Vec<Row>> {
+    pub(super) async fn rows(&self, sql: &Sql, values: &[&Value<'_>]) -> Done<Vec<Row>> {
         if self.session == Session::Shared && self.phase.load(Ordering::Relaxed) == IDLE {
             let mut flight = self.begin(Begin::Read);
             flight.ask(sql, values.to_vec());
@@ -87,7 +89,7 @@ impl Link {
         Ok(flight.land().await?.pop().unwrap_or_default())
     }
 
-    pub(super) async fn row(&self, sql: &Sql, values: &[&Value]) -> Done<Option<Row>> {
+    pub(super) async fn row(&self, sql: &Sql, values: &[&Value<'_>]) -> Done<Option<Row>> {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }
 
@@ -97,6 +99,7 @@ impl Link {
         let words = match (begin, self.session) {
             (Begin::Write, Session::Ours) => include_str!("sql/begin_write.sql"),
             (Begin::Read, Session::Ours) => include_str!("sql/begin_read.sql"),
+            (Begin::Hint, Session::Ours | Session::Shared) => include_str!("sql/begin_hint.sql"),
             (Begin::Write, Session::Shared) => include_str!("sql/begin_write_shared.sql"),
             (Begin::Read, Session::Shared) => include_str!("sql/begin_read_shared.sql"),
         };
@@ -138,7 +141,7 @@ impl fmt::Debug for Link {
 
 enum Part<'a> {
     Words(&'static str),
-    Asked(&'a Sql, Vec<&'a Value>),
+    Asked(&'a Sql, Vec<&'a Value<'a>>),
 }
 
 /// Statements that are sent one behind the other without waiting: the database works on them in this order, and
@@ -151,8 +154,13 @@ pub(super) struct Flight<'a> {
 type Asked<'f> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'f>>;
 
 impl<'a> Flight<'a> {
-    pub(super) fn ask(&mut self, sql: &'a Sql, values: Vec<&'a Value>) {
+    pub(super) fn ask(&mut self, sql: &'a Sql, values: Vec<&'a Value<'a>>) {
         self.parts.push(Part::Asked(sql, values));
+    }
+
+    /// How many answers there will be.
+    pub(super) fn len(&self) -> usize {
+        self.parts.iter().filter(|part| matches!(part, Part::Asked(..))).count()
     }
 
     /// The rows of each statement that was asked, in order.
@@ -219,7 +227,7 @@ impl<'a> Flight<'a> {
                     Box::pin(async move { client.query(statement, values).await })
                 }
                 (Part::Asked(sql, values), None) => Box::pin(async move {
-                    let typed: Vec<(&Value, Type)> =
+                    let typed: Vec<(&(dyn ToSql + Sync), Type)> =
                         values.iter().copied().zip(sql.types.iter().cloned()).collect();
                     client.query_typed(sql.text, &typed).await
                 }),

@@ -4,13 +4,11 @@ use laneway_core::event::{Closing, Event, Fact};
 use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
-use laneway_core::nearest::nearest;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
-use serde_json::{Map, Value, json};
 use tokio_postgres::Row;
 
 use super::fault::{self, Done};
@@ -19,26 +17,21 @@ use super::row::{self, unreadable};
 use super::shelf::Head;
 use crate::error::Error;
 use crate::fence::ClaimRef;
+use crate::keeper;
 use crate::model::{Attempt, Known, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) async fn scope(link: &Link, head: &Head, steps: &[&str]) -> Done<Scope> {
     let plan = &head.head.plan;
-    let positions: Vec<i64> =
-        steps.iter().filter_map(|step| plan.position(step)).map(i64::from).collect();
-    let mut seen = Map::new();
+    let positions: Vec<i64> = steps.iter().filter_map(|step| plan.position(step)).map(i64::from).collect();
+    let mut seen = Vec::with_capacity(positions.len());
     if !positions.is_empty() {
         for found in link.rows(sql!("scope", INT8, INT8_ARRAY), &[&head.no, &positions]).await? {
-            let position: Position = row::number(&found, 0)?;
-            let (status, output) = (row::text(&found, 1)?, row::output(&found, 2)?);
-            seen.insert(plan.step(position).name.clone(), json!({ "status": status, "output": output }));
+            let status = row::word(&found, 1, "status of a task", TaskStatus::parse)?;
+            seen.push((row::number(&found, 0)?, status, row::maybe_text(&found, 2)?));
         }
     }
-    let mut scope = Scope::new();
-    scope.insert("params".into(), Value::Object(head.head.params.clone()));
-    scope.insert("steps".into(), Value::Object(seen));
-    scope.insert("run".into(), json!({ "id": head.head.run.to_string(), "workflow": plan.workflow.name }));
-    Ok(scope)
+    Ok(keeper::scope(&head.head, seen)?)
 }
 
 /// Claims of a session that its holder is asked to stop. Refuses a session of which nobody knows: it was reaped, and
@@ -56,7 +49,7 @@ pub(super) async fn stops(link: &Link, session: SessionId) -> Done<Vec<Stop>> {
     stops.iter().map(|found| stop(found, session)).collect()
 }
 
-fn stop(found: &Row, session: SessionId) -> Done<Stop> {
+pub(super) fn stop(found: &Row, session: SessionId) -> Done<Stop> {
     let claim = ClaimRef {
         run: row::word(found, 0, "run id", RunId::parse)?,
         position: row::number(found, 1)?,
@@ -233,11 +226,5 @@ pub(super) async fn document(link: &Link, version: &Version) -> Done<String> {
 }
 
 pub(super) fn position(head: &Head, step: &str) -> Done<Position> {
-    let plan = &head.head.plan;
-    let refused = || {
-        let names = plan.workflow.steps.iter().map(|known| known.name.as_str());
-        let nearest = nearest(step, names).map(str::to_owned);
-        Error::NoSuchStep { run: head.head.run, step: step.to_owned(), nearest }
-    };
-    Ok(plan.position(step).ok_or_else(refused)?)
+    Ok(head.head.plan.position(step).ok_or_else(|| keeper::no_such_step(&head.head, step))?)
 }

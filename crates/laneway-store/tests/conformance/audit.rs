@@ -14,6 +14,8 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Store;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::server;
+
 /// The history tells the state byte for byte, and the state is a possible one.
 pub(crate) async fn check(store: &dyn Store, run: RunId) {
     let events = store.events_since(run, 0, usize::MAX).await.expect("events");
@@ -23,7 +25,7 @@ pub(crate) async fn check(store: &dyn Store, run: RunId) {
     let stored = store.run_state(run).await.expect("a run");
     let plan = store.plan(&stored.version).await.expect("a plan");
     check_replay(&plan, &events, &stored);
-    check_state(&plan, &stored, &held_ahead(store, run));
+    check_state(&plan, &stored, &held_ahead(store, run).await);
 }
 
 fn check_replay(plan: &Plan, events: &[Event], stored: &RunState) {
@@ -34,7 +36,13 @@ fn check_replay(plan: &Plan, events: &[Event], stored: &RunState) {
 }
 
 /// Tasks that somebody has claimed, and that wait for their place to everybody else.
-fn held_ahead(store: &dyn Store, run: RunId) -> Vec<Position> {
+async fn held_ahead(store: &dyn Store, run: RunId) -> Vec<Position> {
+    if let Some(beneath) = server::beneath(store.dir()).await {
+        let ahead = "SELECT position FROM tasks WHERE is_ahead AND started_at IS NULL
+                     AND run_no = (SELECT no FROM runs WHERE id = $1)";
+        let rows = beneath.query(ahead, &[&run.to_string()]).await.expect("an answer");
+        return rows.iter().map(|row| row.get::<_, i64>(0) as Position).collect();
+    }
     let file = Connection::open_with_flags(store.dir().join("laneway.db"), OpenFlags::SQLITE_OPEN_READ_WRITE);
     file.and_then(|file| {
         file.prepare(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use laneway_store::model::RunFilter;
 use laneway_store::postgres::{Hearing, PostgresStore};
-use laneway_store::{Error, Open};
+use laneway_store::{Error, Open, Store};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -61,7 +61,7 @@ fn server_that_is_not_there_is_said_so() {
 #[test]
 fn tls_is_used_as_the_url_asks() {
     block_on(async {
-        let schema = Schema::new().await;
+        let schema = Schema::new();
         let path = format!("options=-csearch_path%3D{}", schema.name);
         let trusted = format!("?sslmode=verify-full&sslrootcert={}&{path}", certificate());
         for query in ["?sslmode=require&".to_owned() + &path, trusted] {
@@ -98,7 +98,7 @@ fn server_whose_certificate_is_not_trusted_is_refused() {
 #[test]
 fn store_is_made_once_by_whoever_comes_first() {
     block_on(async {
-        let schema = Schema::new().await;
+        let schema = Schema::new();
         let missing = schema.try_open(Open::Existing).expect_err("nothing is there yet");
         assert!(matches!(missing, Error::Missing { .. }), "{missing:?}");
         let instances: Vec<_> = std::thread::scope(|scope| {
@@ -113,7 +113,7 @@ fn store_is_made_once_by_whoever_comes_first() {
 #[test]
 fn store_of_a_newer_program_is_refused_and_left_alone() {
     block_on(async {
-        let schema = Schema::new().await;
+        let schema = Schema::new();
         drop(schema.open());
         let beneath = schema.beneath().await;
         beneath.batch_execute("INSERT INTO laneway_migrations (version) VALUES (99)").await.expect("a row");
@@ -125,11 +125,11 @@ fn store_of_a_newer_program_is_refused_and_left_alone() {
 #[test]
 fn tables_of_somebody_else_are_not_taken_for_a_store() {
     block_on(async {
-        let schema = Schema::new().await;
+        let schema = Schema::new();
         let beneath = schema.beneath().await;
         beneath.batch_execute("CREATE TABLE customers (id int)").await.expect("a table");
         drop(schema.open());
-        let taken = Schema::new().await;
+        let taken = Schema::new();
         let beneath = taken.beneath().await;
         beneath.batch_execute("CREATE TABLE runs (id int)").await.expect("a table");
         let refusal = taken.try_open(Open::Create).expect_err("refused");
@@ -146,7 +146,7 @@ fn schema_that_is_not_there_is_said_so() {
 #[test]
 fn question_that_hangs_is_ended_by_the_server() {
     block_on(async {
-        let mut schema = Schema::new().await;
+        let mut schema = Schema::new();
         // What the URL says wins over what we say: half a minute is long for a test.
         schema.url += "%20-cstatement_timeout%3D300ms";
         let store = schema.open();
@@ -168,7 +168,7 @@ async fn until(hearing: &mut watch::Receiver<Hearing>, wanted: Hearing) {
 #[test]
 fn node_hears_what_another_says_also_after_its_line_was_cut() {
     block_on(async {
-        let schema = Schema::new().await;
+        let schema = Schema::new();
         let store = schema.open();
         let mut changes = store.changes();
         let mut hearing = store.hearing().expect("a listener");
