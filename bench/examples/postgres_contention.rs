@@ -51,7 +51,9 @@ struct Sql {
 async fn main() -> Result<()> {
     let url = std::env::var("LANEWAY_TEST_POSTGRES").context("run it by `cargo xtask postgres`")?;
     let tasks: i64 = std::env::args().nth(1).map_or(Ok(1_024), |tasks| tasks.parse()).context("tasks")?;
-    println!("| way | connections | batch | finishes/s | of the first | claims/s beside | WAL a task | promoted |");
+    println!(
+        "| way | connections | batch | finishes/s | of the first | claims/s beside | WAL a task | promoted |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     let mut first = None;
     for (way, connections, batch) in cases() {
@@ -91,7 +93,8 @@ async fn measure(url: &str, way: Way, connections: usize, batch: i64, tasks: i64
     admin.batch_execute("SET search_path = contention").await?;
     admin.batch_execute(SCHEMA).await?;
     seed(&admin, tasks).await?;
-    admin.batch_execute("VACUUM ANALYZE tasks; CHECKPOINT").await?;
+    admin.batch_execute("VACUUM ANALYZE tasks").await?;
+    admin.batch_execute("CHECKPOINT").await?;
     let before: String = admin.query_one("SELECT pg_current_wal_lsn()::text", &[]).await?.get(0);
     let next = AtomicI64::new(0);
     let is_over = AtomicBool::new(false);
@@ -182,7 +185,8 @@ const CLAIM: &str = "UPDATE tasks SET status = 'running', session = 'claimer', a
     WHERE tasks.run_no = next.run_no AND tasks.position = next.position RETURNING tasks.position";
 
 /// What an event says is about this long.
-const BODY: &str = r#"{"step":"a_step_of_some_name","attempt":1,"status":"succeeded","exit_code":0,"took_ms":7}"#;
+const BODY: &str =
+    r#"{"step":"a_step_of_some_name","attempt":1,"status":"succeeded","exit_code":0,"took_ms":7}"#;
 
 async fn prepare(client: &Client) -> Result<Sql> {
     Ok(Sql {

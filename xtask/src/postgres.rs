@@ -155,8 +155,22 @@ fn make(bin: &Path, user: &User, dir: &Path) -> Result<()> {
         .arg("--pgdata")
         .arg(dir.join("data")))?;
     say(user.program(Path::new("openssl"), dir).args([
-        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30",
-        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", "server.key", "-out",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "30",
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=DNS:localhost",
+        "-keyout",
+        "server.key",
+        "-out",
         "server.crt",
     ]))
 }
@@ -205,14 +219,18 @@ fn bring() -> Result<PathBuf> {
     stage::note("Postgres is missing; installing Debian's package postgresql");
     tools::install("postgres", "postgresql")?;
     installed().with_context(|| {
-        format!("Postgres {OLDEST} or newer is needed: `apt-get install postgresql`, or your system's package")
+        format!(
+            "Postgres {OLDEST} or newer is needed: `apt-get install postgresql`, or your system's package"
+        )
     })
 }
 
 fn installed() -> Option<PathBuf> {
     let debian = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = debian
-        .filter_map(|entry| Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path().join("bin"))))
+        .filter_map(|entry| {
+            Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path().join("bin")))
+        })
         .filter(|(version, bin)| *version >= OLDEST && bin.join("postgres").is_file())
         .max();
     if let Some((_, bin)) = newest {

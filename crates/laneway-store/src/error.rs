@@ -53,7 +53,9 @@ pub enum Error {
     #[error("the connection to {address} was lost: {why}")]
     Disconnected { address: String, why: String },
     /// The answer to a commit did not come. Whoever asks again finds out: verbs may be said twice.
-    #[error("the connection to {address} was lost during a commit, and whether that was kept is not known: {why}")]
+    #[error(
+        "the connection to {address} was lost during a commit, and whether that was kept is not known: {why}"
+    )]
     Unknown { address: String, why: String },
     #[error("{address} took too long: {why}")]
     TooSlow { address: String, why: String },

@@ -45,7 +45,9 @@ pub fn open_beside(address: &str, data_dir: &Path, mode: Open) -> Result<Arc<dyn
             Ok(Arc::new(postgres::PostgresStore::open(address, data_dir, mode)?))
         }
         Some((other, _)) => Err(Error::Address {
-            why: format!("`{other}://` is not a kind of store; give a path, sqlite://PATH or postgres://USER@HOST/DATABASE"),
+            why: format!(
+                "`{other}://` is not a kind of store; give a path, sqlite://PATH or postgres://USER@HOST/DATABASE"
+            ),
         }),
     }
 }

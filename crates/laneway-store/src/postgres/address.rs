@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn tls_is_as_the_url_asks() {
-        let trust = |query: &str| Address::parse(&format!("postgres://h/d{query}")).map(|address| address.trust);
+        let trust =
+            |query: &str| Address::parse(&format!("postgres://h/d{query}")).map(|address| address.trust);
         assert_eq!(trust("").ok(), Some(Trust::Prefer));
         assert_eq!(trust("?sslmode=disable").ok(), Some(Trust::Disable));
         assert_eq!(trust("?sslmode=require&connect_timeout=3").ok(), Some(Trust::Require));

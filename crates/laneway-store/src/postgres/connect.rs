@@ -66,7 +66,8 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-pub(super) type Line = Connection<Socket, <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream>;
+pub(super) type Line =
+    Connection<Socket, <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream>;
 
 impl Target {
     /// Looks at the server and the store on it, making or migrating that if asked.

@@ -114,7 +114,9 @@ impl Failure {
             Self::Refused(error) | Self::Unconnected(error) => error,
             Self::Blamed { failure, .. } => failure.explain(address),
             Self::Panicked(why) => Error::Unreadable { what: "state".to_owned(), why },
-            Self::Missing => Error::Unreadable { what: "state".to_owned(), why: "a fact is missing".to_owned() },
+            Self::Missing => {
+                Error::Unreadable { what: "state".to_owned(), why: "a fact is missing".to_owned() }
+            }
             Self::Unanswered(error) if reach == Reach::Unknown => {
                 Error::Unknown { address: address.shown.clone(), why: words(&error) }
             }
@@ -153,7 +155,9 @@ fn is_line(error: &tokio_postgres::Error) -> bool {
 pub(super) fn is_about_a_value(error: &tokio_postgres::Error) -> bool {
     match error.code() {
         None => !is_line(error),
-        Some(code) => !is_collision(error) && (code.code().starts_with("22") || code.code().starts_with("23")),
+        Some(code) => {
+            !is_collision(error) && (code.code().starts_with("22") || code.code().starts_with("23"))
+        }
     }
 }
 
@@ -184,7 +188,12 @@ pub(super) fn explain_connect(error: &tokio_postgres::Error, address: &Address) 
     match error.code() {
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => Error::NoDatabase {
             address: shown,
-            database: address.config.get_dbname().or(address.config.get_user()).unwrap_or_default().to_owned(),
+            database: address
+                .config
+                .get_dbname()
+                .or(address.config.get_user())
+                .unwrap_or_default()
+                .to_owned(),
         },
         Some(code)
             if *code == SqlState::INVALID_PASSWORD
@@ -195,7 +204,9 @@ pub(super) fn explain_connect(error: &tokio_postgres::Error, address: &Address) 
         }
         Some(_) => Error::Unreachable { address: shown, why },
         // A password that is asked for and not given fails on our side.
-        None if error.to_string().contains("configuration") || error.to_string().contains("authentication") => {
+        None if error.to_string().contains("configuration")
+            || error.to_string().contains("authentication") =>
+        {
             Error::Login { address: shown, why }
         }
         None => Error::Unreachable { address: shown, why },

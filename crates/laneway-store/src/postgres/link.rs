@@ -115,7 +115,8 @@ impl Link {
 
     /// Takes back what was done. A line that cannot even do that is thrown away.
     pub(super) async fn roll_back(&self) {
-        if self.phase.load(Ordering::Relaxed) == OPEN && self.client().batch_execute("ROLLBACK").await.is_ok() {
+        if self.phase.load(Ordering::Relaxed) == OPEN && self.client().batch_execute("ROLLBACK").await.is_ok()
+        {
             self.phase.store(IDLE, Ordering::Relaxed);
         }
     }
@@ -191,9 +192,7 @@ impl<'a> Flight<'a> {
                 link.phase.store(IDLE, Ordering::Relaxed);
                 Ok(answers)
             }
-            Err(Failure::Postgres(error)) if error.as_db_error().is_none() => {
-                Err(Failure::Unanswered(error))
-            }
+            Err(Failure::Postgres(error)) if error.as_db_error().is_none() => Err(Failure::Unanswered(error)),
             Err(failure) => {
                 // COMMIT of a failed transaction has rolled it back; ROLLBACK says so again, and harms nothing.
                 link.roll_back().await;

@@ -66,8 +66,7 @@ impl Listener {
     ) -> Option<Self> {
         let told = Arc::new(Notify::new());
         let (state, hearing) = watch::channel(Hearing::Unconnected);
-        let ear =
-            Ear { target, pool, store: instance.to_string(), changes, told: Arc::clone(&told), state };
+        let ear = Ear { target, pool, store: instance.to_string(), changes, told: Arc::clone(&told), state };
         let task = Handle::try_current().ok()?.spawn(ear.run()).abort_handle();
         Some(Self { told, hearing, task })
     }

@@ -49,8 +49,8 @@ use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, NewSession, Reaped, RunFilter, RunSummary, RunView,
-    Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, NewSession, Reaped, RunFilter, RunSummary,
+    RunView, Stop, Submission,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -197,7 +197,9 @@ impl PostgresStore {
         let is_new = added.map_err(|failure| failure.explain(&self.target.address))?;
         if is_new {
             let run = run.short();
-            tracing::warn!("run {run} is set aside: a stored {what} cannot be read: {why}; `laneway doctor` says more");
+            tracing::warn!(
+                "run {run} is set aside: a stored {what} cannot be read: {why}; `laneway doctor` says more"
+            );
         }
         Ok(is_new)
     }
@@ -208,16 +210,19 @@ impl PostgresStore {
 
     /// Renews the lease of a session. An error if it is over: somebody has returned its tasks.
     pub async fn renew(&self, session: SessionId) -> Result<()> {
-        let is_there = self.write(|link, terms| async move { lives::renew(&link, terms, session).await }).await?;
+        let is_there =
+            self.write(|link, terms| async move { lives::renew(&link, terms, session).await }).await?;
         if is_there { Ok(()) } else { Err(Error::SessionOver { session }) }
     }
 
     async fn reap_one(&self, session: SessionId, end: lives::End) -> Result<Option<usize>> {
-        self.change(|link, terms| async move { lives::reap(&self.shelf, &link, terms, session, end).await }).await
+        self.change(|link, terms| async move { lives::reap(&self.shelf, &link, terms, session, end).await })
+            .await
     }
 
     async fn adopt_once(&self, run: RunId, session: SessionId) -> Result<()> {
-        self.change(|link, terms| async move { lives::adopt(&self.shelf, &link, terms, run, session).await }).await
+        self.change(|link, terms| async move { lives::adopt(&self.shelf, &link, terms, run, session).await })
+            .await
     }
 
     /// A question whose statements each stand for themselves.
@@ -274,7 +279,8 @@ impl Store for PostgresStore {
 
     async fn reap(&self) -> Result<Reaped> {
         let own = &self.own();
-        let expired = self.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
+        let expired =
+            self.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
         let mut reaped = Reaped::default();
         for (session, node) in expired {
             if let Some(tasks) = self.reap_one(session, lives::End::Expired).await? {
@@ -287,7 +293,10 @@ impl Store for PostgresStore {
 
     async fn submit(&self, submission: Submission) -> Result<RunId> {
         let (run, submission) = (RunId::new(Uuid::now_v7()), &submission);
-        self.change(|link, terms| async move { submit::submit(&self.shelf, &link, terms, run, submission).await }).await?;
+        self.change(
+            |link, terms| async move { submit::submit(&self.shelf, &link, terms, run, submission).await },
+        )
+        .await?;
         Ok(run)
     }
 
@@ -305,7 +314,10 @@ impl Store for PostgresStore {
     async fn promote(&self) -> Result<Option<Millis>> {
         let due = self.write(|link, terms| async move { promote::due(&link, terms.now).await }).await?;
         for due in due.runs.values() {
-            match self.change(|link, terms| async move { promote::promote(&self.shelf, &link, terms, due).await }).await {
+            match self
+                .change(|link, terms| async move { promote::promote(&self.shelf, &link, terms, due).await })
+                .await
+            {
                 // Set aside meanwhile: others go on.
                 Ok(()) | Err(Error::SetAside { .. }) => {}
                 Err(error) => return Err(error),
@@ -332,9 +344,9 @@ impl Store for PostgresStore {
 
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer> {
         let (finished, ask) = (&finished, ask.as_ref());
-        self.change(|link, terms| async move {
-            finish::finish(&self.shelf, &link, terms, finished, ask).await
-        })
+        self.change(
+            |link, terms| async move { finish::finish(&self.shelf, &link, terms, finished, ask).await },
+        )
         .await
     }
 
@@ -347,15 +359,22 @@ impl Store for PostgresStore {
     }
 
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
-        self.change(|link, terms| async move { people::cancel(&self.shelf, &link, terms, run, by).await }).await
+        self.change(|link, terms| async move { people::cancel(&self.shelf, &link, terms, run, by).await })
+            .await
     }
 
     async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {
-        self.change(|link, terms| async move { people::retry(&self.shelf, &link, terms, run, (from, by)).await }).await
+        self.change(
+            |link, terms| async move { people::retry(&self.shelf, &link, terms, run, (from, by)).await },
+        )
+        .await
     }
 
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>> {
-        self.change(|link, terms| async move { people::skip(&self.shelf, &link, terms, run, (step, by)).await }).await
+        self.change(
+            |link, terms| async move { people::skip(&self.shelf, &link, terms, run, (step, by)).await },
+        )
+        .await
     }
 
     async fn release(&self, run: RunId) -> Result<()> {
@@ -380,7 +399,10 @@ impl Store for PostgresStore {
     }
 
     async fn run_state(&self, run: RunId) -> Result<RunState> {
-        self.ask_at_once(|link| async move { read::run_state(&link, &*self.shelf.head(&link, run).await?).await }).await
+        self.ask_at_once(
+            |link| async move { read::run_state(&link, &*self.shelf.head(&link, run).await?).await },
+        )
+        .await
     }
 
     async fn events_since(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>> {
@@ -408,7 +430,8 @@ impl Store for PostgresStore {
     }
 
     async fn scope(&self, run: RunId, steps: &[&str]) -> Result<Scope> {
-        self.ask(|link| async move { read::scope(&link, &*self.shelf.head(&link, run).await?, steps).await }).await
+        self.ask(|link| async move { read::scope(&link, &*self.shelf.head(&link, run).await?, steps).await })
+            .await
     }
 
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {

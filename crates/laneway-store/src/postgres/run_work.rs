@@ -99,13 +99,12 @@ pub(super) async fn on_runs<T>(
         fetch(link, &mut loaded).await?;
     }
     let made = loaded.into_iter().zip(made.into_iter().flatten());
-    Ok(made.map(|(run, (answer, changes))| Made { no: run.job.head.no, now: run.now, answer, changes }).collect())
+    Ok(made
+        .map(|(run, (answer, changes))| Made { no: run.job.head.no, now: run.now, answer, changes })
+        .collect())
 }
 
-fn decide<T>(
-    run: &mut Loaded,
-    verb: impl FnOnce(&mut Keeper<&mut Known>) -> Done<T>,
-) -> Done<(T, Changes)> {
+fn decide<T>(run: &mut Loaded, verb: impl FnOnce(&mut Keeper<&mut Known>) -> Done<T>) -> Done<(T, Changes)> {
     let head = Arc::clone(&run.job.head.head);
     let (row, now, known) = (run.row.clone(), run.now, &mut run.known);
     // A mistake of ours is one of this run, not the end of the node.
@@ -135,7 +134,8 @@ async fn load(link: &Link, terms: Terms, mut jobs: Vec<Job>) -> Done<Vec<Loaded>
     let mut answers = flight.land().await?.into_iter();
     let _ = (answers.next(), (claims == Claims::LockedOut).then(|| answers.next()));
     let rows = answers.next().unwrap_or_default();
-    let mut rows: BTreeMap<i64, &Row> = rows.iter().map(|found| Ok((found.try_get(0)?, found))).collect::<Done<_>>()?;
+    let mut rows: BTreeMap<i64, &Row> =
+        rows.iter().map(|found| Ok((found.try_get(0)?, found))).collect::<Done<_>>()?;
     let mut loaded = Vec::with_capacity(jobs.len());
     for job in jobs.drain(..) {
         let (no, run) = (job.head.no, job.head.head.run);
@@ -279,11 +279,10 @@ impl Wanted {
     }
 
     fn take(&self, mut answers: impl Iterator<Item = Vec<Row>>, loaded: &mut [Loaded]) -> Done<()> {
-        let mut runs: BTreeMap<i64, (RunId, &mut Known)> = loaded
-            .iter_mut()
-            .map(|run| (run.job.head.no, (run.job.head.head.run, &mut run.known)))
-            .collect();
-        let mut answer = |is_asked: bool| if is_asked { answers.next().unwrap_or_default() } else { Vec::new() };
+        let mut runs: BTreeMap<i64, (RunId, &mut Known)> =
+            loaded.iter_mut().map(|run| (run.job.head.no, (run.job.head.head.run, &mut run.known))).collect();
+        let mut answer =
+            |is_asked: bool| if is_asked { answers.next().unwrap_or_default() } else { Vec::new() };
         for found in answer(!self.tasks.0.is_empty()) {
             let known = of(&mut runs, &found)?;
             let (position, row) = task_row(&found).map_err(|failure| failure.about(found.get(0), known.0))?;
@@ -294,7 +293,11 @@ impl Wanted {
         }
         self.has_all(&runs)?;
         let live = answer(!self.live.is_empty());
-        self.live.iter().for_each(|no| if let Some(run) = runs.get_mut(no) { run.1.live = Some(0) });
+        self.live.iter().for_each(|no| {
+            if let Some(run) = runs.get_mut(no) {
+                run.1.live = Some(0)
+            }
+        });
         for found in live {
             of(&mut runs, &found)?.1.live = Some(row::number(&found, 1)?);
         }
@@ -331,7 +334,11 @@ impl Wanted {
             }
         }
         let failures = answer(!self.failures.is_empty());
-        self.failures.iter().for_each(|no| if let Some(run) = runs.get_mut(no) { run.1.failures = Some(None) });
+        self.failures.iter().for_each(|no| {
+            if let Some(run) = runs.get_mut(no) {
+                run.1.failures = Some(None)
+            }
+        });
         for found in failures {
             let failures = Failures {
                 position: row::number(&found, 1)?,
@@ -378,7 +385,10 @@ fn no_row(what: &str, no: i64, run: RunId, number: i64) -> Failure {
 }
 
 /// Whose row it is: the first column says so.
-fn of<'r, 'k>(runs: &'r mut BTreeMap<i64, (RunId, &'k mut Known)>, found: &Row) -> Done<&'r mut (RunId, &'k mut Known)> {
+fn of<'r, 'k>(
+    runs: &'r mut BTreeMap<i64, (RunId, &'k mut Known)>,
+    found: &Row,
+) -> Done<&'r mut (RunId, &'k mut Known)> {
     let no: i64 = found.try_get(0)?;
     Ok(runs.get_mut(&no).ok_or_else(|| row::unreadable("number of a run", &no.to_string()))?)
 }

@@ -156,25 +156,35 @@ impl Columns {
         }
     }
 
-    /// Whether anything at all is to be written.
-    pub(super) fn is_empty(&self) -> bool {
-        self.tasks.fence.run.is_empty()
-            && self.starts.fence.run.is_empty()
-            && self.sets[0].is_empty()
-            && self.events.run.is_empty()
-            && self.attempts.run.is_empty()
-            && self.counts[0].is_empty()
-            && self.runs.no.is_empty()
-    }
-
     /// What is empty is not said.
     pub(super) fn say<'a>(&'a self, flight: &mut Flight<'a>) {
         if !self.tasks.fence.run.is_empty() {
             flight.ask(
                 sql!(
-                    "task_save", INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, BOOL_ARRAY, TEXT_ARRAY,
-                    TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY
+                    "task_save",
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
+                    BOOL_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY
                 ),
                 self.tasks.values(),
             );
@@ -183,7 +193,10 @@ impl Columns {
             let mut values = self.starts.fence.values();
             values.extend([&self.starts.started_at as &Value<'_>, &self.starts.node]);
             flight.ask(
-                sql!("start", INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY),
+                sql!(
+                    "start", INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY,
+                    TEXT_ARRAY
+                ),
                 values,
             );
         }
@@ -203,8 +216,19 @@ impl Columns {
         if !self.attempts.run.is_empty() {
             flight.ask(
                 sql!(
-                    "attempt_ended", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
-                    TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY
+                    "attempt_ended",
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    TEXT_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY
                 ),
                 self.attempts.values(),
             );
@@ -218,8 +242,8 @@ impl Columns {
         if !self.runs.no.is_empty() {
             flight.ask(
                 sql!(
-                    "run_save", INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY
+                    "run_save", INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY,
+                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY
                 ),
                 self.runs.values(),
             );

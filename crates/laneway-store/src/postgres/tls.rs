@@ -24,9 +24,7 @@ pub(super) fn connector(trust: &Trust) -> Result<MakeRustlsConnect> {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Anybody { provider }))
             .with_no_client_auth(),
-        Trust::VerifyFull { roots } => {
-            builder.with_root_certificates(read(roots)?).with_no_client_auth()
-        }
+        Trust::VerifyFull { roots } => builder.with_root_certificates(read(roots)?).with_no_client_auth(),
     };
     Ok(MakeRustlsConnect::new(config))
 }
@@ -70,12 +68,7 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signed,
-            &self.provider.signature_verification_algorithms,
-        )
+        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -84,12 +77,7 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signed,
-            &self.provider.signature_verification_algorithms,
-        )
+        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

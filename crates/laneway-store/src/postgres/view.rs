@@ -28,7 +28,8 @@ pub(super) async fn run(link: &Link, now: Option<Millis>, head: &Head) -> Done<R
     let (mut by, mut owner) = (String::new(), None);
     if let Some(found) = answers.first().and_then(|rows| rows.first()) {
         by = row::text(found, 0)?;
-        owner = living(link, now, row::maybe_text(found, 1)?.into_iter().collect()).await?.into_values().next();
+        owner =
+            living(link, now, row::maybe_text(found, 1)?.into_iter().collect()).await?.into_values().next();
     }
     let gates = answers.get(1).map_or(&[][..], Vec::as_slice);
     let gates: Vec<Option<Gate>> = gates
@@ -75,7 +76,8 @@ fn set_aside(rows: &[Row]) -> Done<HashMap<i64, SetAside>> {
 
 /// Newest first. Inside a transaction that reads.
 pub(super) async fn runs(link: &Link, now: Option<Millis>, filter: &RunFilter) -> Done<Vec<RunSummary>> {
-    let (status, limit) = (filter.status.map(RunStatus::as_str), i64::try_from(filter.limit).unwrap_or(i64::MAX));
+    let (status, limit) =
+        (filter.status.map(RunStatus::as_str), i64::try_from(filter.limit).unwrap_or(i64::MAX));
     let rows = link.rows(sql!("runs", TEXT, TEXT, INT8), &[&status, &filter.workflow, &limit]).await?;
     let numbers: Vec<i64> = rows.iter().map(|found| row::number(found, 0)).collect::<Done<_>>()?;
     let mut flight = link.flight();
@@ -84,7 +86,8 @@ pub(super) async fn runs(link: &Link, now: Option<Millis>, filter: &RunFilter) -
     let answers = flight.land().await?;
     let mut counts = counts(answers.first().map_or(&[][..], Vec::as_slice))?;
     let mut aside = set_aside(answers.get(1).map_or(&[][..], Vec::as_slice))?;
-    let owners: Vec<Option<String>> = rows.iter().map(|found| row::maybe_text(found, 9)).collect::<Done<_>>()?;
+    let owners: Vec<Option<String>> =
+        rows.iter().map(|found| row::maybe_text(found, 9)).collect::<Done<_>>()?;
     let living = living(link, now, owners.iter().flatten().cloned().collect()).await?;
     let mut runs = Vec::with_capacity(rows.len());
     for ((found, no), owner) in rows.iter().zip(numbers).zip(owners) {

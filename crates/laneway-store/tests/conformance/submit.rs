@@ -8,8 +8,8 @@ use laneway_store::{Error, Store};
 use serde_json::json;
 
 use crate::audit;
-use crate::server;
 use crate::harness::{Node, Place, flat, flow, for_each_database, submission, succeeded};
+use crate::server;
 
 for_each_database! {
     submitted_run_is_running_with_its_first_tasks_available,

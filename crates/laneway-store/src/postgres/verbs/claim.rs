@@ -15,7 +15,12 @@ use crate::postgres::row;
 use crate::postgres::run_work::Terms;
 use crate::postgres::shelf::{Head, Shelf};
 
-pub(in crate::postgres) async fn claim(shelf: &Shelf, link: &Link, terms: Terms, ask: &Ask) -> Done<Vec<Claim>> {
+pub(in crate::postgres) async fn claim(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    ask: &Ask,
+) -> Done<Vec<Claim>> {
     let asked = Asked::new(shelf, link, terms, ask).await?;
     let mut flight = link.begin(Begin::Write);
     asked.say(&mut flight);

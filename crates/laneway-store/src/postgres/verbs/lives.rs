@@ -27,10 +27,7 @@ pub(in crate::postgres) async fn register(
 ) -> Done<()> {
     let (id, pid, now) = (session.to_string(), i64::from(node.pid), terms.now.map(|now| now.0));
     let mut flight = link.begin(Begin::Write);
-    flight.ask(
-        sql!("register", TEXT, TEXT, INT8, INT8, INT8),
-        vec![&id, &node.node, &pid, &LEASE_MS, &now],
-    );
+    flight.ask(sql!("register", TEXT, TEXT, INT8, INT8, INT8), vec![&id, &node.node, &pid, &LEASE_MS, &now]);
     flight.commit().await?;
     Ok(())
 }
@@ -53,7 +50,9 @@ pub(in crate::postgres) async fn expired(
     let own: Vec<String> = own.iter().map(ToString::to_string).collect();
     let now = terms.now.map(|now| now.0);
     let rows = link.rows(sql!("reap_expired", TEXT_ARRAY, INT8, INT8), &[&own, &LEASE_MS, &now]).await?;
-    rows.iter().map(|found| Ok((row::word(found, 0, "session", SessionId::parse)?, row::text(found, 1)?))).collect()
+    rows.iter()
+        .map(|found| Ok((row::word(found, 0, "session", SessionId::parse)?, row::text(found, 1)?)))
+        .collect()
 }
 
 /// Whether somebody says of himself that he is over.

@@ -35,10 +35,12 @@ pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>) -> Done<D
     flight.ask(sql!("promote_due", INT8), vec![&now]);
     let answers = flight.land().await?;
     let mut due = Due::default();
-    for (found, is_task) in answers.iter().zip([false, true]).flat_map(|(rows, is)| rows.iter().map(move |row| (row, is)))
+    for (found, is_task) in
+        answers.iter().zip([false, true]).flat_map(|(rows, is)| rows.iter().map(move |row| (row, is)))
     {
         let run = row::word(found, 1, "run id", RunId::parse)?;
-        let of_run = due.runs.entry(found.try_get(0)?).or_insert_with(|| DueRun { run, positions: Vec::new() });
+        let of_run =
+            due.runs.entry(found.try_get(0)?).or_insert_with(|| DueRun { run, positions: Vec::new() });
         if is_task {
             of_run.positions.push(row::number(found, 2)?);
         }

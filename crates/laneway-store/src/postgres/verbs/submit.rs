@@ -113,18 +113,59 @@ async fn write(
     );
     flight.ask(
         sql!(
-            "submit_run", INT8, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, INT8, TEXT, TEXT, TEXT, TEXT, INT8, INT8, INT8, INT8,
-            INT8, INT8
+            "submit_run",
+            INT8,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT,
+            INT8,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT,
+            INT8,
+            INT8,
+            INT8,
+            INT8,
+            INT8,
+            INT8
         ),
         vec![
-            &no, &id, &tail, name, &version, &submission.dir, &params, &max_parallel, &status, &made.reason, &owner,
-            &submission.by, &now.0, &times.0, &times.1, &times.2, &last_event, &unsettled,
+            &no,
+            &id,
+            &tail,
+            name,
+            &version,
+            &submission.dir,
+            &params,
+            &max_parallel,
+            &status,
+            &made.reason,
+            &owner,
+            &submission.by,
+            &now.0,
+            &times.0,
+            &times.1,
+            &times.2,
+            &last_event,
+            &unsettled,
         ],
     );
     for tasks in &tasks {
         flight.ask(
             sql!(
-                "submit_task", INT8, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY
+                "submit_task",
+                INT8,
+                INT8_ARRAY,
+                TEXT_ARRAY,
+                TEXT_ARRAY,
+                INT8_ARRAY,
+                TEXT_ARRAY,
+                TEXT_ARRAY,
+                INT8_ARRAY
             ),
             vec![
                 &no,
