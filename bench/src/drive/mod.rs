@@ -76,8 +76,7 @@ const FILE: &str = ".laneway/laneway.db";
 impl Home {
     async fn new() -> Result<Self> {
         let store = laneway_store::open(FILE, Open::Create)?;
-        let session =
-            store.register(NewSession { node: "bench:1".to_owned(), pid: std::process::id() }).await?;
+        let session = store.register(NewSession::ephemeral("bench:1", 8)).await?;
         Ok(Self { store, session })
     }
 
@@ -122,7 +121,9 @@ impl Home {
             dir: dir.to_string_lossy().into_owned(),
             params: serde_json::Map::new(),
             max_parallel,
-            owner: self.session,
+            session: self.session,
+            is_shared: false,
+            key: None,
             by: "bench".to_owned(),
         };
         Ok(self.store.submit(submission).await?)

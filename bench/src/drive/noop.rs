@@ -35,7 +35,7 @@ pub(super) async fn function(tasks: usize, group: usize, laneway: &Path) -> Resu
 pub(super) async fn store(tasks: usize, group: usize) -> Result<f64> {
     let home = Home::new().await?;
     let run = home.submit(&yaml(tasks), u32::try_from(tasks)?).await?;
-    let ask = || Ask { session: home.session, run, limit: group, ahead: 0 };
+    let ask = || Ask { session: home.session, run: Some(run), limit: group, ahead: 0 };
     let begun = Instant::now();
     let mut claims = home.store.claim(ask()).await?;
     while !claims.is_empty() {

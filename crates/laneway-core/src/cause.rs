@@ -1,22 +1,40 @@
 //! Why a task is not running, in full: which gate, who holds it, since when, what would open it.
-//! Computed when somebody reads it, from what the gate keeper has stored (one word a task): rewriting the text of
-//! every waiter at every release would be quadratic.
+//! Computed when somebody reads it, from what the gate keeper has stored (a word and a key for each task): rewriting the
+//! text of every waiter at every release would be quadratic. Here are the gates that a run knows of by itself;
+//! `cause/shared.rs` has those that runs share, `cause/chain.rs` follows holders that wait themselves.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
 use crate::gate::Gate;
+use crate::id::RunId;
 use crate::plan::{Plan, Position};
 use crate::run_state::{RunState, TaskState};
 use crate::state::TaskStatus;
 use crate::time::Millis;
 
+mod chain;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+pub use chain::{Link, chain};
+pub use shared::{LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, RateWait};
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cause {
     pub gate: &'static str,
-    /// Steps that stand in the way, by name; cut to a readable number.
+    /// The key of a lock or an order, or the name of a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Who stands in the way, in words: steps of its own run by name; cut to a readable number.
     pub holders: Vec<String>,
+    /// The same for holders of any run, for whoever follows them; cut to the same number.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held_by: Vec<Holder>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// What would open it.
@@ -25,27 +43,88 @@ pub struct Cause {
     pub text: String,
 }
 
+/// A task that holds what another one waits for, or stands before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    pub run: RunId,
+    pub step: String,
+    pub status: TaskStatus,
+    /// Who runs it; `None` as long as nobody does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// Since when it holds the key, or waits for it.
+    #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub since: Option<Millis>,
+}
+
+/// A place in a line, from 1 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Place {
+    pub at: u32,
+    pub of: u32,
+}
+
+/// What a pending task waits for: the gate, and what the store found behind it where the run alone cannot know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waits {
+    Needs,
+    RunAt,
+    MaxParallel,
+    MaxRuns(MaxRunsWait),
+    Paused(PausedWait),
+    Node(NodeWait),
+    Order(OrderWait),
+    Lock(LockWait),
+    Limit(LimitWait),
+    Rate(RateWait),
+}
+
+impl Waits {
+    /// For gates about which the run knows everything; `None` for those whose facts have to be read.
+    pub fn of_run(gate: Gate) -> Option<Self> {
+        match gate {
+            Gate::Needs => Some(Self::Needs),
+            Gate::RunAt => Some(Self::RunAt),
+            Gate::MaxParallel => Some(Self::MaxParallel),
+            Gate::MaxRuns
+            | Gate::Paused
+            | Gate::Node
+            | Gate::Order
+            | Gate::Lock
+            | Gate::Limit
+            | Gate::Rate => None,
+        }
+    }
+}
+
 /// Holders named in a cause; a set of thousands is counted, not listed.
 const NAMED: usize = 5;
 
-/// By position: the cause of every task that waits. `gates` is what the store keeps of each pending task.
+/// By position: the cause of every task that waits. `waits` is what the store keeps of each pending task.
 pub fn causes(
     plan: &Plan,
     state: &RunState,
-    gates: &[Option<Gate>],
+    waits: &[Option<Waits>],
     is_interrupted: bool,
 ) -> Vec<Option<Cause>> {
     let live: Vec<&TaskState> = state.tasks.iter().filter(|task| task.status.is_live()).collect();
     // Steps with equal needs wait for the same, so that is looked up once for all of them.
-    let mut waits: HashMap<u32, Holders> = HashMap::new();
-    let cause = |(position, (task, gate)): (usize, (&TaskState, &Option<Gate>))| match (task.status, gate) {
-        (TaskStatus::Pending, Some(Gate::Needs)) => {
+    let mut sets: HashMap<u32, Holders> = HashMap::new();
+    let cause = |(position, (task, wait)): (usize, (&TaskState, &Option<Waits>))| match (task.status, wait) {
+        (TaskStatus::Pending, Some(Waits::Needs)) => {
             let set = plan.needs_set_of[position]?;
-            let holders = waits.entry(set).or_insert_with(|| Holders::of_set(plan, state, set));
+            let holders = sets.entry(set).or_insert_with(|| Holders::of_set(plan, state, set));
             Some(needs(plan, position as Position, holders))
         }
-        (TaskStatus::Pending, Some(Gate::RunAt)) => Some(run_at(task)),
-        (TaskStatus::Pending, Some(Gate::MaxParallel)) => Some(max_parallel(state, &live)),
+        (TaskStatus::Pending, Some(Waits::RunAt)) => Some(run_at(task)),
+        (TaskStatus::Pending, Some(Waits::MaxParallel)) => Some(max_parallel(state, &live)),
+        (TaskStatus::Pending, Some(Waits::MaxRuns(wait))) => Some(wait.cause()),
+        (TaskStatus::Pending, Some(Waits::Paused(wait))) => Some(wait.cause()),
+        (TaskStatus::Pending, Some(Waits::Node(wait))) => Some(wait.cause()),
+        (TaskStatus::Pending, Some(Waits::Order(wait))) => Some(wait.cause()),
+        (TaskStatus::Pending, Some(Waits::Lock(wait))) => Some(wait.cause()),
+        (TaskStatus::Pending, Some(Waits::Limit(wait))) => Some(wait.cause()),
+        (TaskStatus::Pending, Some(Waits::Rate(wait))) => Some(wait.cause()),
         (TaskStatus::Available, _) => Some(slot(is_interrupted)),
         (TaskStatus::Pending, None)
         | (
@@ -58,7 +137,7 @@ pub fn causes(
             _,
         ) => None,
     };
-    state.tasks.iter().zip(gates).enumerate().map(cause).collect()
+    state.tasks.iter().zip(waits).enumerate().map(cause).collect()
 }
 
 /// Those who stand in the way of a needs set.
@@ -86,11 +165,11 @@ impl Holders {
 
 fn needs(plan: &Plan, position: Position, holders: &Holders) -> Cause {
     Cause {
-        gate: Gate::Needs.as_str(),
         holders: holders.names.clone(),
         since: holders.since.map(|at| at.to_string()),
         opens: format!("when `{}` holds for what it needs", plan.step(position).when.as_str()),
         text: format!("waits for {}", holders.text),
+        ..Cause::at(Gate::Needs)
     }
 }
 
@@ -98,11 +177,9 @@ fn run_at(task: &TaskState) -> Cause {
     let moment = task.run_at.map(|at| at.to_string()).unwrap_or_default();
     let why = task.detail.clone().or(task.reason.map(|reason| reason.to_string())).unwrap_or_default();
     Cause {
-        gate: Gate::RunAt.as_str(),
-        holders: Vec::new(),
-        since: None,
         opens: format!("at {moment}"),
         text: format!("waits until {moment} to be tried again (attempt {} ended with {why})", task.attempt),
+        ..Cause::at(Gate::RunAt)
     }
 }
 
@@ -110,7 +187,6 @@ fn max_parallel(state: &RunState, live: &[&TaskState]) -> Cause {
     let since: Option<Millis> = live.iter().filter_map(|task| task.started_at).min();
     let verb = if live.len() == 1 { "holds" } else { "hold" };
     Cause {
-        gate: Gate::MaxParallel.as_str(),
         holders: names(live),
         since: since.map(|at| at.to_string()),
         opens: "when one of them ends".to_owned(),
@@ -119,6 +195,7 @@ fn max_parallel(state: &RunState, live: &[&TaskState]) -> Cause {
             state.max_parallel,
             listed(live, |task| task.step.clone())
         ),
+        ..Cause::at(Gate::MaxParallel)
     }
 }
 
@@ -128,17 +205,41 @@ fn slot(is_interrupted: bool) -> Cause {
     } else {
         ("when a slot of its node is free", "ready, waits for a free slot")
     };
-    Cause { gate: "slot", holders: Vec::new(), since: None, opens: opens.to_owned(), text: text.to_owned() }
+    Cause { gate: "slot", opens: opens.to_owned(), text: text.to_owned(), ..Cause::at(Gate::MaxParallel) }
+}
+
+impl Cause {
+    /// Without words yet.
+    fn at(gate: Gate) -> Self {
+        Self {
+            gate: gate.as_str(),
+            key: None,
+            holders: Vec::new(),
+            held_by: Vec::new(),
+            place: None,
+            since: None,
+            opens: String::new(),
+            text: String::new(),
+        }
+    }
+}
+
+/// As all moments are written for other programs.
+fn as_text<S: serde::Serializer>(moment: &Option<Millis>, to: S) -> Result<S::Ok, S::Error> {
+    match moment {
+        Some(moment) => to.collect_str(moment),
+        None => to.serialize_none(),
+    }
 }
 
 fn names(tasks: &[&TaskState]) -> Vec<String> {
     tasks.iter().take(NAMED).map(|task| task.step.clone()).collect()
 }
 
-fn listed(tasks: &[&TaskState], name: impl Fn(&TaskState) -> String) -> String {
-    let mut text = tasks.iter().take(NAMED).map(|task| name(task)).collect::<Vec<_>>().join(", ");
-    if tasks.len() > NAMED {
-        text.push_str(&format!(" and {} more", tasks.len() - NAMED));
+fn listed<T: ?Sized>(items: &[&T], name: impl Fn(&T) -> String) -> String {
+    let mut text = items.iter().take(NAMED).map(|item| name(item)).collect::<Vec<_>>().join(", ");
+    if items.len() > NAMED {
+        text.push_str(&format!(" and {} more", items.len() - NAMED));
     }
     text
 }

@@ -78,6 +78,16 @@ words! {
     }
 }
 
+words! {
+    /// What a person paused.
+    pub enum PauseScope {
+        /// This run alone.
+        Run = "run",
+        /// Every run of its workflow, also later ones.
+        Workflow = "workflow",
+    }
+}
+
 macro_rules! facts {
     ($($(#[$meta:meta])* $name:ident = $word:literal v $version:literal { $($(#[$fmeta:meta])* $field:ident: $type:ty,)* })+) => {
         $($(#[$meta])*
@@ -159,6 +169,17 @@ facts! {
     }
     RunCanceling = "run_canceling" v 1 {
         closing: Closing,
+        by: String,
+    }
+    /// Nothing new starts until it is resumed; what runs goes on. A run may be paused by both scopes at once.
+    RunPaused = "run_paused" v 1 {
+        scope: PauseScope,
+        by: String,
+        /// What was available and is pending again. Those that were claimed by then are not among it.
+        tasks: Vec<String>,
+    }
+    RunResumed = "run_resumed" v 1 {
+        scope: PauseScope,
         by: String,
     }
     RunReopened = "run_reopened" v 1 {
@@ -244,6 +265,8 @@ impl Fact {
             | Self::RunAdopted(_)
             | Self::RunHalted(_)
             | Self::RunCanceling(_)
+            | Self::RunPaused(_)
+            | Self::RunResumed(_)
             | Self::RunReopened(_)
             | Self::RunFinished(_) => None,
         }
@@ -265,6 +288,8 @@ mod tests {
         ("run_adopted", 1, r#"{"node":"host:2"}"#),
         ("run_halted", 1, r#"{"closing":"halted","step":"test"}"#),
         ("run_canceling", 1, r#"{"closing":"canceled","by":"ada"}"#),
+        ("run_paused", 1, r#"{"scope":"run","by":"ada","tasks":["test"]}"#),
+        ("run_resumed", 1, r#"{"scope":"workflow","by":"ada"}"#),
         ("run_reopened", 1, r#"{"why":"retry","by":"ada","tasks":["test","package"]}"#),
         ("run_finished", 1, r#"{"status":"failed","reason":"test failed: exit code 1"}"#),
         ("task_available", 1, r#"{"step":"test"}"#),

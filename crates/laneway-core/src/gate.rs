@@ -1,6 +1,6 @@
 //! The gate keeper's predicate: may this task become available, and if not, what does it wait for?
-//! Pure. The store applies it under its locks and stores only the gate; the full cause is computed from the
-//! same facts when somebody reads it, so that what is shown is what is decided.
+//! Pure. The store applies it under its locks and stores only the gate and its key; the full cause is computed from
+//! the same facts when somebody reads it (`cause.rs`), so that what is shown is what is decided.
 
 use crate::definition::When;
 use crate::event::Closing;
@@ -8,12 +8,33 @@ use crate::reason::Reason;
 use crate::time::Millis;
 use crate::words::words;
 
+mod keys;
+mod rate;
+#[cfg(test)]
+mod tests;
+
+pub use keys::{Keys, Level, Limited, Locked, Ordered};
+pub use rate::{Passage, Tat, gcra};
+
 words! {
     /// What stands between pending and available, in the order in which it is looked at.
+    ///
+    /// What belongs to the run alone comes first, what all runs share last: a task that nobody can run, or that has
+    /// no place in its run, stands in no line for a key and keeps nobody from it.
     pub enum Gate {
+        /// Its run is queued, because the workflow has as many runs as it may.
+        MaxRuns = "max_runs",
         Needs = "needs",
         RunAt = "run_at",
+        /// A person paused the run or its workflow.
+        Paused = "paused",
+        /// No live node can run it.
+        Node = "node",
         MaxParallel = "max_parallel",
+        Order = "order",
+        Lock = "lock",
+        Limit = "limit",
+        Rate = "rate",
     }
 }
 
@@ -73,7 +94,7 @@ fn one(done: bool, found: u32) -> Needs {
 
 /// Everything the decision depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct Facts<'a> {
     pub when: When,
     /// `None` for a step that needs nothing.
     pub counts: Option<Counts>,
@@ -85,122 +106,98 @@ pub struct Facts {
     /// Tasks of the run that are available or running.
     pub live: u32,
     pub max_parallel: u32,
+    /// The run has not started: it waits behind `max_runs`.
+    pub is_queued: bool,
+    /// The run or its workflow.
+    pub is_paused: bool,
+    /// Some node that is alive and takes new work can run its class (`class::can_run`).
+    pub has_node: bool,
+    pub keys: Keys<'a>,
+}
+
+impl Facts<'_> {
+    /// Those of a task that may start: to be changed by what is found.
+    pub fn open(now: Millis) -> Self {
+        Self {
+            when: When::default(),
+            counts: None,
+            closing: None,
+            condition: None,
+            run_at: None,
+            now,
+            live: 0,
+            max_parallel: 1,
+            is_queued: false,
+            is_paused: false,
+            has_node: true,
+            keys: Keys::default(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Available now.
+pub enum Verdict<'a> {
+    /// Available now; `Keys::spent` says what that leaves in its keys' rows.
     Open,
-    Closed(Gate),
+    Closed(Wait<'a>),
     /// It will never run.
     Skip(Reason),
     /// The run is being canceled, and this with it.
     Cancel(Reason),
 }
 
-/// Gates in order: the run's closing, needs, if, run_at, max_parallel. The first that is closed is the cause.
-pub fn judge(facts: &Facts) -> Verdict {
+/// A closed gate: all that is stored of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait<'a> {
+    pub gate: Gate,
+    /// The key, or the limit's name, of a gate that has one.
+    pub key: Option<&'a str>,
+    /// When it opens by itself: nothing happens then that would tell, so somebody has to look.
+    pub until: Option<Millis>,
+}
+
+impl Wait<'_> {
+    fn at(gate: Gate) -> Self {
+        Self { gate, key: None, until: None }
+    }
+}
+
+/// Gates in order: the run's closing, max_runs, needs, if, run_at, paused, node, max_parallel, then the keys (order,
+/// lock, limits, rates). The first that is closed is the cause; only a task behind none of them is open.
+pub fn judge<'a>(facts: &Facts<'a>) -> Verdict<'a> {
     match facts.closing {
         Some(closing) if !closing.lets_clean_up() => return Verdict::Cancel(closing.reason()),
         // "Aborted" is for what was running; what never started is told the same as under halt.
         Some(_) if !facts.when.accepts_failure() => return Verdict::Skip(Reason::Halted),
         Some(_) | None => {}
     }
+    if facts.is_queued {
+        return Verdict::Closed(Wait::at(Gate::MaxRuns));
+    }
     match facts.counts.map_or(Needs::Met, |counts| needs(facts.when, counts)) {
-        Needs::Wait => return Verdict::Closed(Gate::Needs),
+        Needs::Wait => return Verdict::Closed(Wait::at(Gate::Needs)),
         Needs::Never => return Verdict::Skip(Reason::Upstream),
         Needs::Met => {}
     }
     if facts.condition == Some(false) {
         return Verdict::Skip(Reason::Condition);
     }
-    if facts.run_at.is_some_and(|run_at| run_at > facts.now) {
-        return Verdict::Closed(Gate::RunAt);
+    if let Some(run_at) = facts.run_at
+        && run_at > facts.now
+    {
+        return Verdict::Closed(Wait { until: Some(run_at), ..Wait::at(Gate::RunAt) });
+    }
+    if facts.is_paused {
+        return Verdict::Closed(Wait::at(Gate::Paused));
+    }
+    if !facts.has_node {
+        return Verdict::Closed(Wait::at(Gate::Node));
     }
     if facts.live >= facts.max_parallel {
-        return Verdict::Closed(Gate::MaxParallel);
+        return Verdict::Closed(Wait::at(Gate::MaxParallel));
     }
-    Verdict::Open
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn counts(unsettled: u32, succeeded: u32, failed: u32, passed_over: u32) -> Counts {
-        Counts { unsettled, succeeded, failed, passed_over }
-    }
-
-    #[test]
-    fn every_rule_decides_as_early_as_it_can() {
-        use Needs::{Met, Never, Wait};
-        let table = [
-            //                     none yet, one ok so far, one failed so far, one skipped so far, all ok, all failed, all skipped
-            (When::AllSucceeded, [Wait, Wait, Never, Never, Met, Never, Never]),
-            (When::AllDone, [Wait, Wait, Wait, Wait, Met, Met, Met]),
-            (When::Always, [Wait, Wait, Wait, Wait, Met, Met, Met]),
-            (When::AllFailed, [Wait, Never, Wait, Never, Never, Met, Never]),
-            (When::OneSucceeded, [Wait, Met, Wait, Wait, Met, Never, Never]),
-            (When::OneFailed, [Wait, Wait, Met, Wait, Never, Met, Never]),
-        ];
-        let situations = [
-            counts(2, 0, 0, 0),
-            counts(1, 1, 0, 0),
-            counts(1, 0, 1, 0),
-            counts(1, 0, 0, 1),
-            counts(0, 2, 0, 0),
-            counts(0, 0, 2, 0),
-            counts(0, 0, 0, 2),
-        ];
-        for (when, expected) in table {
-            assert_eq!(situations.map(|counts| needs(when, counts)), expected, "{when:?}");
-        }
-    }
-
-    fn open() -> Facts {
-        Facts {
-            when: When::AllSucceeded,
-            counts: Some(counts(0, 1, 0, 0)),
-            closing: None,
-            condition: None,
-            run_at: None,
-            now: Millis(100),
-            live: 0,
-            max_parallel: 4,
-        }
-    }
-
-    #[test]
-    fn gates_are_looked_at_in_order() {
-        assert_eq!(judge(&open()), Verdict::Open);
-        let full = Facts { live: 4, ..open() };
-        assert_eq!(judge(&full), Verdict::Closed(Gate::MaxParallel));
-        let early = Facts { run_at: Some(Millis(101)), ..full };
-        assert_eq!(judge(&early), Verdict::Closed(Gate::RunAt));
-        let refused = Facts { condition: Some(false), ..early };
-        assert_eq!(judge(&refused), Verdict::Skip(Reason::Condition));
-        let waiting = Facts { counts: Some(counts(1, 0, 0, 0)), ..refused };
-        assert_eq!(judge(&waiting), Verdict::Closed(Gate::Needs));
-        let halted = Facts { closing: Some(Closing::Halted), ..waiting };
-        assert_eq!(judge(&halted), Verdict::Skip(Reason::Halted));
-    }
-
-    #[test]
-    fn run_at_opens_at_its_very_moment() {
-        assert_eq!(judge(&Facts { run_at: Some(Millis(100)), ..open() }), Verdict::Open);
-    }
-
-    #[test]
-    fn clean_up_starts_in_a_halted_run_and_never_in_a_canceled_one() {
-        let clean_up = Facts { when: When::AllDone, counts: Some(counts(0, 0, 1, 0)), ..open() };
-        for closing in [Closing::Halted, Closing::Aborted] {
-            assert_eq!(judge(&Facts { closing: Some(closing), ..clean_up }), Verdict::Open);
-        }
-        for closing in [Closing::Canceled, Closing::RunTimeout] {
-            assert_eq!(
-                judge(&Facts { closing: Some(closing), ..clean_up }),
-                Verdict::Cancel(closing.reason())
-            );
-        }
+    match facts.keys.closed(facts.now) {
+        Some(wait) => Verdict::Closed(wait),
+        None => Verdict::Open,
     }
 }

@@ -4,6 +4,7 @@
 //! reason of the environment.
 
 pub mod cause;
+pub mod class;
 pub mod definition;
 pub mod event;
 pub mod expression;
@@ -11,13 +12,18 @@ pub mod gate;
 pub mod graph;
 pub mod hash;
 pub mod id;
+pub mod key;
+pub mod limit;
+pub mod max_runs;
 pub mod nearest;
 pub mod output;
 pub mod params;
 pub mod plan;
+pub mod rank;
 pub mod reason;
 pub mod retry;
 pub mod run_state;
 pub mod state;
 pub mod time;
+pub mod version;
 mod words;

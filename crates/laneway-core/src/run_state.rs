@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::event::{Closing, Event, Fact};
+use crate::event::{Closing, Event, Fact, PauseScope};
 use crate::hash::Version;
 use crate::id::RunId;
 use crate::reason::Reason;
@@ -23,6 +23,8 @@ pub struct RunState {
     pub status: RunStatus,
     pub reason: Option<String>,
     pub closing: Option<Closing>,
+    /// What keeps it paused, sorted; empty for a run that is not.
+    pub paused: Vec<PauseScope>,
     pub submitted_at: Millis,
     pub started_at: Option<Millis>,
     pub finished_at: Option<Millis>,
@@ -134,6 +136,7 @@ impl Fold {
             status: RunStatus::Queued,
             reason: None,
             closing: None,
+            paused: Vec::new(),
             submitted_at: first.at,
             started_at: None,
             finished_at: None,
@@ -163,11 +166,23 @@ impl Fold {
             Fact::RunAdopted(_) => {}
             Fact::RunHalted(f) => self.state.closing = Some(f.closing),
             Fact::RunCanceling(f) => self.state.closing = Some(f.closing),
+            Fact::RunPaused(f) => {
+                self.pauses(seq, f.scope)?;
+                for step in &f.tasks {
+                    let task = self.task(seq, step)?;
+                    task.status = moved(seq, task, TaskMove::Withdraw)?;
+                }
+            }
+            Fact::RunResumed(f) => self.resumes(seq, f.scope)?,
             Fact::RunReopened(f) => {
                 self.run_moves(seq, RunMove::Reopen)?;
                 self.state.reason = None;
                 self.state.closing = None;
                 self.state.finished_at = None;
+                // One that ended before its first start, in the queue, starts with this.
+                self.state.started_at = self.state.started_at.or(Some(at));
+                // Whoever retries a run wants it to go on; its workflow stays as it is.
+                self.state.paused.retain(|scope| *scope == PauseScope::Workflow);
                 for step in &f.tasks {
                     let task = self.task(seq, step)?;
                     let status = moved(seq, task, TaskMove::Reopen)?;
@@ -274,6 +289,29 @@ impl Fold {
         Ok(())
     }
 
+    /// A run that has ended, or is paused in that way already, cannot be paused.
+    fn pauses(&mut self, seq: u64, scope: PauseScope) -> Result<(), Broken> {
+        let from = match (self.state.status, self.state.paused.contains(&scope)) {
+            (RunStatus::Queued | RunStatus::Running, false) => {
+                self.state.paused.push(scope);
+                self.state.paused.sort_unstable();
+                return Ok(());
+            }
+            (RunStatus::Queued | RunStatus::Running, true) => "paused",
+            (ended @ (RunStatus::Succeeded | RunStatus::Failed | RunStatus::Canceled), _) => ended.as_str(),
+        };
+        Err(Broken::Illegal { seq, illegal: Illegal { entity: "run", from, to: "pause" } })
+    }
+
+    fn resumes(&mut self, seq: u64, scope: PauseScope) -> Result<(), Broken> {
+        if !self.state.paused.contains(&scope) {
+            let illegal = Illegal { entity: "run", from: "not paused", to: "resume" };
+            return Err(Broken::Illegal { seq, illegal });
+        }
+        self.state.paused.retain(|paused| *paused != scope);
+        Ok(())
+    }
+
     fn task(&mut self, seq: u64, step: &str) -> Result<&mut TaskState, Broken> {
         match self.places.get(step) {
             Some(place) => Ok(&mut self.state.tasks[*place]),
@@ -320,4 +358,105 @@ fn forget_last_attempt(task: &mut TaskState) {
 /// The end of an attempt: of the one that is running, or of one that never said that it started.
 fn claim_if_unseen(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), Broken> {
     if attempt == task.attempt { Ok(()) } else { claim(seq, task, attempt) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Reopening, TaskAvailable, TaskStarted};
+    use crate::event::{RunFinished, RunPaused, RunReopened, RunResumed, RunStarted, RunSubmitted};
+
+    fn history(facts: Vec<Fact>) -> Vec<Event> {
+        let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("a well-formed id");
+        let submitted = RunSubmitted {
+            workflow: "nightly".into(),
+            version: Version::of("nightly", ""),
+            params: Map::new(),
+            max_parallel: 4,
+            by: "ada".into(),
+        };
+        let facts = std::iter::once(submitted.into()).chain(facts);
+        (1..).zip(facts).map(|(seq, fact)| Event { run, seq, at: Millis(1000 + seq as i64), fact }).collect()
+    }
+
+    fn told(facts: Vec<Fact>) -> Result<RunState, String> {
+        replay(["a", "b"], &history(facts)).map_err(|broken| broken.to_string())
+    }
+
+    fn started() -> Fact {
+        RunStarted { node: "host:1".into() }.into()
+    }
+
+    fn available(step: &str) -> Fact {
+        TaskAvailable { step: step.into() }.into()
+    }
+
+    fn paused(scope: PauseScope, tasks: &[&str]) -> Fact {
+        RunPaused { scope, by: "ada".into(), tasks: tasks.iter().map(|step| (*step).to_owned()).collect() }
+            .into()
+    }
+
+    fn resumed(scope: PauseScope) -> Fact {
+        RunResumed { scope, by: "ada".into() }.into()
+    }
+
+    fn canceled() -> Fact {
+        RunFinished { status: RunStatus::Canceled, reason: Some("replaced".into()) }.into()
+    }
+
+    fn statuses(state: &RunState) -> Vec<TaskStatus> {
+        state.tasks.iter().map(|task| task.status).collect()
+    }
+
+    #[test]
+    fn a_pause_takes_back_what_nobody_had_claimed() {
+        let paused = vec![started(), available("a"), available("b"), paused(PauseScope::Run, &["b"])];
+        let state = told(paused.clone()).expect("a good history");
+        assert_eq!(state.paused, [PauseScope::Run]);
+        assert_eq!(statuses(&state), [TaskStatus::Available, TaskStatus::Pending]);
+        // `a` had been claimed, and its holder says so only now.
+        let mut more = paused;
+        more.push(TaskStarted { step: "a".into(), attempt: 1, node: "host:1".into() }.into());
+        more.extend([resumed(PauseScope::Run), available("b")]);
+        let state = told(more).expect("a good history");
+        assert_eq!(state.paused, []);
+        assert_eq!(statuses(&state), [TaskStatus::Running, TaskStatus::Available]);
+    }
+
+    #[test]
+    fn a_run_and_its_workflow_are_paused_apart() {
+        let both = vec![started(), paused(PauseScope::Workflow, &[]), paused(PauseScope::Run, &[])];
+        assert_eq!(told(both.clone()).expect("both").paused, [PauseScope::Run, PauseScope::Workflow]);
+        let one = [both, vec![resumed(PauseScope::Run)]].concat();
+        assert_eq!(told(one).expect("one of them").paused, [PauseScope::Workflow]);
+    }
+
+    #[test]
+    fn pauses_that_cannot_have_happened_are_refused() {
+        let twice = vec![paused(PauseScope::Run, &[]), paused(PauseScope::Run, &[])];
+        assert_eq!(told(twice), Err("event 3: a run that is paused cannot pause".into()));
+        assert_eq!(
+            told(vec![resumed(PauseScope::Run)]),
+            Err("event 2: a run that is not paused cannot resume".into())
+        );
+        assert_eq!(
+            told(vec![canceled(), paused(PauseScope::Run, &[])]),
+            Err("event 3: a run that is canceled cannot pause".into())
+        );
+        assert_eq!(
+            told(vec![paused(PauseScope::Run, &["a"])]),
+            Err("event 2: a task that is pending cannot withdraw".into())
+        );
+    }
+
+    #[test]
+    fn a_run_that_ends_in_the_queue_starts_when_it_is_retried() {
+        let state =
+            told(vec![paused(PauseScope::Run, &[]), canceled()]).expect("queued runs can be canceled");
+        assert_eq!((state.status, state.started_at), (RunStatus::Canceled, None));
+        let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: Vec::new() };
+        let state = told(vec![paused(PauseScope::Run, &[]), canceled(), reopened.into()]).expect("a retry");
+        assert_eq!((state.status, state.started_at), (RunStatus::Running, Some(Millis(1004))));
+        assert_eq!(state.paused, [], "whoever retries a run wants it to go on");
+    }
 }

@@ -92,7 +92,8 @@ impl RunStatus {
             (Self::Queued, RunMove::Start) => Ok(Self::Running),
             (Self::Running, RunMove::Succeed) => Ok(Self::Succeeded),
             (Self::Running, RunMove::Fail) => Ok(Self::Failed),
-            (Self::Running, RunMove::Cancel) => Ok(Self::Canceled),
+            // One that waits behind `max_runs` is canceled by a person, replaced by a newer one, or skipped.
+            (Self::Queued | Self::Running, RunMove::Cancel) => Ok(Self::Canceled),
             (Self::Succeeded | Self::Failed | Self::Canceled, RunMove::Reopen) => Ok(Self::Running),
             (
                 Self::Queued | Self::Running | Self::Succeeded | Self::Failed | Self::Canceled,
@@ -183,7 +184,7 @@ mod tests {
         let table =
             table(RunStatus::ALL, RunMove::ALL, |state, step| state.next(step).ok().map(RunStatus::as_str));
         insta::assert_snapshot!(table, @r"
-        running . . . .
+        running . . canceled .
         . succeeded failed canceled .
         . . . . running
         . . . . running

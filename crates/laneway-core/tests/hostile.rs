@@ -166,3 +166,10 @@ fn patterns_that_slow_parsers_down_are_refused_in_time() {
         refused_in_bulk(text);
     }
 }
+
+#[test]
+fn a_step_with_half_a_million_limits_is_refused() {
+    let names: Vec<String> = (0..500_000).map(|number| format!("l{number}")).collect();
+    let text = format!("steps: {{a: {{run: make, limits: [{}, l0]}}}}\n", names.join(","));
+    says(&refused_in_bulk(text), "the limit `l0` is named twice");
+}

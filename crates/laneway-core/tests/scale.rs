@@ -59,6 +59,16 @@ fn reading(steps: usize) -> String {
     text
 }
 
+/// Every second step shares its version with the one before it, on one key for all.
+fn ordered(steps: usize) -> String {
+    let mut text = String::from("steps:\n");
+    for step in 0..steps {
+        let version = step / 2;
+        let _ = writeln!(text, "  s{step}: {{run: make, order: {{key: db, version: \"1.{version}\"}}}}");
+    }
+    text
+}
+
 /// Tests are built with little optimisation and run side by side; D10's bound is for the product.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
 
@@ -82,7 +92,8 @@ fn four_times_the_steps_take_about_four_times_as_long() {
     let best = |write: fn(usize) -> String, steps: usize| {
         (0..3).map(|_| compile_in(write(steps))).min().expect("three")
     };
-    for (style, write) in [("flow", flow as fn(usize) -> String), ("reading", reading)] {
+    for (style, write) in [("flow", flow as fn(usize) -> String), ("reading", reading), ("ordered", ordered)]
+    {
         let small = best(write, STEPS / 20);
         let large = best(write, STEPS / 5);
         assert!(large < small * 10, "{style}: {small:?} became {large:?}");

@@ -29,14 +29,16 @@ async fn allocations_per_task(tasks: usize) -> f64 {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join(".laneway/laneway.db");
     let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
-    let session = store.register(NewSession { node: "test:1".into(), pid: 1 }).await.expect("a session");
+    let session = store.register(NewSession::ephemeral("test:1", 4)).await.expect("a session");
     let submission = Submission {
         plan,
         document: yaml,
         dir: dir.path().to_str().expect("UTF-8").to_owned(),
         params: serde_json::Map::new(),
         max_parallel: 8,
-        owner: session,
+        session,
+        is_shared: false,
+        key: None,
         by: "ada".into(),
     };
     let run = store.submit(submission).await.expect("a run");

@@ -64,7 +64,7 @@ impl Setup {
         let plan = Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false))));
         let path = dir.path().join(".laneway/laneway.db");
         let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
-        let session = store.register(NewSession { node: "test:1".into(), pid: 1 }).await.expect("a session");
+        let session = store.register(NewSession::ephemeral("test:1", 4)).await.expect("a session");
         let max_parallel = plan.workflow.max_parallel.map_or(4, std::num::NonZeroU32::get);
         let submission = Submission {
             plan,
@@ -72,7 +72,9 @@ impl Setup {
             dir: dir.path().to_str().expect("UTF-8").to_owned(),
             params: serde_json::Map::new(),
             max_parallel,
-            owner: session,
+            session,
+            is_shared: false,
+            key: None,
             by: "ada".into(),
         };
         let run = store.submit(submission).await.expect("a run");

@@ -81,6 +81,8 @@ pub enum Error {
     Ended { run: RunId, status: RunStatus },
     #[error("run {} belongs to {node}, which is alive", run.short())]
     Owned { run: RunId, node: String },
+    #[error("run {} belongs to no single node: workers take its tasks", run.short())]
+    Shared { run: RunId },
     #[error("nothing of run {} failed, was skipped or canceled", run.short())]
     NothingToRetry { run: RunId },
     #[error("step `{step}` of run {} is {status}; only a failed step can be skipped", run.short())]
@@ -89,6 +91,12 @@ pub enum Error {
     NotSetAside { run: RunId },
     #[error("{} is there already", path.display())]
     Exists { path: PathBuf },
+    #[error("a run with the key `{key}` is just being submitted")]
+    UnderWay { key: String },
+    #[error("no node `{node}` is alive")]
+    NoSuchNode { node: String },
+    #[error("there is no limit `{name}`")]
+    NoSuchLimit { name: String },
     #[error("the workflow cannot be run: {why}")]
     NotRunnable { why: String },
     #[error(transparent)]
@@ -123,6 +131,7 @@ impl Error {
             Self::Ended { run, .. } => {
                 Some(format!("`laneway retry {}` runs what did not succeed again", run.short()))
             }
+            Self::Shared { .. } => Some("`laneway worker` runs a worker".to_owned()),
             Self::Owned { run, .. } => Some(format!("`laneway cancel {}` stops it", run.short())),
             Self::NotFailed { run, .. } => Some(format!("`laneway show {}` lists its steps", run.short())),
             Self::NoSuchWorkflow { .. } => {
@@ -140,6 +149,11 @@ impl Error {
             }
             Self::SetAside { run, .. } => Some(format!(
                 "`laneway doctor` says more; `laneway doctor --release {run}` brings it back once it is mended"
+            )),
+            Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
+            Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),
+            Self::NoSuchLimit { name } => Some(format!(
+                "declare it under `limits` of the document, or make it with `laneway limit set {name} N`"
             )),
             Self::Exists { .. } => Some("name a file that is not there yet".to_owned()),
             Self::NotSetAside { run } => Some(format!("`laneway show {}` shows it", run.short())),
@@ -175,6 +189,7 @@ impl Error {
             self,
             Self::Full { .. }
                 | Self::Busy { .. }
+                | Self::UnderWay { .. }
                 | Self::Unreachable { .. }
                 | Self::Disconnected { .. }
                 | Self::Unknown { .. }

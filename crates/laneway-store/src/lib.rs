@@ -8,6 +8,7 @@ mod examine;
 mod fence;
 mod keeper;
 pub mod model;
+mod offer;
 mod plans;
 pub mod postgres;
 pub mod sqlite;

@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::cause::Cause;
+use laneway_core::class::Offer;
+use laneway_core::definition::Step;
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
-use laneway_core::plan::Plan;
+use laneway_core::key::{self, BadKey, TaskKeys};
+use laneway_core::limit::Limit;
+use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
 use laneway_core::run_state::RunState;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -20,6 +24,17 @@ pub struct NewSession {
     /// Names the node in claims, events and on screens.
     pub node: String,
     pub pid: u32,
+    /// How many tasks it runs at once.
+    pub slots: u32,
+    /// What it can run of others. `None` for a node that runs what belongs to it, and nothing else.
+    pub offer: Option<Offer>,
+}
+
+impl NewSession {
+    /// A node for its own runs.
+    pub fn ephemeral(node: impl Into<String>, slots: u32) -> Self {
+        Self { node: node.into(), pid: std::process::id(), slots, offer: None }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -32,8 +47,12 @@ pub struct Submission {
     /// Bound by `laneway_core::params::bind` already.
     pub params: Map<String, Value>,
     pub max_parallel: u32,
-    /// The session to which the run belongs: a run is local to its owner.
-    pub owner: SessionId,
+    /// Who submits it. A run that is not shared belongs to this session.
+    pub session: SessionId,
+    /// Any node takes its tasks.
+    pub is_shared: bool,
+    /// Whoever submits with the same key again gets the same run.
+    pub key: Option<String>,
     pub by: String,
 }
 
@@ -41,12 +60,12 @@ pub struct Submission {
 #[derive(Debug, Clone)]
 pub struct Ask {
     pub session: SessionId,
-    /// The local run whose tasks are asked for.
-    pub run: RunId,
+    /// The local run whose tasks are asked for. `None`: whatever the session takes.
+    pub run: Option<RunId>,
     /// How many can start at once.
     pub limit: usize,
-    /// How many more may be held until a task of the same run that this session holds has ended. They may still
-    /// wait for `max_parallel`: whoever holds them sees to it that they start in the place of one that has ended.
+    /// How many more may be held until a task that this session holds has ended. Those of a local run may still wait
+    /// for `max_parallel`: whoever holds them sees to it that they start in the place of one that has ended.
     pub ahead: usize,
 }
 
@@ -65,6 +84,25 @@ pub struct RunHead {
     pub dir: String,
     pub params: Map<String, Value>,
     pub max_parallel: u32,
+    /// The node that submitted it.
+    pub submitted_from: String,
+    /// By position: the keys of a task that has some. Empty where no task has.
+    pub keys: Vec<Option<TaskKeys>>,
+}
+
+impl RunHead {
+    /// Evaluates the keys of the tasks, which the parameters fix.
+    pub fn keys(plan: &Plan, params: &Map<String, Value>) -> Result<Vec<Option<TaskKeys>>, BadKey> {
+        let has_keys = |step: &Step| {
+            let demands = step.demands();
+            demands.lock.is_some() || demands.order.is_some() || !demands.limits.is_empty()
+        };
+        if plan.workflow.steps.iter().any(has_keys) { key::bind(plan, params) } else { Ok(Vec::new()) }
+    }
+
+    pub fn has_keys(&self, position: Position) -> bool {
+        self.keys.get(position as usize).is_some_and(Option::is_some)
+    }
 }
 
 /// How an attempt ended, as its holder saw it.
@@ -191,6 +229,53 @@ pub struct Attempt {
 pub struct Known {
     pub version: Version,
     pub dir: String,
+}
+
+/// What can be held up and let go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pausable {
+    Run(RunId),
+    /// Every run of it, also later ones.
+    Workflow(String),
+}
+
+/// A named limit, and how far it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LimitView {
+    pub name: String,
+    pub limit: Limit,
+    /// Tasks that are available or running with it.
+    pub holders: u32,
+    /// Tasks that wait at it.
+    pub waiting: u32,
+    pub set_by: String,
+    pub set_at: Millis,
+}
+
+/// A node that is alive, as far as the store knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeView {
+    pub node: String,
+    pub session: SessionId,
+    pub pid: u32,
+    pub registered_at: Millis,
+    pub slots: u32,
+    /// `None` for one that runs its own run only.
+    pub offer: Option<Offer>,
+    pub is_draining: bool,
+    /// How many tasks it holds.
+    pub held: u32,
+    /// Some of those, oldest first.
+    pub claims: Vec<ClaimView>,
+}
+
+/// One task that a node holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimView {
+    pub run: RunId,
+    pub step: String,
+    pub attempt: u32,
+    pub started_at: Option<Millis>,
 }
 
 /// What a look at a whole store showed.

@@ -6,12 +6,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
+use laneway_core::limit::Limit;
 use laneway_core::plan::Plan;
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
@@ -21,8 +23,8 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, NewSession, Reaped, RunFilter, RunSummary,
-    RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
+    Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
 };
 
 #[async_trait]
@@ -41,7 +43,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     // ---- work --------------------------------------------------------------------------------------
 
     /// Creates a run of a plan with all of its tasks, and opens the gates of those that wait for nothing.
-    /// Nobody sees half of it.
+    /// Nobody sees half of it. With a key that was used before it gives the run of that.
     async fn submit(&self, submission: Submission) -> Result<RunId>;
 
     /// Makes `session` the owner of a local run whose former owner is gone. Refused while that lives.
@@ -79,6 +81,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Lets an ended run go on past a failed step. Returns the steps that will run now.
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>>;
 
+    /// Holds a run or a workflow up: nothing of it starts until it is resumed; what runs goes on. Once is enough.
+    async fn pause(&self, what: Pausable, by: &str) -> Result<()>;
+
+    /// Lets what was paused go on.
+    async fn resume(&self, what: Pausable, by: &str) -> Result<()>;
+
+    /// Makes a named limit, or changes it for everybody; who may go on by that does so at once.
+    async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()>;
+
+    /// Lets a node end what it runs and take nothing more. By its address; gives the sessions that are told.
+    async fn drain(&self, node: &str) -> Result<Vec<SessionId>>;
+
     /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
     async fn release(&self, run: RunId) -> Result<()>;
 
@@ -108,6 +122,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// proof of its death, and nothing that it does counts any more.
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>>;
     async fn status(&self, run: RunId) -> Result<RunStatus>;
+    /// By name.
+    async fn limits(&self) -> Result<Vec<LimitView>>;
+    /// Nodes that are alive, by address, with up to `claims` of what each holds.
+    async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
 
     /// Looks for everything that is wrong with the store: the file, the newest `limit` runs, what lies beside it.
     /// Changes nothing.
@@ -118,6 +136,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Ticks after every commit that this process made, and when another process changed the store. A hint:
     /// correctness never needs it.
     fn changes(&self) -> watch::Receiver<u64>;
+    /// After how long whoever waits for `changes` looks without one. Rarely where the store itself looks for what
+    /// others did; asked after `changes`.
+    fn max_poll_interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
     fn instance(&self) -> InstanceId;
     /// Where logs and scratch files of this store live.
     fn dir(&self) -> &std::path::Path;

@@ -34,14 +34,12 @@ const READ_INTERVAL: Duration = Duration::from_millis(30);
 /// How often what moves is moved.
 const TICK: Duration = Duration::from_millis(100);
 
-/// The hint that something changed can be missed; after so long the events are read without one.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 /// Events of one read.
 const PAGE: usize = 2_000;
 
-/// A node has at least so many slots: on an ephemeral one the run's `max_parallel` is what counts.
-const MIN_SLOTS: u32 = 4;
+/// A node has at least so many slots: on an ephemeral one the run's `max_parallel` is what counts. As many claims are
+/// held ahead of short steps, and half of them go by from one commit to the next: few would cost commits.
+const MIN_SLOTS: u32 = 8;
 
 /// What is to be driven.
 #[derive(Debug)]
@@ -84,7 +82,7 @@ impl Node {
     /// Begins a session, and returns what sessions that died have left behind.
     pub(crate) async fn begin(store: Arc<dyn Store>) -> anyhow::Result<Self> {
         let name = env::node();
-        let session = store.register(NewSession { node: name.clone(), pid: std::process::id() }).await?;
+        let session = store.register(NewSession::ephemeral(&name, MIN_SLOTS)).await?;
         let begun = async {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;
@@ -179,15 +177,16 @@ pub(crate) async fn to_the_end(
     let mut was_interrupted = false;
     let mut next_read = Instant::now();
     // What was submitted before the watcher looked gave no hint.
-    let mut quiet = PATIENCE;
+    let patience = store.max_poll_interval();
+    let mut quiet = patience;
     // Lines do not move.
-    let tick = if progress.is_terminal() { TICK } else { PATIENCE };
+    let tick = if progress.is_terminal() { TICK } else { patience };
 
     let status: RunStatus = loop {
         // Each arm only wakes: whatever awaits inside an arm would keep the worker from being polled.
         let wake = {
             let watcher = async {
-                if quiet < PATIENCE && tokio::time::timeout(tick, changes.changed()).await.is_err() {
+                if quiet < patience && tokio::time::timeout(tick, changes.changed()).await.is_err() {
                     return Wake::Tick;
                 }
                 tokio::time::sleep_until(next_read).await;
@@ -227,7 +226,7 @@ pub(crate) async fn to_the_end(
                 let events = events?;
                 cursor = events.last().map_or(cursor, |event| event.seq);
                 // A full page means that there is more, for which no hint will come.
-                quiet = if events.len() == PAGE { PATIENCE } else { Duration::ZERO };
+                quiet = if events.len() == PAGE { patience } else { Duration::ZERO };
                 next_read = Instant::now() + READ_INTERVAL;
                 progress.apply(&events)?;
             }

@@ -1,4 +1,5 @@
-//! What is left of steps when their node ends in a bad way: nothing, with cgroups and without.
+//! What is left of steps when their node ends in a bad way: nothing, with cgroups and without. Also of a node that
+//! runs inside of a step, and of one that others took for dead.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
 
@@ -122,6 +123,71 @@ fn the_next_warden_sweeps_what_a_node_and_a_warden_left_that_died_together() {
     assert_eq!(place.alive(), Vec::<u32>::new());
 }
 
+/// Runs the workflow of another file, in the same store.
+const INNER: &str = "exec \"$LANEWAY_PROGRAM\" run inner.yaml";
+
+#[test]
+fn a_run_inside_of_a_step_works_as_any_other() {
+    for cgroups in ["on", "off"] {
+        let place = Place::new(cgroups);
+        place.write("inner.yaml", "steps: {a: {run: ': > made'}, b: {needs: [a], run: 'test -e made'}}\n");
+        let output = place.run(INNER).wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert_eq!(place.statuses(), ["succeeded", "succeeded"]);
+        assert!(comes_true(PATIENCE, || place.marked().is_empty()), "{:?}", place.marked());
+    }
+}
+
+#[test]
+fn nothing_of_a_run_inside_of_a_step_is_left_after_a_cancel_of_the_outer() {
+    for cgroups in ["on", "off"] {
+        let place = Place::new(cgroups);
+        let inner = STUBBORN.replace("NAME", "daemon");
+        place.write("inner.yaml", &format!("steps: {{stubborn: {{run: '{inner}'}}}}\n"));
+        let outer = place.run(INNER);
+        place.wait_for_step();
+        let of_outer = [outer.id(), place.warden(&outer).as_raw_nonzero().get().unsigned_abs()];
+        let of_inner = || place.marked().into_iter().filter(|pid| !of_outer.contains(pid)).collect::<Vec<_>>();
+        assert!(of_inner().len() >= 3, "a node, its warden and its step: {:?}", of_inner());
+        kill_process(Pid::from_child(&outer), Signal::INT).expect("it is ours");
+        assert!(comes_true(GRACE + SOON, || of_inner().is_empty()), "{:?}, cgroups {cgroups}", of_inner());
+        let output = outer.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(130));
+        place.assert_gone_within(SOON);
+        assert!(place.daemons().is_empty());
+    }
+}
+
+#[test]
+fn a_node_whose_session_was_reaped_by_another_stops_its_steps_and_drops_their_results() {
+    for cgroups in ["on", "off"] {
+        let place = Place::new(cgroups);
+        // Asked to stop, the step would say that all is well.
+        let long = "trap \"exit 0\" TERM; ./NAME 1000 & : > ready; until [ -e go ]; do sleep 0.01; done";
+        let node = place.run(long);
+        place.wait_for_step();
+        // Somebody tidies up what they do not know: nothing shows any more that this node lives.
+        std::fs::remove_dir_all(place.path().join(".laneway/sessions")).expect("removed");
+        place.write("next.yaml", "steps: {next: {run: 'true'}}\n");
+        assert!(place.laneway(&["run", "next.yaml"]).status().expect("it runs").success());
+        let output = node.wait_with_output().expect("it ends");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{told}");
+        assert!(told.contains("is over"), "{told}");
+        place.assert_gone_within(SOON);
+        let show = place.laneway(&["show", &place.oldest(), "--json"]).output().expect("it runs");
+        let run: serde_json::Value = serde_json::from_slice(&show.stdout).expect("JSON");
+        assert_eq!((&run["status"], &run["tasks"][0]["status"]), (&"running".into(), &"pending".into()));
+        // Whoever resumes it begins a new attempt.
+        place.write("go", "");
+        let resumed = place.laneway(&["run", "--resume", &place.oldest()]).output().expect("it runs");
+        assert!(resumed.status.success(), "{}", String::from_utf8_lossy(&resumed.stderr));
+        let show = place.laneway(&["show", &place.oldest(), "--json"]).output().expect("it runs");
+        let run: serde_json::Value = serde_json::from_slice(&show.stdout).expect("JSON");
+        assert_eq!((&run["tasks"][0]["status"], &run["tasks"][0]["attempt"]), (&"succeeded".into(), &2.into()));
+    }
+}
+
 #[test]
 fn the_warden_says_who_starts_it() {
     let output =
@@ -152,14 +218,18 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
         command.args(args).current_dir(self.path()).env("LANEWAY_CGROUPS", self.cgroups).stdin(Stdio::null());
         command.env("LANEWAY_KILL_GRACE", format!("{}s", GRACE.as_secs()));
+        command.env("LANEWAY_PROGRAM", env!("CARGO_BIN_EXE_laneway")).env("PLACE", self.path());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
+    fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.path().join(file), text).expect("written");
+    }
+
     fn run(&self, script: &str) -> Child {
         let script = script.replace("NAME", "daemon");
-        std::fs::write(self.path().join("work.yaml"), format!("steps: {{stubborn: {{run: '{script}'}}}}\n"))
-            .expect("written");
+        self.write("work.yaml", &format!("steps: {{stubborn: {{run: '{script}'}}}}\n"));
         self.laneway(&["run", "work.yaml"]).spawn().expect("it starts")
     }
 
@@ -175,6 +245,32 @@ impl Place {
             exe == Path::new(env!("CARGO_BIN_EXE_laneway"))
         };
         self.having("cwd").into_iter().filter(|pid| !is_node(*pid)).collect()
+    }
+
+    /// Everything that was started here, nodes and wardens as well: the environment is handed down.
+    fn marked(&self) -> Vec<u32> {
+        let wanted = format!("PLACE={}", self.path().display());
+        let entries = std::fs::read_dir("/proc").expect("procfs").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_marked = |pid: &u32| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        };
+        pids.filter(is_marked).collect()
+    }
+
+    /// Newest first.
+    fn runs(&self) -> Vec<serde_json::Value> {
+        let runs = self.laneway(&["runs", "--json"]).output().expect("it runs");
+        serde_json::from_slice(&runs.stdout).expect("JSON")
+    }
+
+    fn statuses(&self) -> Vec<String> {
+        self.runs().iter().map(|run| run["status"].as_str().expect("a status").to_owned()).collect()
+    }
+
+    fn oldest(&self) -> String {
+        self.runs().last().expect("a run")["run"].as_str().expect("an id").to_owned()
     }
 
     fn daemons(&self) -> Vec<u32> {

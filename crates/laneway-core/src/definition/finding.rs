@@ -95,7 +95,7 @@ impl Findings {
 }
 
 /// A piece of the document inside a message: short, and without characters that act on a terminal.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     const MAX: usize = 60;
     let mut out = String::from("`");
     for (count, c) in text.chars().enumerate() {
@@ -114,7 +114,7 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// Characters without a picture of their own, which make two different names look the same.
-pub(super) fn is_invisible(c: char) -> bool {
+pub(crate) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

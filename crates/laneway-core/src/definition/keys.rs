@@ -17,8 +17,10 @@ pub(super) const WORKFLOW: Keys = Keys {
         "groups",
         "execution",
         "placement",
+        "max_runs",
+        "limits",
     ],
-    later: &["max_runs", "schedule", "limits", "pools", "hooks", "secrets"],
+    later: &["schedule", "pools", "hooks", "secrets"],
 };
 
 pub(super) const STEP: Keys = Keys {
@@ -37,6 +39,12 @@ pub(super) const STEP: Keys = Keys {
         "timeout",
         "retry",
         "on_lost",
+        "lock",
+        "order",
+        "limits",
+        "runs_on",
+        "prefers",
+        "priority",
         "description",
     ],
     later: &[
@@ -49,12 +57,6 @@ pub(super) const STEP: Keys = Keys {
         "workflow",
         "cache",
         "artifacts",
-        "lock",
-        "order",
-        "limits",
-        "runs_on",
-        "prefers",
-        "priority",
         "isolate",
         "key",
     ],
@@ -74,3 +76,7 @@ pub(super) const RETRY: Keys = Keys {
     known: &["max", "backoff", "factor", "max_backoff", "jitter", "on"],
     later: &[],
 };
+
+pub(super) const ORDER: Keys = Keys { owner: "`order`", known: &["key", "version"], later: &[] };
+
+pub(super) const MAX_RUNS: Keys = Keys { owner: "`max_runs`", known: &["limit", "strategy"], later: &[] };

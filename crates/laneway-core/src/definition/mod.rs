@@ -7,6 +7,7 @@
 
 mod diagnostic;
 mod finding;
+mod gates;
 mod json;
 mod keys;
 mod model;
@@ -26,10 +27,12 @@ mod yaml;
 mod tests;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Note};
+pub(crate) use finding::{is_invisible, shown};
 pub use model::*;
 pub use params_file::read_params;
 pub use schema::schema;
 pub use text::MAX_BYTES;
+pub(crate) use value::parse_duration;
 
 use crate::hash::Version;
 use crate::plan::{Fault, Place, Plan};
@@ -141,6 +144,7 @@ fn located(fault: Fault, spans: &Spans) -> Option<Finding> {
         Place::Need { step: position, index } => {
             step(position).map(|step| step.needs.get(index).copied().unwrap_or(step.name))
         }
+        Place::Order(position) => step(position).map(|step| step.order.unwrap_or(step.name)),
         Place::Group(group) => match spans.group.get(group) {
             Some(group) if group.is_broken => return None,
             Some(group) => Some(group.name),

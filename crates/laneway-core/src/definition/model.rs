@@ -8,6 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::expression::{Expression, Template};
+use crate::limit::Limit;
+use crate::max_runs::MaxRuns;
 use crate::reason::Reason;
 
 /// A whole document.
@@ -25,6 +27,10 @@ pub struct Workflow {
     /// In document order, which breaks ties.
     pub steps: Vec<Step>,
     pub groups: Vec<Group>,
+    /// Named limits that it declares, in document order. They are objects of the store, shared by all workflows.
+    pub limits: Vec<(String, Limit)>,
+    pub max_runs: Option<MaxRuns>,
+    pub placement: Placement,
 }
 
 /// A node of the graph, as written.
@@ -43,6 +49,47 @@ pub struct Step {
     pub timeout: Option<Duration>,
     pub retry: Retry,
     pub on_lost: OnLost,
+    /// `None` for the many steps that ask nothing; read it by `demands()`. Boxed, because a document may have a hundred
+    /// thousand steps.
+    pub(crate) demands: Option<Box<Demands>>,
+}
+
+/// What a step asks for before it may start, beyond what it needs: keys, labels, priority.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Demands {
+    /// No two tasks on this key at once, of whatever run. Reads `params` only.
+    pub lock: Option<Template>,
+    pub order: Option<Order>,
+    /// Names of limits, each once.
+    pub limits: Vec<String>,
+    /// Labels that a node must have.
+    pub runs_on: Vec<(String, String)>,
+    /// Labels that a node had better have.
+    pub prefers: Vec<(String, String)>,
+    /// From `rank::LEAST_PRIORITY` to `rank::HIGHEST_PRIORITY`.
+    pub priority: i8,
+}
+
+/// The `order` key: on one key smaller versions go first. Both read `params` only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    pub key: Template,
+    /// What it evaluates to is an `OrderVersion`.
+    pub version: Template,
+}
+
+impl Step {
+    pub fn demands(&self) -> &Demands {
+        static NONE: Demands = Demands {
+            lock: None,
+            order: None,
+            limits: Vec::new(),
+            runs_on: Vec::new(),
+            prefers: Vec::new(),
+            priority: 0,
+        };
+        self.demands.as_deref().unwrap_or(&NONE)
+    }
 }
 
 /// What a step executes.
@@ -97,6 +144,18 @@ pub enum OnLost {
     Retry,
     /// For steps that must not run twice.
     Fail,
+}
+
+/// Which nodes may run the tasks of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Placement {
+    /// Any node.
+    #[default]
+    Spread,
+    /// The node that took the first.
+    Pinned,
+    /// The node to which the run was submitted.
+    Local,
 }
 
 /// The `retry` key. `max: 0`, the default, is no retry.

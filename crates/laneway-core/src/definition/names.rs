@@ -68,6 +68,13 @@ impl Check<'_> {
             };
             let span = place(read.range.clone());
             let wrong = |message: String| Finding::new(message, span);
+            if let Some(key) = site.at_submit
+                && let root @ ("steps" | "run") = read.segments[0].as_str()
+            {
+                let message = format!("`{key}` cannot read `{root}`: it is fixed when the run is submitted");
+                self.found.push(wrong(message).hint("pass it as a parameter: `${{ params.NAME }}`"));
+                continue;
+            }
             match read.segments[0].as_str() {
                 root @ ("params" | "steps") if self.is_subtraction(root, &read) => {
                     if let Some((name, end)) = &read.hyphened {

@@ -3,7 +3,7 @@
 
 use super::finding::{Finding, Findings, Span};
 use super::keys;
-use super::model::{Action, Group, OnFailure, OnLost, Step, When, Workflow};
+use super::model::{Action, Demands, Group, OnFailure, OnLost, Placement, Step, When, Workflow};
 use super::reader::{Field, Reader, Site};
 use super::yaml::{Data, Tree};
 use crate::nearest::nearest;
@@ -32,6 +32,8 @@ pub(super) struct Spans {
 pub(super) struct StepSpans {
     pub(super) name: Span,
     pub(super) needs: Vec<Span>,
+    /// The key `order`.
+    pub(super) order: Option<Span>,
     /// An entry of `needs` could not be read, so what is behind it is not known.
     pub(super) has_broken_needs: bool,
 }
@@ -80,6 +82,9 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         env: Vec::new(),
         steps: Vec::new(),
         groups: Vec::new(),
+        limits: Vec::new(),
+        max_runs: None,
+        placement: Placement::default(),
     };
     let mut steps = None;
     for field in fields {
@@ -103,7 +108,12 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
             "timeout" => workflow.timeout = reader.timeout(field),
             "env" => workflow.env = reader.env(field),
             "execution" => later(reader, field, &["dataflow"], &["levels"]),
-            "placement" => later(reader, field, &["spread", "local"], &["pinned"]),
+            "placement" => {
+                let choices = Placement::ALL.map(|value| (value.as_str(), value));
+                workflow.placement = reader.choice(field, &choices).unwrap_or_default();
+            }
+            "max_runs" => workflow.max_runs = reader.max_runs(field),
+            "limits" => workflow.limits = reader.limits(field),
             "groups" => (workflow.groups, spans.group) = groups(reader, field),
             "steps" => steps = Some(field),
             _ => {}
@@ -168,7 +178,9 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
         timeout: None,
         retry: Default::default(),
         on_lost: OnLost::default(),
+        demands: None,
     };
+    let mut demands = Demands::default();
     let must_be = "a mapping such as {run: ./build.sh}";
     let Some(fields) = reader.fields(entry, &keys::STEP, must_be) else {
         spans.has_broken_needs = true;
@@ -197,12 +209,22 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
                 let choices = OnLost::ALL.map(|value| (value.as_str(), value));
                 step.on_lost = reader.choice(field, &choices).unwrap_or_default();
             }
+            "lock" => demands.lock = reader.key(field, "lock"),
+            "order" => {
+                spans.order = Some(reader.tree.node(field.key).span);
+                demands.order = reader.order(field);
+            }
+            "limits" => demands.limits = reader.limits_of_step(field),
+            "runs_on" => demands.runs_on = reader.labels(field),
+            "prefers" => demands.prefers = reader.labels(field),
+            "priority" => demands.priority = reader.priority(field).unwrap_or_default(),
             "description" => {
                 reader.string(field, "a string");
             }
             _ => {}
         }
     }
+    step.demands = (demands != Demands::default()).then(|| Box::new(demands));
     let (input, misplaced, advice) = match function {
         Some(_) => (with, args, "a function takes its input by name: `with: {NAME: VALUE}`"),
         None => {

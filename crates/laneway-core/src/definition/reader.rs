@@ -36,6 +36,8 @@ pub(super) struct Site {
     /// Where its source stands in the scalar's text.
     pub(super) offset: usize,
     pub(super) source: String,
+    /// The key that is evaluated when a run is submitted, before any step has run: it reads `params` only.
+    pub(super) at_submit: Option<&'static str>,
 }
 
 #[derive(Debug)]
@@ -297,6 +299,7 @@ impl<'t> Reader<'t> {
                 node: field.value,
                 offset,
                 source: expression.source.clone(),
+                at_submit: None,
             });
         }
     }

@@ -3,12 +3,22 @@
 
 use serde_json::{Value, json};
 
-use super::model::{OnFailure, OnLost, ParamType, When};
+use super::model::{OnFailure, OnLost, ParamType, Placement, When};
+use crate::limit::MAX_LIMIT;
+use crate::max_runs::Strategy;
+use crate::rank::{HIGHEST_PRIORITY, LEAST_PRIORITY};
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]{0,99}$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// At least one part, the largest unit first, each once.
 const DURATION: &str = "^(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+/// A count above zero and a duration.
+const RATE: &str = "^0*[1-9][0-9]*/(?=.*[1-9])(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+const LABEL: &str = "^[A-Za-z0-9_./:-]{1,100}$";
+/// Seen, and without blanks around it.
+const KEY: &str = "^\\S([\\s\\S]*\\S)?$";
+/// Numbers between dots, or anything with an expression in it.
+const VERSION: &str = "^v?[0-9]{1,18}(\\.[0-9]{1,18}){0,31}$|\\$\\{\\{";
 /// Text that is taken as it is: no expression may stand in it.
 const LITERAL: &str = "^(?![\\s\\S]*\\$\\{\\{)[\\s\\S]*\\S";
 
@@ -51,8 +61,19 @@ pub fn schema() -> Value {
                 "enum": ["dataflow"],
             },
             "placement": {
-                "description": "Which nodes may run the steps of a run.",
-                "enum": ["spread", "local"],
+                "description": "Which nodes may run the steps of a run: spread, any; pinned, the one that took the first; local, the one it was submitted to. Default: spread.",
+                "enum": Placement::ALL.map(Placement::as_str),
+            },
+            "max_runs": {"$ref": "#/$defs/max_runs"},
+            "limits": {
+                "description": "Named limits, shared by all runs on the store: so many tasks at once, such as 3, or a rate, such as 100/1m.",
+                "type": "object",
+                "propertyNames": {"pattern": NAME},
+                "additionalProperties": {"oneOf": [
+                    {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
+                    {"type": "string", "pattern": "^0*[1-9][0-9]*$"},
+                    {"type": "string", "pattern": RATE},
+                ]},
             },
             "steps": {
                 "description": "The steps by name. Their order breaks ties.",
@@ -73,6 +94,8 @@ pub fn schema() -> Value {
             "group": group(),
             "param": param(),
             "retry": retry(),
+            "order": order(),
+            "max_runs": max_runs(),
             "scalar": {"type": ["string", "number", "boolean"]},
         },
     })
@@ -133,8 +156,61 @@ fn step() -> Value {
                 "description": "When the node that runs it dies: retry it elsewhere, or fail it because it must not run twice. Default: retry.",
                 "enum": OnLost::ALL.map(OnLost::as_str),
             },
+            "lock": key("No two tasks on this key at once, of whatever run. ${{ params.NAME }} can stand in it."),
+            "order": {"$ref": "#/$defs/order"},
+            "limits": {
+                "description": "Names of limits in which each of its tasks takes a place.",
+                "type": "array", "uniqueItems": true,
+                "items": {"type": "string", "pattern": NAME},
+            },
+            "runs_on": labels("Labels that a node must have to run it."),
+            "prefers": labels("Labels that a node had better have; they only order."),
+            "priority": {
+                "description": "Higher goes first; each step is worth a minute of waiting. Default: 0.",
+                "type": "integer", "minimum": LEAST_PRIORITY, "maximum": HIGHEST_PRIORITY,
+            },
             "description": described_text("What the step is for."),
         },
+    })
+}
+
+fn order() -> Value {
+    json!({
+        "description": "On one key smaller versions go first: it waits until no smaller one is left.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["key", "version"],
+        "properties": {
+            "key": key("What is ordered. ${{ params.NAME }} can stand in it."),
+            "version": {
+                "description": "Numbers between dots, in quotes: 2.9 goes before 2.10. ${{ params.NAME }} can stand in it.",
+                "type": "string", "pattern": VERSION,
+            },
+        },
+    })
+}
+
+fn max_runs() -> Value {
+    json!({
+        "description": "How many runs of the workflow there may be at once. A number alone queues the others.",
+        "oneOf": [
+            {"type": "integer", "minimum": 1, "maximum": u32::MAX},
+            {
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["limit"],
+                "properties": {
+                    "limit": {
+                        "description": "The number of runs.",
+                        "type": "integer", "minimum": 1, "maximum": u32::MAX,
+                    },
+                    "strategy": {
+                        "description": "One too many: queue waits; skip ends as canceled at once; replace cancels the oldest; fail is refused. Default: queue.",
+                        "enum": Strategy::ALL.iter().map(|strategy| strategy.as_str()).collect::<Vec<_>>(),
+                    },
+                },
+            },
+        ],
     })
 }
 
@@ -238,6 +314,22 @@ fn env(description: &str) -> Value {
     })
 }
 
+fn key(description: &str) -> Value {
+    json!({"description": description, "type": "string", "pattern": KEY, "maxLength": 4096})
+}
+
+fn labels(description: &str) -> Value {
+    json!({
+        "description": description,
+        "type": "object",
+        "propertyNames": {"pattern": LABEL},
+        "additionalProperties": {
+            "$ref": "#/$defs/scalar",
+            "not": {"type": "string", "not": {"pattern": LABEL}},
+        },
+    })
+}
+
 fn described_text(description: &str) -> Value {
     json!({"description": description, "type": "string"})
 }
@@ -308,7 +400,40 @@ mod tests {
         (false, r#"{"steps": {"a": {"run": "x"}}, "max_parallel": 1.5}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "on_failure": "stop"}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "execution": "levels"}"#),
-        (false, r#"{"steps": {"a": {"run": "x"}}, "placement": "pinned"}"#),
+        (true, r#"{"steps": {"a": {"run": "x"}}, "placement": "pinned"}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "placement": "anywhere"}"#),
+        (
+            true,
+            r#"{"params": {"p": {"type": "string"}}, "max_runs": {"limit": 1, "strategy": "skip"},
+                "limits": {"w": 3, "r": "100/1m", "t": "5"},
+                "steps": {"a": {"run": "x", "lock": "db/${{ params.p }}", "order": {"key": "k", "version": "v2.10"},
+                  "limits": ["w", "z"], "runs_on": {"zone": "eu", "cores": 8}, "prefers": {"gpu": true}, "priority": -100}}}"#,
+        ),
+        (true, r#"{"steps": {"a": {"run": "x"}}, "max_runs": 3}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "max_runs": 0}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "max_runs": {"strategy": "queue"}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "max_runs": {"limit": 1, "strategy": "wait"}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "limits": {"w": 0}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "limits": {"w": 1.5}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "limits": {"w": "0/1m"}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "limits": {"w": "5/0s"}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "limits": {"w": "5/m"}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "limits": {"1w": 1}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "lock": ""}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "lock": 5}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "lock": "a "}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "order": {"key": "k"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "order": {"key": "k", "version": 2.1}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "order": {"key": "k", "version": "2.x"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "order": {"version": "2"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "limits": "w"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "limits": ["w", "w"]}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "limits": ["a b"]}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "runs_on": {"a b": "c"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "runs_on": {"zone": "e u"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "prefers": {"zone": null}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "priority": 101}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "priority": "5"}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "name": ""}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "params": {"p": {}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "params": {"p": {"type": "int"}}}"#),
@@ -348,6 +473,8 @@ mod tests {
             (&keys::GROUP, &schema["$defs"]["group"]["properties"]),
             (&keys::PARAM, &schema["$defs"]["param"]["properties"]),
             (&keys::RETRY, &schema["$defs"]["retry"]["properties"]),
+            (&keys::ORDER, &schema["$defs"]["order"]["properties"]),
+            (&keys::MAX_RUNS, &schema["$defs"]["max_runs"]["oneOf"][1]["properties"]),
         ] {
             let described = properties.as_object().expect("an object of keys");
             let mut known = keys.known.to_vec();

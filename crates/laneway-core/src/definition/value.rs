@@ -273,7 +273,7 @@ fn looks_like(c: char) -> Option<char> {
 }
 
 /// The error is advice, where there is some.
-fn parse_duration(text: &str) -> Result<Duration, Option<String>> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, Option<String>> {
     const UNITS: [(&str, u64); 5] =
         [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {

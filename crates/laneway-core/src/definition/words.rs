@@ -1,6 +1,6 @@
 //! The words of the document's choices: each value's own, and back.
 
-use super::model::{OnFailure, OnLost, ParamType, When};
+use super::model::{OnFailure, OnLost, ParamType, Placement, When};
 
 impl When {
     pub const ALL: [Self; 6] = [
@@ -59,6 +59,22 @@ impl OnLost {
     }
 }
 
+impl Placement {
+    pub const ALL: [Self; 3] = [Self::Spread, Self::Pinned, Self::Local];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Spread => "spread",
+            Self::Pinned => "pinned",
+            Self::Local => "local",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|value| value.as_str() == text)
+    }
+}
+
 impl ParamType {
     pub const ALL: [Self; 6] =
         [Self::String, Self::Integer, Self::Number, Self::Boolean, Self::List, Self::Object];
@@ -88,6 +104,7 @@ mod tests {
         assert!(When::ALL.iter().all(|value| When::parse(value.as_str()) == Some(*value)));
         assert!(OnFailure::ALL.iter().all(|value| OnFailure::parse(value.as_str()) == Some(*value)));
         assert!(OnLost::ALL.iter().all(|value| OnLost::parse(value.as_str()) == Some(*value)));
+        assert!(Placement::ALL.iter().all(|value| Placement::parse(value.as_str()) == Some(*value)));
         assert!(ParamType::ALL.iter().all(|value| ParamType::parse(value.as_str()) == Some(*value)));
     }
 }

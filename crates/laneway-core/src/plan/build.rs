@@ -3,7 +3,7 @@
 //! Every part is linear in steps + edges, but for the heap of Kahn's order, which adds a factor
 //! log(steps) on the steps alone.
 
-use super::{Fault, Lane, Place, Plan, Position, Prewarm, cycle, groups, lanes, needs, order};
+use super::{Fault, Lane, Place, Plan, Position, Prewarm, cycle, groups, lanes, needs, order, ordering};
 use crate::definition::Workflow;
 use crate::hash::Version;
 
@@ -33,6 +33,7 @@ impl Plan {
             cycle::report(&workflow, &successors, &mut faults);
             return Err(faults);
         }
+        ordering::report(&workflow, &successors, &mut faults);
         let lanes = lanes::arrange(&workflow, &grouping, &order, &successors, &mut faults);
         if !faults.is_empty() {
             return Err(faults);

@@ -19,6 +19,8 @@ pub enum Place {
     Step(Position),
     /// The `index`-th entry of a step's `needs`.
     Need { step: Position, index: usize },
+    /// A step's `order`.
+    Order(Position),
     /// A group's name, by its index.
     Group(usize),
     /// The `index`-th entry of a group's `steps`.

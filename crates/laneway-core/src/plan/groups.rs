@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::needs::Names;
 use super::{Fault, Place, Position};
-use crate::definition::Workflow;
+use crate::definition::{Workflow, shown};
 use crate::nearest::Nearest;
 
 pub(super) struct Grouping {
@@ -64,7 +64,7 @@ pub(super) fn resolve(workflow: &Workflow, names: &Names, faults: &mut Vec<Fault
                     Some("a group is made of steps: list those of the other one".to_owned()),
                 ),
                 None => (
-                    format!("group `{name}` lists `{member}`, which is not a step"),
+                    format!("group `{name}` lists {}, which is not a step", shown(member)),
                     nearest.hint(member, workflow.steps.iter().map(|step| step.name.as_str())),
                 ),
             };

@@ -12,11 +12,13 @@ mod groups;
 mod lanes;
 mod needs;
 mod order;
+mod ordering;
 mod query;
 #[cfg(test)]
 pub(crate) mod sample;
 #[cfg(test)]
 mod scale;
+mod support;
 pub mod text;
 pub mod wire;
 

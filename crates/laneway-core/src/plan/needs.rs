@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use super::{Fault, NeedsSet, Place, Position};
-use crate::definition::Workflow;
+use crate::definition::{Workflow, shown};
 use crate::nearest::Nearest;
 
 /// Where each step stands.
@@ -63,7 +63,7 @@ pub(super) fn resolve<'a>(workflow: &'a Workflow, faults: &mut Vec<Fault>) -> Re
                     Some(format!("name the steps of `{need}` instead")),
                 ),
                 None => (
-                    format!("step `{}` needs `{need}`, which is not a step", step.name),
+                    format!("step `{}` needs {}, which is not a step", step.name, shown(need)),
                     nearest.hint(need, workflow.steps.iter().map(|step| step.name.as_str())),
                 ),
             };

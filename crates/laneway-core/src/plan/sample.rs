@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Fault, Plan};
-use crate::definition::{Action, Group, OnFailure, OnLost, Retry, Step, When, Workflow};
+use crate::definition::{Action, Group, OnFailure, OnLost, Placement, Retry, Step, When, Workflow};
 use crate::hash::Version;
 
 /// Steps as `(name, needs)`.
@@ -71,6 +71,9 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         env: Vec::new(),
         steps,
         groups: Vec::new(),
+        limits: Vec::new(),
+        max_runs: None,
+        placement: Placement::default(),
     }
 }
 
@@ -86,5 +89,6 @@ fn step(name: String, needs: Vec<String>) -> Step {
         timeout: None,
         retry: Retry::default(),
         on_lost: OnLost::default(),
+        demands: None,
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! There is no buffer and no task per attempt: a pipe is read when it is ready, into one buffer per
 //! thread, and written at once. What exceeds the log's cap is still read, so a flood never blocks its step.
+//! The pipes of a step that ends at once are never registered with the system's events: what it printed waits in
+//! them for its end, and nobody is woken for that.
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use tokio::net::unix::pipe::Receiver;
@@ -20,6 +22,10 @@ const READ: usize = 64 * 1024;
 /// Reads in a row before other tasks of this thread get their turn; about a millisecond of a flood.
 const READS_IN_A_ROW: u32 = 16;
 
+/// When the pipes are listened to. Most of what a graph of small steps runs has ended before; a flood waits so long
+/// once, after its first 64 KiB.
+const LISTEN_AFTER: Duration = Duration::from_millis(5);
+
 thread_local! {
     /// The spare bytes in front become the frame's header, so output is never copied.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; HEADER + READ]);
@@ -27,47 +33,80 @@ thread_local! {
 
 #[derive(Debug)]
 pub(super) struct Pump {
-    /// None once the other side is closed.
-    stdout: Option<Receiver>,
-    stderr: Option<Receiver>,
+    stdout: Pipe,
+    stderr: Pipe,
+    /// `None` once they are.
+    listen_at: Option<Instant>,
     pub(super) log: Writer,
     reads: u32,
+}
+
+#[derive(Debug)]
+enum Pipe {
+    Quiet(OwnedFd),
+    /// Registered with the system's events.
+    Heard(Receiver),
+    /// The other side is closed.
+    Closed,
 }
 
 impl Pump {
     /// Takes the pipes over.
     pub(super) fn new(group: &mut Group, log: Writer) -> io::Result<Self> {
-        let register = |pipe: Option<OwnedFd>| -> io::Result<Option<Receiver>> {
+        let take = |pipe: Option<OwnedFd>| -> io::Result<Pipe> {
             let Some(pipe) = pipe else {
-                return Ok(None);
+                return Ok(Pipe::Closed);
             };
             // Only our end: the step's own end stays blocking, as programs expect of their stdout.
             rustix::io::ioctl_fionbio(&pipe, true)?;
-            Receiver::from_owned_fd_unchecked(pipe).map(Some)
+            Ok(Pipe::Quiet(pipe))
         };
         Ok(Self {
-            stdout: register(group.stdout.take())?,
-            stderr: register(group.stderr.take())?,
+            stdout: take(group.stdout.take())?,
+            stderr: take(group.stderr.take())?,
+            listen_at: Some(Instant::now() + LISTEN_AFTER),
             log,
             reads: 0,
         })
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.stdout.is_some() || self.stderr.is_some()
+        !matches!((&self.stdout, &self.stderr), (Pipe::Closed, Pipe::Closed))
     }
 
     /// Waits for output and carries one piece of it; never ends when both pipes are closed. Nothing is
     /// lost if it is dropped while it waits.
     pub(super) async fn turn(&mut self) {
+        if let Some(at) = self.listen_at {
+            tokio::time::sleep_until(at).await;
+            self.listen();
+            return;
+        }
         tokio::select! {
-            () = ready(self.stdout.as_ref()) => carry_ready(&mut self.stdout, Stream::Stdout, &mut self.log),
-            () = ready(self.stderr.as_ref()) => carry_ready(&mut self.stderr, Stream::Stderr, &mut self.log),
+            () = ready(&self.stdout) => carry_ready(&mut self.stdout, Stream::Stdout, &mut self.log),
+            () = ready(&self.stderr) => carry_ready(&mut self.stderr, Stream::Stderr, &mut self.log),
         }
         self.reads += 1;
         if self.reads.is_multiple_of(READS_IN_A_ROW) {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// At a limit of the system a pipe cannot be registered: then it is emptied now and then.
+    fn listen(&mut self) {
+        let mut is_refused = false;
+        for (pipe, stream) in [(&mut self.stdout, Stream::Stdout), (&mut self.stderr, Stream::Stderr)] {
+            if let Pipe::Quiet(quiet) = pipe {
+                match quiet.try_clone().and_then(Receiver::from_owned_fd_unchecked) {
+                    Ok(heard) => *pipe = Pipe::Heard(heard),
+                    Err(_) => {
+                        is_refused = true;
+                        empty(pipe, stream, &mut self.log, READS_IN_A_ROW);
+                    }
+                }
+            }
+        }
+        self.listen_at = is_refused.then(|| Instant::now() + LISTEN_AFTER);
     }
 
     /// Carries what is still in the pipes after the step's end: until they are closed, or for `limit` if
@@ -76,15 +115,10 @@ impl Pump {
         let until = Instant::now() + limit;
         // Usually the end is there already and no wait is needed.
         for (pipe, stream) in [(&mut self.stdout, Stream::Stdout), (&mut self.stderr, Stream::Stderr)] {
-            while let Some(open) = pipe
-                && Instant::now() < until
-            {
-                match carry(open, stream, &mut self.log) {
-                    Ok(Carried::Some) => {}
-                    Ok(Carried::End) => *pipe = None,
-                    Err(_) => break,
-                }
-            }
+            while Instant::now() < until && empty(pipe, stream, &mut self.log, 1) {}
+        }
+        if self.is_open() && self.listen_at.is_some() {
+            self.listen();
         }
         while self.is_open() {
             // The time is looked at as well: a flood is always ready and would never time out.
@@ -96,23 +130,39 @@ impl Pump {
     }
 }
 
-async fn ready(pipe: Option<&Receiver>) {
+async fn ready(pipe: &Pipe) {
     match pipe {
         // An error (the runtime is shutting down) shows again when the pipe is read.
-        Some(pipe) => drop(pipe.readable().await),
-        None => std::future::pending().await,
+        Pipe::Heard(pipe) => drop(pipe.readable().await),
+        Pipe::Quiet(_) | Pipe::Closed => std::future::pending().await,
     }
 }
 
-fn carry_ready(pipe: &mut Option<Receiver>, stream: Stream, log: &mut Writer) {
-    if let Some(open) = pipe {
-        match open.try_io(|| carry(open, stream, log)) {
+fn carry_ready(pipe: &mut Pipe, stream: Stream, log: &mut Writer) {
+    if let Pipe::Heard(open) = pipe {
+        match open.try_io(|| carry(&*open, stream, log)) {
             Ok(Carried::Some) => {}
-            Ok(Carried::End) => *pipe = None,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => *pipe = None,
+            Ok(Carried::End) | Err(_) => *pipe = Pipe::Closed,
         }
     }
+}
+
+/// Reads up to `times` without waiting. Whether there may be more.
+fn empty(pipe: &mut Pipe, stream: Stream, log: &mut Writer, times: u32) -> bool {
+    for _ in 0..times {
+        let carried = match pipe {
+            Pipe::Quiet(open) => carry(&*open, stream, log),
+            Pipe::Heard(open) => carry(&*open, stream, log),
+            Pipe::Closed => return false,
+        };
+        match carried {
+            Ok(Carried::Some) => {}
+            Ok(Carried::End) => *pipe = Pipe::Closed,
+            Err(_) => return false,
+        }
+    }
+    true
 }
 
 enum Carried {
@@ -121,7 +171,7 @@ enum Carried {
 }
 
 /// Reads once. Nothing to read yet is `WouldBlock`, which is how tokio learns to wait again.
-fn carry(pipe: &Receiver, stream: Stream, log: &mut Writer) -> io::Result<Carried> {
+fn carry(pipe: impl AsFd, stream: Stream, log: &mut Writer) -> io::Result<Carried> {
     BUFFER.with_borrow_mut(|buffer| match rustix::io::read(pipe, &mut buffer[HEADER..]) {
         Ok(0) => Ok(Carried::End),
         Ok(count) => {

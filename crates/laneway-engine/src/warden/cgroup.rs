@@ -8,11 +8,13 @@
 //! leaf that is killed. docs/design/warden.md has the figures.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
+
+use super::leftovers::{pids, read_again};
 
 /// The beginning of the names of our directories.
 const PREFIX: &str = "laneway-";
@@ -113,14 +115,9 @@ impl Cgroups {
     /// Everybody in the leaf and below, but the warden.
     pub(super) fn members(&mut self, leaf: usize) -> io::Result<Vec<Pid>> {
         let leaf = &mut self.leaves[leaf];
-        let mut members = Vec::new();
-        leaf.procs.rewind()?;
-        read_members(&leaf.procs, &mut members)?;
+        let mut members = pids(&read_again(&leaf.procs)?).collect();
         // A step may be a Laneway of its own, whose warden made cgroups here.
-        let mut stat = String::new();
-        leaf.stat.rewind()?;
-        leaf.stat.read_to_string(&mut stat)?;
-        if !stat.lines().any(|line| line == "nr_descendants 0") {
+        if !read_again(&leaf.stat)?.lines().any(|line| line == "nr_descendants 0") {
             leaf.has_below = true;
             members_below(&leaf.dir, &mut members);
         }
@@ -241,16 +238,11 @@ fn mount_of_v2(line: &str) -> Option<(&str, &str)> {
     Some((fields.next()?, fields.next()?))
 }
 
-fn read_members(mut procs: &File, members: &mut Vec<Pid>) -> io::Result<()> {
-    let mut text = String::new();
-    procs.read_to_string(&mut text)?;
-    members.extend(text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)));
-    Ok(())
-}
 
 fn members_below(dir: &Path, members: &mut Vec<Pid>) {
     for below in directories(dir) {
-        let _ = File::open(below.join("cgroup.procs")).and_then(|procs| read_members(&procs, members));
+        let text = fs::read_to_string(below.join("cgroup.procs")).unwrap_or_default();
+        members.extend(pids(&text));
         members_below(&below, members);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{Read as _, Seek as _};
+use std::io;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -54,11 +54,8 @@ impl OwnChildren {
     }
 
     pub(super) fn list(&self) -> Vec<Pid> {
-        let mut text = String::new();
-        let read =
-            self.0.as_ref().map(|mut file| file.rewind().and_then(|()| file.read_to_string(&mut text)));
-        match read {
-            Some(Ok(_)) => pids(&text).collect(),
+        match self.0.as_ref().map(read_again) {
+            Some(Ok(text)) => pids(&text).collect(),
             Some(Err(_)) | None => children(rustix::process::getpid()),
         }
     }
@@ -112,7 +109,21 @@ pub(super) fn signal(list: impl Fn() -> Vec<Pid>, signals: &[Signal]) {
     }
 }
 
-fn pids(text: &str) -> impl Iterator<Item = Pid> {
+/// The whole of a small file of the kernel that is kept open, as it is now: mostly one call to the system.
+pub(super) fn read_again(file: &fs::File) -> io::Result<String> {
+    let mut text = Vec::new();
+    let mut buffer = [0; 512];
+    loop {
+        let count = rustix::io::pread(file, &mut buffer, text.len() as u64)?;
+        text.extend_from_slice(&buffer[..count]);
+        // Such a file is read a line at a time: what leaves room for some more lines was the end.
+        if count < buffer.len() / 2 {
+            return Ok(String::from_utf8_lossy(&text).into_owned());
+        }
+    }
+}
+
+pub(super) fn pids(text: &str) -> impl Iterator<Item = Pid> {
     text.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
 }
 

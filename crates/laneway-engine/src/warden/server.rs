@@ -30,8 +30,9 @@ use super::{MARK, leftovers};
 /// After so long without anything to do, the warden moves ahead to where the next task will be started.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// How often orphans that died are reaped while tasks run and nothing else happens.
-const TIDY: Duration = Duration::from_secs(1);
+/// How often orphans that died are reaped while tasks run and nothing else happens. The death of a child interrupts
+/// the wait, unless it comes in the moment before: then a zombie is in nobody's way for so long.
+const TIDY: Duration = Duration::from_secs(60);
 
 /// Between looks whether what was killed is gone: quick at first, since it usually is.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
@@ -74,6 +75,7 @@ pub fn serve(options: Options) -> Result<(), Refused> {
         socket,
         mark: options.mark,
         cgroups: cgroups.ok(),
+        buffer: vec![0; 64 * 1024],
         frames: Frames::default(),
         pipes: VecDeque::new(),
         out: Answer::Ready(ready).encode(),
@@ -108,6 +110,8 @@ struct Server {
     socket: OwnedFd,
     mark: String,
     cgroups: Option<Cgroups>,
+    /// For what comes next from the node.
+    buffer: Vec<u8>,
     frames: Frames,
     /// Write ends for the spawns that follow, two each.
     pipes: VecDeque<OwnedFd>,
@@ -179,13 +183,12 @@ impl Server {
     }
 
     fn receive(&mut self) -> Result<(), Lost> {
-        let mut buffer = [0; 64 * 1024];
         loop {
             // A message carries the pipes of one spawn at most; the room is for what is never sent.
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-            let count = match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut buffer)], &mut control, flags)
+            let count = match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut self.buffer)], &mut control, flags)
             {
                 Ok(message) => message.bytes,
                 Err(Errno::AGAIN) => return Ok(()),
@@ -200,7 +203,7 @@ impl Server {
             if count == 0 {
                 return Err(Lost);
             }
-            self.frames.add(&buffer[..count]);
+            self.frames.add(&self.buffer[..count]);
             while let Some(body) = self.frames.next().map_err(|_| Lost)? {
                 let request = Request::decode(body).ok_or(Lost)?;
                 pass(Point::WardenAsked);

@@ -15,6 +15,7 @@ use laneway_core::time::Millis;
 use laneway_store::model::{Answer, Claim, Finished, Outcome, Stop};
 use laneway_store::{ClaimRef, Fate, Store};
 use laneway_torture::{Point, pass};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -29,9 +30,6 @@ use crate::warden::Warden;
 
 /// How often the store is looked at because something changed: quick for a person, nothing for the machine.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// How often it is looked at without any hint: a hint may be lost, and correctness must not need one.
-const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 
 /// How long to wait before asking again what the store could not do for a passing reason (a full disk).
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -136,6 +134,10 @@ struct Loop {
     wake_at: Option<Instant>,
     /// When to look at the store because something changed.
     look_at: Option<Instant>,
+    /// Ticks when something changed.
+    changes: watch::Receiver<u64>,
+    /// After how long the store is looked at without any hint: a hint may be lost, and correctness must not need one.
+    patience: Duration,
     /// The store could not take the cancel yet.
     is_cancel_unsaid: bool,
     urge: Urge,
@@ -164,6 +166,8 @@ impl Loop {
             record_at: None,
             wake_at: None,
             look_at: None,
+            changes: drive.store.changes(),
+            patience: drive.store.max_poll_interval(),
             is_cancel_unsaid: false,
             urge: Urge::None,
             told_of_trouble: false,
@@ -173,10 +177,9 @@ impl Loop {
 
     async fn run(&mut self, control: Control) -> Result<RunStatus, Error> {
         let mut urges = control.subscribe();
-        let mut changes = self.drive.store.changes();
         self.promote();
         self.claim();
-        self.later(LOOK_ANYWAY);
+        self.later(self.patience);
         loop {
             if self.is_idle() {
                 match self.drive.store.status(self.drive.run).await {
@@ -195,8 +198,8 @@ impl Loop {
                     Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
                     Err(_) => {}
                 },
-                Ok(()) = changes.changed() => {
-                    changes.mark_unchanged();
+                Ok(()) = self.changes.changed() => {
+                    self.changes.mark_unchanged();
                     self.later(LOOK_EVERY);
                 }
                 Ok(()) = urges.changed() => {
@@ -294,7 +297,7 @@ impl Loop {
             Message::Looked(Ok(stops)) => {
                 self.stop(&stops);
                 self.claim();
-                self.later(LOOK_ANYWAY);
+                self.later(self.patience);
             }
             Message::Looked(Err(error)) => {
                 self.tolerate(error)?;

@@ -145,7 +145,16 @@ mod tests {
         let id = "01890a5d-ac96-774b-bcce-b302099a8057";
         let run = RunId::parse(id).expect("an id");
         let params = serde_json::Map::new();
-        let head = Arc::new(RunHead { run, plan: Arc::new(plan), dir: "/".into(), params, max_parallel });
+        let plan = Arc::new(plan);
+        let head = Arc::new(RunHead {
+            run,
+            plan,
+            dir: "/".into(),
+            params,
+            max_parallel,
+            submitted_from: String::new(),
+            keys: Vec::new(),
+        });
         let session = SessionId::parse(id).expect("an id");
         let claim = |position| {
             let at = ClaimRef { run, position, attempt: 1, session };

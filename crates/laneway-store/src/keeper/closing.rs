@@ -17,8 +17,13 @@ impl<F: Facts> Keeper<F> {
         if self.run.status.is_final() || self.run.closing == Some(Closing::Canceled) {
             return Ok(false);
         }
-        self.stop_everything(Closing::Canceled, by, format!("canceled by {by}"))?;
+        self.cancel_because(by, format!("canceled by {by}"))?;
         Ok(true)
+    }
+
+    /// The same, for a reason of its own.
+    pub(crate) fn cancel_because(&mut self, by: &str, why: String) -> Result<(), F::Error> {
+        self.stop_everything(Closing::Canceled, by, why)
     }
 
     /// The run's `timeout` has passed: nothing starts, what runs is stopped.
@@ -69,7 +74,7 @@ impl<F: Facts> Keeper<F> {
         Ok(())
     }
 
-    fn those_that_are(&self, statuses: &[TaskStatus]) -> Vec<Position> {
+    pub(super) fn those_that_are(&self, statuses: &[TaskStatus]) -> Vec<Position> {
         let are = self.tasks.iter().filter(|(_, kept)| statuses.contains(&kept.row.status));
         are.map(|(position, _)| *position).collect()
     }
@@ -78,13 +83,8 @@ impl<F: Facts> Keeper<F> {
     pub(super) fn end_if_closing(&mut self, position: Position) -> Result<(), F::Error> {
         let facts = GateFacts {
             when: self.step(position).when,
-            counts: None,
             closing: self.run.closing,
-            condition: None,
-            run_at: None,
-            now: self.now,
-            live: 0,
-            max_parallel: 1,
+            ..GateFacts::open(self.now)
         };
         match gate::judge(&facts) {
             Verdict::Open | Verdict::Closed(_) => Ok(()),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use laneway_core::event::{TaskFinished, TaskRetrying};
+use laneway_core::gate::Gate;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::retry;
@@ -181,8 +182,9 @@ impl<F: Facts> Keeper<F> {
         self.change(claim.position, |task| {
             task.status = status;
             task.let_go();
-            task.gate = Some(laneway_core::gate::Gate::RunAt);
+            task.gate = Some(Gate::RunAt);
             task.run_at = Some(run_at);
+            task.wake_at = Some(run_at);
             task.reason = Some(failure.reason);
             task.detail = Some(failure.detail.to_owned());
             task.exit_code = failure.exit_code;

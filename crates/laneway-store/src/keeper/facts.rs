@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
-use laneway_core::gate::Counts;
+use laneway_core::gate::{Counts, Tat};
 use laneway_core::id::SessionId;
+use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::Illegal;
 use laneway_core::time::Millis;
 
+use super::keys::Key;
 use super::rows::TaskRow;
 use crate::error::Error;
 use crate::fence::ClaimRef;
@@ -41,6 +43,23 @@ pub(crate) trait Facts {
     fn all(&mut self) -> Result<Rows, Self::Error>;
 
     fn failures(&mut self) -> Result<Option<Failures>, Self::Error>;
+
+    /// How many tasks of all runs hold a key. The key is locked until the transaction ends.
+    fn holders(&mut self, key: &Key) -> Result<u32, Self::Error>;
+
+    /// How many tasks on an order's key have a smaller version and have yet to end, counted up to a number.
+    fn smaller(&mut self, key: &str, version: &str, up_to: u32) -> Result<u32, Self::Error>;
+
+    fn limit(&mut self, name: &str) -> Result<Option<Limit>, Self::Error>;
+
+    /// When the next may pass a rate; `None` if nobody has yet.
+    fn tat(&mut self, name: &str) -> Result<Option<Tat>, Self::Error>;
+
+    /// Whether another task waits at a key, and will be woken for it.
+    fn is_awaited(&mut self, key: &str, by_other_than: Position) -> Result<bool, Self::Error>;
+
+    /// Whether some node that lives and takes new work can run tasks of a class.
+    fn has_node(&mut self, class: i64) -> Result<bool, Self::Error>;
 
     /// The address of a session's node; `None` when that session is over.
     fn node(&mut self, session: SessionId) -> Result<Option<Arc<str>>, Self::Error>;

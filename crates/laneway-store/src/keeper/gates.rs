@@ -6,14 +6,16 @@ use std::sync::Arc;
 use laneway_core::definition::When;
 use laneway_core::event::TaskAvailable;
 use laneway_core::expression::Scope;
-use laneway_core::gate::{self, Counts, Facts as GateFacts, Gate, Needs, Verdict};
+use laneway_core::gate::{self, Counts, Facts as GateFacts, Gate, Needs, Verdict, Wait};
 use laneway_core::plan::Position;
+use laneway_core::rank;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskMove, TaskStatus};
 use laneway_torture::{Bug, has};
 use serde_json::{Map, Value, json};
 
-use super::{Facts, Keeper};
+use super::keys::Found;
+use super::{Facts, Keeper, Key};
 use crate::error::Error;
 use crate::model::RunHead;
 
@@ -100,18 +102,32 @@ impl<F: Facts> Keeper<F> {
 
     fn fill(&mut self) -> Result<(), F::Error> {
         // Whether anybody waits is asked first: to count who is live takes the longer, the more there are.
-        if self.run.status != RunStatus::Running || self.in_line(1)?.is_empty() {
+        let is_open = self.run.status == RunStatus::Running && self.run.pauses.is_empty();
+        if !is_open || self.in_line(1)?.is_empty() {
             return Ok(());
         }
-        let live = if has(Bug::OverGrant) { 0 } else { self.live()? };
-        let room = self.head.max_parallel.saturating_sub(live);
-        if room == 0 {
-            return Ok(());
+        loop {
+            let live = if has(Bug::OverGrant) { 0 } else { self.live()? };
+            let room = self.head.max_parallel.saturating_sub(live);
+            let next = if room == 0 { Vec::new() } else { self.in_line(room as usize)? };
+            if next.is_empty() {
+                return Ok(());
+            }
+            let mut is_all_taken = true;
+            for position in next {
+                if self.head.has_keys(position) || self.task(position)?.class >= 0 {
+                    // Beside its place in the run it needs a node, and keys that others may hold. One that has to
+                    // wait for those leaves the line, and another one may have the place.
+                    self.examine(position)?;
+                    is_all_taken &= self.task(position)?.status == TaskStatus::Available;
+                } else {
+                    self.promote(position)?;
+                }
+            }
+            if is_all_taken {
+                return Ok(());
+            }
         }
-        for position in self.in_line(room as usize)? {
-            self.promote(position)?;
-        }
-        Ok(())
     }
 
     /// The first of those who wait for a place now.
@@ -139,9 +155,11 @@ impl<F: Facts> Keeper<F> {
         Ok(u32::try_from(i64::from(before) + self.live_since).unwrap_or_default())
     }
 
-    fn examine(&mut self, position: Position) -> Result<(), F::Error> {
+    /// Looks at the gates of a pending task, and does what they say.
+    pub(crate) fn examine(&mut self, position: Position) -> Result<(), F::Error> {
         let task = self.task(position)?;
         let (status, closed, run_at, attempt) = (task.status, task.gate, task.run_at, task.attempt);
+        let class = task.class;
         if status != TaskStatus::Pending {
             return Ok(());
         }
@@ -159,13 +177,22 @@ impl<F: Facts> Keeper<F> {
             closing: self.run.closing,
             condition,
             run_at,
-            now: self.now,
+            is_queued: self.run.status == RunStatus::Queued,
+            is_paused: !self.run.pauses.is_empty(),
+            has_node: self.facts.has_node(class)?,
             live: self.live()?,
             max_parallel: self.head.max_parallel,
+            ..GateFacts::open(self.now)
         };
-        match gate::judge(&facts) {
+        // Behind keys of others is looked only if nothing of its own stands in the way.
+        let found = match gate::judge(&facts) {
+            Verdict::Open if self.head.has_keys(position) => self.find_keys(position)?,
+            Verdict::Open | Verdict::Closed(_) | Verdict::Skip(_) | Verdict::Cancel(_) => Found::default(),
+        };
+        let mut limits = Vec::new();
+        match gate::judge(&GateFacts { keys: found.lend(&mut limits), ..facts }) {
             Verdict::Open => self.promote(position),
-            Verdict::Closed(gate) => self.close_gate(position, gate, closed),
+            Verdict::Closed(wait) => self.close_gate(position, wait),
             Verdict::Skip(reason) => {
                 let detail = self.why_skipped(position, reason)?;
                 self.skip(position, reason, detail)
@@ -190,15 +217,31 @@ impl<F: Facts> Keeper<F> {
         Ok(condition.holds(&scope(&head, seen)?).ok())
     }
 
-    fn close_gate(&mut self, position: Position, gate: Gate, before: Option<Gate>) -> Result<(), F::Error> {
-        if before == Some(gate) {
+    /// Notes which gate it waits for, and where in that line; the full cause is computed when it is read.
+    fn close_gate(&mut self, position: Position, wait: Wait<'_>) -> Result<(), F::Error> {
+        let key = wait.key.map(|key| waiting_key(wait.gate, key));
+        let task = self.task(position)?;
+        let is_known = task.gate == Some(wait.gate) && task.gate_key == key;
+        // Of those who wait for a moment the first is woken; when it passes, it names the next.
+        let wake_at = match (wait.gate, wait.until) {
+            (Gate::Rate, Some(_)) if self.is_behind_another(position, key.as_deref())? => None,
+            (_, until) => until,
+        };
+        if is_known && self.task(position)?.wake_at == wake_at {
             return Ok(());
         }
-        let rank = (gate == Gate::MaxParallel).then_some(self.now.0);
+        let rank = if is_a_line(wait.gate) { Some(self.rank(position)) } else { None };
         self.change(position, |task| {
-            task.gate = Some(gate);
-            task.rank = rank;
+            task.gate = Some(wait.gate);
+            task.gate_key = key;
+            task.wake_at = wake_at;
+            task.rank = rank.map(|rank| task.rank.unwrap_or(rank));
         })
+    }
+
+    /// Its place in any line: by priority, then by age.
+    fn rank(&self, position: Position) -> i64 {
+        rank::rank(self.now, self.step(position).demands().priority)
     }
 
     /// Names the predecessors that stand in the way, for `upstream`.
@@ -224,16 +267,45 @@ impl<F: Facts> Keeper<F> {
 
     fn promote(&mut self, position: Position) -> Result<(), F::Error> {
         let status = self.task(position)?.status.next(TaskMove::Promote)?;
-        let now = self.now.0;
+        self.take_keys(position)?;
+        let rank = self.rank(position);
         self.change(position, |task| {
             task.status = status;
             task.gate = None;
-            task.rank = task.rank.or(Some(now));
+            task.gate_key = None;
+            task.wake_at = None;
+            task.rank = task.rank.or(Some(rank));
             task.run_at = None;
             task.forget_attempt();
         })?;
         self.append(TaskAvailable { step: self.name(position) });
         Ok(())
+    }
+}
+
+/// The key as its line is known by.
+fn waiting_key(gate: Gate, key: &str) -> String {
+    match gate {
+        Gate::Order => Key::Order(key.to_owned()).text(),
+        Gate::Lock => Key::Lock(key.to_owned()).text(),
+        Gate::Limit | Gate::Rate => Key::Limit(key.to_owned()).text(),
+        Gate::Needs | Gate::RunAt | Gate::MaxRuns | Gate::Paused | Gate::Node | Gate::MaxParallel => {
+            key.to_owned()
+        }
+    }
+}
+
+/// Whether tasks wait there in the order in which they will be let through.
+fn is_a_line(gate: Gate) -> bool {
+    match gate {
+        Gate::MaxParallel
+        | Gate::Node
+        | Gate::Paused
+        | Gate::Order
+        | Gate::Lock
+        | Gate::Limit
+        | Gate::Rate => true,
+        Gate::Needs | Gate::RunAt | Gate::MaxRuns => false,
     }
 }
 

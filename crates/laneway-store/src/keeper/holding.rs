@@ -4,56 +4,31 @@
 use std::sync::Arc;
 
 use laneway_core::definition::OnLost;
-use laneway_core::event::{
-    RunAdopted, RunStarted, RunSubmitted, TaskAvailable, TaskLost, TaskReturned, TaskStarted,
-};
+use laneway_core::event::{RunAdopted, TaskAvailable, TaskLost, TaskReturned, TaskStarted};
 use laneway_core::gate::Gate;
 use laneway_core::id::SessionId;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
-use laneway_core::state::{RunMove, TaskMove, TaskStatus};
+use laneway_core::state::{TaskMove, TaskStatus};
 use serde_json::Map;
 
 use super::ending::{EndedBy, Ending};
 use super::{Facts, Keeper, Record, Touch};
 use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
-use crate::model::Submission;
 
 /// How often a task may be lost with its node before it fails: a step that kills its node must not do so for
 /// ever.
 const MAX_LOST: u32 = 3;
 
 impl<F: Facts> Keeper<F> {
-    /// The run and all of its tasks are there, and nothing of it has started.
-    pub(crate) fn begin(&mut self, submission: &Submission) -> Result<(), F::Error> {
-        let plan = Arc::clone(&submission.plan);
-        self.append(RunSubmitted {
-            workflow: plan.workflow.name.clone(),
-            version: plan.version.clone(),
-            params: submission.params.clone(),
-            max_parallel: submission.max_parallel,
-            by: submission.by.clone(),
-        });
-        let owner = submission.owner;
-        let node = self.facts.node(owner)?.ok_or(Error::SessionOver { session: owner })?;
-        self.append(RunStarted { node: node.to_string() });
-        self.run.status = self.run.status.next(RunMove::Start)?;
-        self.run.started_at = Some(self.now);
-        self.run.deadline_at = plan.workflow.timeout.map(|timeout| self.now.after(timeout));
-        for (position, step) in plan.workflow.steps.iter().enumerate() {
-            if step.condition.is_some() && plan.needs_set_of[position].is_none() {
-                self.examine_later(position as Position);
-            }
-        }
-        self.fill_later();
-        Ok(())
-    }
-
     /// A run whose owner is gone belongs to another session.
-    pub(crate) fn adopt(&mut self, session: SessionId) -> Result<(), F::Error> {
+    pub(crate) fn adopt(&mut self, session: SessionId, is_local: bool) -> Result<(), F::Error> {
         if self.run.status.is_final() {
             return Err(Error::Ended { run: self.head.run, status: self.run.status }.into());
+        }
+        if !is_local {
+            return Err(Error::Shared { run: self.head.run }.into());
         }
         if self.run.owner == Some(session) {
             return Ok(());

@@ -7,14 +7,17 @@
 //!                                                   └──────────── settle ◀─────────────┘
 //! ```
 //! Decisions are core's (`gate::judge`, `retry::next_delay`); these files look up the facts that they need: `gates.rs`
-//! opens and closes gates, `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs`
-//! how attempts end, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
+//! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause,
+//! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
+//! `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
 
+mod admitting;
 mod closing;
 mod ending;
 mod facts;
 mod gates;
 mod holding;
+mod keys;
 mod reopening;
 mod rows;
 
@@ -26,12 +29,14 @@ use laneway_core::event::{Closing, Fact, RunFinished};
 use laneway_core::gate::Counts;
 use laneway_core::nearest::nearest;
 use laneway_core::plan::{Plan, Position};
-use laneway_core::state::{RunMove, RunStatus, TaskStatus};
+use laneway_core::state::{RunMove, TaskStatus};
 use laneway_core::time::Millis;
 
 pub(crate) use facts::{Facts, Failures, Rows};
 pub(crate) use gates::{Settled, scope};
+pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
+pub(crate) use rows::{Pause, pauses_text, read_pauses};
 
 use crate::error::Error;
 use crate::model::RunHead;
@@ -48,6 +53,7 @@ pub(crate) struct Keeper<F> {
     sets: BTreeMap<u32, (Counts, bool)>,
     events: Vec<Fact>,
     attempts: Vec<Record>,
+    keys: KeyChanges,
     /// Who was live before this transaction, once somebody asked, and by how many that has changed since.
     live: Option<u32>,
     live_since: i64,
@@ -78,6 +84,7 @@ impl<F: Facts> Keeper<F> {
             sets: BTreeMap::new(),
             events: Vec::new(),
             attempts: Vec::new(),
+            keys: KeyChanges::default(),
             live: None,
             live_since: 0,
             to_examine: VecDeque::new(),
@@ -142,16 +149,21 @@ impl<F: Facts> Keeper<F> {
     /// The one way in which a task's row changes.
     fn change(&mut self, position: Position, change: impl FnOnce(&mut TaskRow)) -> Result<(), F::Error> {
         let kept = self.kept(position)?;
-        let was_live = kept.row.status.is_live();
+        let (was, was_live) = (kept.row.status, kept.row.status.is_live());
         change(&mut kept.row);
         kept.touch = Touch::Whole;
-        match (was_live, kept.row.status.is_live()) {
+        let status = kept.row.status;
+        match (was_live, status.is_live()) {
             (true, false) => {
                 self.live_since -= 1;
                 self.may_fill = true;
+                self.free_keys(position);
             }
             (false, true) => self.live_since += 1,
             (true, true) | (false, false) => {}
+        }
+        if was.is_final() != status.is_final() {
+            self.stand_in_order(position, !status.is_final());
         }
         Ok(())
     }
@@ -172,7 +184,7 @@ impl<F: Facts> Keeper<F> {
         if self.may_fill {
             self.pump()?;
         }
-        if self.run.unsettled == 0 && self.run.status == RunStatus::Running {
+        if self.run.unsettled == 0 && !self.run.status.is_final() {
             self.finish_run()?;
         }
         let tasks = self.tasks.into_iter().filter(|(_, kept)| kept.touch > Touch::Nothing);
@@ -190,6 +202,7 @@ impl<F: Facts> Keeper<F> {
                 .collect(),
             events: self.events,
             attempts: self.attempts,
+            keys: self.keys,
         })
     }
 

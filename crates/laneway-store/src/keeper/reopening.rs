@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use laneway_core::event::{Reopening, RunReopened, TaskSkipped};
+use laneway_core::event::{PauseScope, Reopening, RunReopened, TaskSkipped};
 use laneway_core::gate::{Counts, Gate};
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
@@ -95,6 +95,10 @@ impl<F: Facts> Keeper<F> {
         self.run.reason = None;
         self.run.closing = None;
         self.run.finished_at = None;
+        // One that ended in the queue, before its first start, starts with this.
+        self.run.started_at = self.run.started_at.or(Some(self.now));
+        // Whoever retries a run wants it to go on; its workflow stays as it is.
+        self.run.pauses.retain(|pause| pause.scope == PauseScope::Workflow);
         self.run.deadline_at = self.plan().workflow.timeout.map(|timeout| self.now.after(timeout));
         self.append(RunReopened { why, by: by.to_owned(), tasks: steps.clone() });
         for position in again {

@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use laneway_core::event::{Closing, Fact};
+use laneway_core::event::{Closing, Fact, PauseScope};
 use laneway_core::gate::{Counts, Gate};
 use laneway_core::id::SessionId;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::keys::KeyChanges;
 use crate::fence::ClaimRef;
 
 /// What of a run changes.
@@ -25,8 +26,33 @@ pub(crate) struct RunRow {
     pub(crate) started_at: Option<Millis>,
     pub(crate) finished_at: Option<Millis>,
     pub(crate) deadline_at: Option<Millis>,
+    /// Who paused it, each scope once.
+    pub(crate) pauses: Vec<Pause>,
     pub(crate) last_event: u64,
     pub(crate) unsettled: u32,
+}
+
+/// Somebody holds a run, or its workflow, up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pause {
+    pub(crate) scope: PauseScope,
+    pub(crate) by: String,
+    pub(crate) since: Millis,
+}
+
+/// Pauses as they are stored: nothing for none.
+pub(crate) fn pauses_text(pauses: &[Pause]) -> Option<String> {
+    let one = |pause: &Pause| json!([pause.scope.as_str(), pause.by, pause.since.0]);
+    (!pauses.is_empty()).then(|| Value::Array(pauses.iter().map(one).collect()).to_string())
+}
+
+/// `None` for what this program would not have written.
+pub(crate) fn read_pauses(text: &str) -> Option<Vec<Pause>> {
+    let stored: Vec<(String, String, i64)> = serde_json::from_str(text).ok()?;
+    let one = |(scope, by, since): (String, String, i64)| {
+        Some(Pause { scope: PauseScope::parse(&scope)?, by, since: Millis(since) })
+    };
+    stored.into_iter().map(one).collect()
 }
 
 impl RunRow {
@@ -40,8 +66,14 @@ impl RunRow {
 /// What of a task changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskRow {
+    /// Who can run it. Never changes.
+    pub(crate) class: i64,
     pub(crate) status: TaskStatus,
     pub(crate) gate: Option<Gate>,
+    /// The key at which it waits, of a gate that has one.
+    pub(crate) gate_key: Option<String>,
+    /// When it is to be looked at again, if nothing happens before.
+    pub(crate) wake_at: Option<Millis>,
     /// Since when it is ready: the order of waiters and of claims.
     pub(crate) rank: Option<i64>,
     pub(crate) run_at: Option<Millis>,
@@ -85,6 +117,8 @@ impl TaskRow {
     /// Leaves the line and the claim: whatever it becomes, nobody holds it.
     pub(super) fn let_go(&mut self) {
         self.gate = None;
+        self.gate_key = None;
+        self.wake_at = None;
         self.rank = None;
         self.run_at = None;
         self.session = None;
@@ -170,6 +204,7 @@ pub(crate) struct Changes {
     /// Numbered from `was.last_event + 1`.
     pub(crate) events: Vec<Fact>,
     pub(crate) attempts: Vec<Record>,
+    pub(crate) keys: KeyChanges,
 }
 
 impl Changes {

@@ -12,9 +12,9 @@ use laneway_core::time::Millis;
 
 use super::facts::Missing;
 use super::fault::{self, Done, Failure};
+use super::follow::work;
 use super::link::{Begin, Link, sql};
-use super::run_work::{Job, Terms, on_runs};
-use super::save::Columns;
+use super::run_work::{Job, Terms};
 use super::shelf::{Head, Shelf};
 use super::{read, row};
 use crate::error::Error;
@@ -206,14 +206,10 @@ pub(super) async fn release(shelf: &Shelf, link: &Link, terms: Terms, run: RunId
     let head = shelf.head(link, run).await?;
     let seed = Missing::for_ends(&head.head.plan, orphans.iter().map(|(claim, _)| claim));
     let within = Terms { is_begun: true, ..terms };
-    let made = on_runs(link, within, vec![Job { head, seed }], |_, keeper| {
+    let (_, columns) = work(shelf, link, within, vec![Job { head, seed }], |_, keeper| {
         orphans.iter().try_for_each(|(claim, node)| keeper.lose(claim, node))
     })
     .await?;
-    let mut columns = Columns::default();
-    for made in &made {
-        columns.add(made.no, made.now, &made.changes);
-    }
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.commit().await?;

@@ -5,13 +5,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use laneway_core::gate::Counts;
+use laneway_core::gate::{Counts, Tat};
 use laneway_core::id::SessionId;
+use laneway_core::limit::Limit;
 use laneway_core::plan::{Plan, Position};
 
 use super::fault::{Done, Failure};
 use crate::fence::ClaimRef;
-use crate::keeper::{Facts, Failures, Rows, TaskRow};
+use crate::keeper::{Facts, Failures, Key, Rows, TaskRow};
+use crate::model::RunHead;
 
 /// Beyond so many rows that may be needed, they are fetched only when they are.
 const GUESS: usize = 256;
@@ -30,6 +32,12 @@ pub(super) struct Known {
     pub(super) failures: Option<Option<Failures>>,
     pub(super) nodes: HashMap<SessionId, Option<Arc<str>>>,
     pub(super) outcomes: HashMap<ClaimRef, Option<String>>,
+    pub(super) holders: HashMap<Key, u32>,
+    pub(super) smaller: HashMap<(String, String, u32), u32>,
+    pub(super) limits: HashMap<String, Option<Limit>>,
+    pub(super) tats: HashMap<String, Option<Tat>>,
+    pub(super) awaited: HashMap<(String, Position), bool>,
+    pub(super) takers: HashMap<i64, bool>,
     pub(super) missing: Missing,
 }
 
@@ -46,6 +54,13 @@ pub(super) struct Missing {
     pub(super) failures: bool,
     pub(super) nodes: BTreeSet<SessionId>,
     pub(super) outcomes: Vec<ClaimRef>,
+    /// They are locked before they are counted.
+    pub(super) holders: BTreeSet<Key>,
+    pub(super) smaller: BTreeSet<(String, String, u32)>,
+    pub(super) limits: BTreeSet<String>,
+    pub(super) tats: BTreeSet<String>,
+    pub(super) awaited: BTreeSet<(String, Position)>,
+    pub(super) takers: BTreeSet<i64>,
 }
 
 impl Missing {
@@ -94,11 +109,31 @@ impl Missing {
         }
     }
 
+    /// What the keys of a task will lead to, in one go: they are locked in one order.
+    pub(super) fn add_keys(&mut self, head: &RunHead, position: Position) {
+        let Some(Some(keys)) = head.keys.get(position as usize) else { return };
+        for name in &keys.limits {
+            self.limits.insert(name.clone());
+            self.tats.insert(name.clone());
+            self.holders.insert(Key::Limit(name.clone()));
+        }
+        self.holders.extend(keys.lock.iter().cloned().map(Key::Lock));
+        if let Some((key, _)) = &keys.order {
+            self.holders.insert(Key::Order(key.clone()));
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.tasks.is_empty()
             && self.sets.is_empty()
             && self.nodes.is_empty()
             && self.outcomes.is_empty()
+            && self.holders.is_empty()
+            && self.smaller.is_empty()
+            && self.limits.is_empty()
+            && self.tats.is_empty()
+            && self.awaited.is_empty()
+            && self.takers.is_empty()
             && self.line == 0
             && !(self.live || self.unstarted || self.running || self.all || self.failures)
     }
@@ -177,6 +212,63 @@ impl Facts for &mut Known {
     fn failures(&mut self) -> Done<Option<Failures>> {
         self.missing.failures |= self.failures.is_none();
         found(self.failures.clone())
+    }
+
+    fn holders(&mut self, key: &Key) -> Done<u32> {
+        let known = self.holders.get(key).copied();
+        if known.is_none() {
+            self.missing.holders.insert(key.clone());
+        }
+        found(known)
+    }
+
+    fn smaller(&mut self, key: &str, version: &str, up_to: u32) -> Done<u32> {
+        let asked = (key.to_owned(), version.to_owned(), up_to);
+        let known = self.smaller.get(&asked).copied();
+        if known.is_none() {
+            // Locked as the others are, though nobody holds an order.
+            self.missing.holders.insert(Key::Order(asked.0.clone()));
+            self.missing.smaller.insert(asked);
+        }
+        found(known)
+    }
+
+    fn limit(&mut self, name: &str) -> Done<Option<Limit>> {
+        let known = self.limits.get(name).copied();
+        if known.is_none() {
+            self.missing.limits.insert(name.to_owned());
+        }
+        found(known)
+    }
+
+    fn tat(&mut self, name: &str) -> Done<Option<Tat>> {
+        let known = self.tats.get(name).copied();
+        if known.is_none() {
+            self.missing.holders.insert(Key::Limit(name.to_owned()));
+            self.missing.tats.insert(name.to_owned());
+        }
+        found(known)
+    }
+
+    fn is_awaited(&mut self, key: &str, by_other_than: Position) -> Done<bool> {
+        let asked = (key.to_owned(), by_other_than);
+        let known = self.awaited.get(&asked).copied();
+        if known.is_none() {
+            self.missing.awaited.insert(asked);
+        }
+        found(known)
+    }
+
+    fn has_node(&mut self, class: i64) -> Done<bool> {
+        // A run that is local to its owner has that.
+        if class < 0 {
+            return Ok(true);
+        }
+        let known = self.takers.get(&class).copied();
+        if known.is_none() {
+            self.missing.takers.insert(class);
+        }
+        found(known)
     }
 
     fn node(&mut self, session: SessionId) -> Done<Option<Arc<str>>> {

@@ -4,7 +4,7 @@ use std::error::Error as _;
 
 use laneway_core::id::RunId;
 use laneway_core::state::Illegal;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, SqlState};
 
 use super::address::Address;
 use crate::error::Error;
@@ -131,7 +131,12 @@ fn is_collision(error: &tokio_postgres::Error) -> bool {
         *code == SqlState::T_R_SERIALIZATION_FAILURE
             || *code == SqlState::T_R_DEADLOCK_DETECTED
             || *code == SqlState::DIVISION_BY_ZERO
-    })
+    }) || is_known_key(error)
+}
+
+/// Somebody has submitted a run with the same key in the same moment: who asks again finds it.
+fn is_known_key(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().and_then(DbError::constraint) == Some("runs_by_key")
 }
 
 /// The server ends our connection, or is not there yet.

@@ -2,10 +2,12 @@
 //! `docs/design/postgres.md`.
 
 mod address;
+mod classes;
 mod connect;
 mod doctor;
 mod facts;
 mod fault;
+mod follow;
 mod link;
 mod listen;
 mod migrate;
@@ -17,10 +19,12 @@ mod shelf;
 mod tls;
 mod verbs;
 mod view;
+mod waits;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
@@ -28,6 +32,7 @@ use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
+use laneway_core::limit::Limit;
 use laneway_core::plan::Plan;
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
@@ -49,8 +54,8 @@ use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, NewSession, Reaped, RunFilter, RunSummary,
-    RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable, Reaped,
+    RunFilter, RunSummary, RunView, Stop, Submission,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -266,7 +271,7 @@ impl Store for PostgresStore {
     async fn register(&self, node: NewSession) -> Result<SessionId> {
         let session = SessionId::new(Uuid::now_v7());
         let node = &node;
-        self.change(|link, terms| async move { lives::register(&link, terms, session, node).await }).await?;
+        self.change(|link, terms| async move { lives::register(&self.shelf, &link, terms, session, node).await }).await?;
         self.own.lock().unwrap_or_else(PoisonError::into_inner).push(session);
         Ok(session)
     }
@@ -293,11 +298,10 @@ impl Store for PostgresStore {
 
     async fn submit(&self, submission: Submission) -> Result<RunId> {
         let (run, submission) = (RunId::new(Uuid::now_v7()), &submission);
-        self.change(
-            |link, terms| async move { submit::submit(&self.shelf, &link, terms, run, submission).await },
-        )
-        .await?;
-        Ok(run)
+        self.change(|link, terms| async move {
+            submit::submit(&self.shelf, &link, terms, run, submission).await
+        })
+        .await
     }
 
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()> {
@@ -377,6 +381,25 @@ impl Store for PostgresStore {
         .await
     }
 
+    async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
+        let what = &what;
+        self.change(|link, terms| async move { people::pause(&self.shelf, &link, terms, what, by).await }).await
+    }
+
+    async fn resume(&self, what: Pausable, by: &str) -> Result<()> {
+        let what = &what;
+        self.change(|link, terms| async move { people::resume(&self.shelf, &link, terms, what, by).await }).await
+    }
+
+    async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {
+        let set = (name, limit, by);
+        self.change(|link, terms| async move { people::set_limit(&self.shelf, &link, terms, set).await }).await
+    }
+
+    async fn drain(&self, node: &str) -> Result<Vec<SessionId>> {
+        self.change(|link, _| async move { people::drain(&link, node).await }).await
+    }
+
     async fn release(&self, run: RunId) -> Result<()> {
         self.change(|link, terms| async move { doctor::release(&self.shelf, &link, terms, run).await }).await
     }
@@ -393,7 +416,7 @@ impl Store for PostgresStore {
     async fn run(&self, run: RunId) -> Result<RunView> {
         self.ask_at_once(|link| async move {
             let head = self.shelf.head(&link, run).await?;
-            view::run(&link, self.now(), &head).await
+            view::run(&link, &self.shelf, self.now(), &head).await
         })
         .await
     }
@@ -442,6 +465,14 @@ impl Store for PostgresStore {
         self.ask(|link| async move { read::status(&link, run).await }).await
     }
 
+    async fn limits(&self) -> Result<Vec<LimitView>> {
+        self.ask(|link| async move { view::limits(&link).await }).await
+    }
+
+    async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
+        self.ask_at_once(|link| async move { view::nodes(&link, &self.shelf, self.now(), claims).await }).await
+    }
+
     async fn examine(&self, limit: usize) -> Result<Examination> {
         self.ask_at_once(|link| async move { doctor::examine(&link, self.now(), limit).await }).await
     }
@@ -458,6 +489,11 @@ impl Store for PostgresStore {
             *listener = Listener::start(target, pool, self.instance, self.changes.clone());
         }
         self.changes.subscribe()
+    }
+
+    fn max_poll_interval(&self) -> Duration {
+        let is_heard = self.hearing().is_some_and(|hearing| *hearing.borrow() == Hearing::Listening);
+        Duration::from_secs(if is_heard { 15 } else { 1 })
     }
 
     fn instance(&self) -> InstanceId {

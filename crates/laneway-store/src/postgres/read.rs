@@ -17,7 +17,7 @@ use super::row::{self, unreadable};
 use super::shelf::Head;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper;
+use crate::keeper::{self, read_pauses};
 use crate::model::{Attempt, Known, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
@@ -158,6 +158,11 @@ fn run_row(found: &Row, head: &Head) -> Done<RunState> {
         started_at: row::moment(found, 6)?,
         finished_at: row::moment(found, 7)?,
         last_event: row::number(found, 8)?,
+        paused: row::maybe_word(found, 9, "pauses of a run", read_pauses)?
+            .unwrap_or_default()
+            .into_iter()
+            .map(|pause| pause.scope)
+            .collect(),
         tasks: Vec::new(),
     })
 }

@@ -13,8 +13,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use laneway_core::event::Closing;
-use laneway_core::gate::{Counts, Gate};
+use laneway_core::gate::{Counts, Gate, Tat};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -28,7 +29,7 @@ use super::row;
 use super::shelf::Head;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{Changes, Failures, Keeper, RunRow, TaskRow};
+use crate::keeper::{Changes, Failures, Keeper, Key, RunRow, TaskRow, read_pauses};
 
 /// A run that a verb works on, with what it will most likely need of it.
 #[derive(Debug, Clone)]
@@ -181,6 +182,13 @@ struct Wanted {
     sessions: Vec<SessionId>,
     outcomes: Vec<(i64, ClaimRef)>,
     claims: (Vec<i64>, Vec<i64>, Vec<i64>, Vec<String>),
+    keys: Vec<Key>,
+    key_names: Vec<String>,
+    smaller: (Vec<String>, Vec<String>, Vec<i64>),
+    limits: Vec<String>,
+    tats: Vec<String>,
+    awaited: (Vec<String>, Vec<i64>, Vec<i64>),
+    takers: Vec<i64>,
 }
 
 impl Wanted {
@@ -209,6 +217,20 @@ impl Wanted {
                 runs.extend(is_missing.then_some(no));
             }
             wanted.sessions.extend(&missing.nodes);
+            wanted.keys.extend(missing.holders.iter().cloned());
+            for (key, version, up_to) in &missing.smaller {
+                wanted.smaller.0.push(key.clone());
+                wanted.smaller.1.push(version.clone());
+                wanted.smaller.2.push(i64::from(*up_to));
+            }
+            wanted.limits.extend(missing.limits.iter().cloned());
+            wanted.tats.extend(missing.tats.iter().cloned());
+            for (key, position) in &missing.awaited {
+                wanted.awaited.0.push(key.clone());
+                wanted.awaited.1.push(no);
+                wanted.awaited.2.push(i64::from(*position));
+            }
+            wanted.takers.extend(&missing.takers);
             for claim in &missing.outcomes {
                 wanted.outcomes.push((no, *claim));
                 wanted.claims.0.push(no);
@@ -217,12 +239,43 @@ impl Wanted {
                 wanted.claims.3.push(claim.session.to_string());
             }
         }
+        wanted.keys.sort_unstable();
+        wanted.keys.dedup();
+        wanted.key_names = wanted.keys.iter().map(Key::text).collect();
         wanted.nodes = wanted.sessions.iter().map(ToString::to_string).collect();
         wanted
     }
 
     /// Each question that has somebody to ask about, in one order that `take` knows.
     fn ask<'a>(&'a self, flight: &mut super::link::Flight<'a>) {
+        if !self.keys.is_empty() {
+            flight.ask(sql!("key_make", TEXT_ARRAY), vec![&self.key_names]);
+            flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&self.key_names]);
+            flight.ask(sql!("key_holders", TEXT_ARRAY), vec![&self.key_names]);
+        }
+        if !self.smaller.0.is_empty() {
+            let (keys, versions, numbers) = &self.smaller;
+            flight.ask(
+                sql!("order_smaller", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY),
+                vec![keys, versions, numbers],
+            );
+        }
+        if !self.limits.is_empty() {
+            flight.ask(sql!("limit", TEXT_ARRAY), vec![&self.limits]);
+        }
+        if !self.tats.is_empty() {
+            flight.ask(sql!("rate", TEXT_ARRAY), vec![&self.tats]);
+        }
+        if !self.awaited.0.is_empty() {
+            let (keys, runs, positions) = &self.awaited;
+            flight.ask(
+                sql!("key_awaited", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![keys, runs, positions],
+            );
+        }
+        if !self.takers.is_empty() {
+            flight.ask(sql!("has_taker", INT8_ARRAY), vec![&self.takers]);
+        }
         if !self.tasks.0.is_empty() {
             flight.ask(sql!("task", INT8_ARRAY, INT8_ARRAY), vec![&self.tasks.0, &self.tasks.1]);
         }
@@ -259,6 +312,62 @@ impl Wanted {
         }
     }
 
+    /// Keys are of no run: whoever asked is told, and the others as well.
+    fn take_keys(
+        &self,
+        answer: &mut impl FnMut(bool) -> Vec<Row>,
+        runs: &mut BTreeMap<i64, (RunId, &mut Known)>,
+    ) -> Done<()> {
+        let has_keys = !self.keys.is_empty();
+        let _ = (answer(has_keys), answer(has_keys));
+        let holders = answer(has_keys);
+        let smaller = answer(!self.smaller.0.is_empty());
+        let limits = answer(!self.limits.is_empty());
+        let tats = answer(!self.tats.is_empty());
+        let awaited = answer(!self.awaited.0.is_empty());
+        let takers = answer(!self.takers.is_empty());
+        for (run_no, (_, known)) in runs.iter_mut() {
+            for key in &self.keys {
+                known.holders.insert(key.clone(), 0);
+            }
+            for found in &holders {
+                let text = row::text(found, 0)?;
+                if let Some(key) = self.keys.iter().find(|key| key.text() == text) {
+                    known.holders.insert(key.clone(), row::number(found, 1)?);
+                }
+            }
+            for found in &smaller {
+                let asked = (row::text(found, 0)?, row::text(found, 1)?, row::number(found, 2)?);
+                known.smaller.insert(asked, row::number(found, 3)?);
+            }
+            for name in &self.limits {
+                known.limits.insert(name.clone(), None);
+            }
+            for found in &limits {
+                let limit = row::word(found, 1, "limit", |text| Limit::parse(text).ok())?;
+                known.limits.insert(row::text(found, 0)?, Some(limit));
+            }
+            for name in &self.tats {
+                known.tats.insert(name.clone(), None);
+            }
+            for found in &tats {
+                known.tats.insert(row::text(found, 0)?, Some(Tat(found.try_get(1)?)));
+            }
+            for found in &awaited {
+                if found.try_get::<_, i64>(1)? == *run_no {
+                    known.awaited.insert((row::text(found, 0)?, row::number(found, 2)?), found.try_get(3)?);
+                }
+            }
+            for class in &self.takers {
+                known.takers.insert(*class, false);
+            }
+            for found in &takers {
+                known.takers.insert(found.try_get(0)?, true);
+            }
+        }
+        Ok(())
+    }
+
     /// A row that is not there would be asked for again and again.
     fn has_all(&self, runs: &BTreeMap<i64, (RunId, &mut Known)>) -> Done<()> {
         for (no, position) in self.tasks.0.iter().zip(&self.tasks.1) {
@@ -283,6 +392,7 @@ impl Wanted {
             loaded.iter_mut().map(|run| (run.job.head.no, (run.job.head.head.run, &mut run.known))).collect();
         let mut answer =
             |is_asked: bool| if is_asked { answers.next().unwrap_or_default() } else { Vec::new() };
+        self.take_keys(&mut answer, &mut runs)?;
         for found in answer(!self.tasks.0.is_empty()) {
             let known = of(&mut runs, &found)?;
             let (position, row) = task_row(&found).map_err(|failure| failure.about(found.get(0), known.0))?;
@@ -402,6 +512,7 @@ fn run_row(found: &Row) -> Done<RunRow> {
         started_at: row::moment(found, 5)?,
         finished_at: row::moment(found, 6)?,
         deadline_at: row::moment(found, 7)?,
+        pauses: row::maybe_word(found, 14, "pauses of a run", read_pauses)?.unwrap_or_default(),
         last_event: row::number(found, 8)?,
         unsettled: row::number(found, 9)?,
     })
@@ -427,6 +538,9 @@ fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
         started_at: row::moment(found, 17)?,
         took_ms: row::maybe_number(found, 18)?,
         finished_at: row::moment(found, 19)?,
+        gate_key: row::maybe_text(found, 20)?,
+        wake_at: row::moment(found, 21)?,
+        class: found.try_get(22)?,
     };
     Ok((row::number(found, 1)?, task))
 }

@@ -8,7 +8,7 @@ use laneway_core::reason::Reason;
 use laneway_core::time::Millis;
 
 use super::link::{Flight, Value, sql};
-use crate::keeper::{Changed, Changes, Record, RunRow, Touch};
+use crate::keeper::{Changed, Changes, Record, RunRow, Touch, pauses_text};
 
 type Numbers = Vec<i64>;
 type MaybeNumbers = Vec<Option<i64>>;
@@ -27,6 +27,17 @@ pub(super) struct Columns {
     attempts: Attempts,
     counts: [Numbers; 3],
     runs: Runs,
+    keys: Keys,
+}
+
+/// Which keys tasks hold, or hold no more; where they stand in orders; when rates may be passed next.
+#[derive(Debug, Default)]
+struct Keys {
+    hold: (Texts, Numbers, Numbers),
+    free: (Texts, Numbers, Numbers),
+    stand: (Texts, Texts, Numbers, Numbers),
+    leave: (Texts, Texts, Numbers, Numbers),
+    tats: (Texts, Numbers),
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +61,8 @@ struct Tasks {
     started_at: MaybeNumbers,
     took_ms: MaybeNumbers,
     finished_at: MaybeNumbers,
+    gate_key: MaybeTexts,
+    wake_at: MaybeNumbers,
 }
 
 /// Which row, and what it must still say.
@@ -107,6 +120,7 @@ struct Runs {
     deadline_at: MaybeNumbers,
     last_event: Numbers,
     unsettled: Numbers,
+    pauses: MaybeTexts,
 }
 
 impl Columns {
@@ -122,6 +136,7 @@ impl Columns {
             self.add_set(no, *set, *counts);
         }
         self.add_events(no, now, changes);
+        self.add_keys(no, changes);
         for record in &changes.attempts {
             self.attempts.add(no, now, record);
         }
@@ -130,6 +145,26 @@ impl Columns {
         } else if changes.run != changes.was {
             let counts = [no, signed(changes.run.last_event), i64::from(changes.run.unsettled)];
             self.counts.iter_mut().zip(counts).for_each(|(column, value)| column.push(value));
+        }
+    }
+
+    pub(super) fn add_keys(&mut self, no: i64, changes: &Changes) {
+        for ((key, position), holds) in &changes.keys.holds {
+            let column = if *holds { &mut self.keys.hold } else { &mut self.keys.free };
+            column.0.push(key.text());
+            column.1.push(no);
+            column.2.push(i64::from(*position));
+        }
+        for ((key, version, position), stands) in &changes.keys.orders {
+            let column = if *stands { &mut self.keys.stand } else { &mut self.keys.leave };
+            column.0.push(key.clone());
+            column.1.push(version.clone());
+            column.2.push(no);
+            column.3.push(i64::from(*position));
+        }
+        for (name, tat) in &changes.keys.tats {
+            self.keys.tats.0.push(name.clone());
+            self.keys.tats.1.push(tat.0);
         }
     }
 
@@ -184,6 +219,8 @@ impl Columns {
                     TEXT_ARRAY,
                     INT8_ARRAY,
                     INT8_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
                     INT8_ARRAY
                 ),
                 self.tasks.values(),
@@ -243,10 +280,41 @@ impl Columns {
             flight.ask(
                 sql!(
                     "run_save", INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY
+                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY
                 ),
                 self.runs.values(),
             );
+        }
+        self.keys.say(flight);
+    }
+}
+
+impl Keys {
+    fn say<'a>(&'a self, flight: &mut Flight<'a>) {
+        if !self.free.0.is_empty() {
+            let (keys, runs, positions) = &self.free;
+            flight.ask(sql!("key_free", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![keys, runs, positions]);
+        }
+        if !self.hold.0.is_empty() {
+            let (keys, runs, positions) = &self.hold;
+            flight.ask(sql!("key_hold", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![keys, runs, positions]);
+        }
+        if !self.leave.0.is_empty() {
+            let (keys, versions, runs, positions) = &self.leave;
+            flight.ask(
+                sql!("order_leave", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![keys, versions, runs, positions],
+            );
+        }
+        if !self.stand.0.is_empty() {
+            let (keys, versions, runs, positions) = &self.stand;
+            flight.ask(
+                sql!("order_stand", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![keys, versions, runs, positions],
+            );
+        }
+        if !self.tats.0.is_empty() {
+            flight.ask(sql!("rate_pass", TEXT_ARRAY, INT8_ARRAY), vec![&self.tats.0, &self.tats.1]);
         }
     }
 }
@@ -287,11 +355,13 @@ impl Tasks {
         self.started_at.push(row.started_at.map(|at| at.0));
         self.took_ms.push(row.took_ms.map(signed));
         self.finished_at.push(row.finished_at.map(|at| at.0));
+        self.gate_key.push(row.gate_key.clone());
+        self.wake_at.push(row.wake_at.map(|at| at.0));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
         let mut values = self.fence.values();
-        let row: [&Value<'_>; 18] = [
+        let row: [&Value<'_>; 20] = [
             &self.status,
             &self.gate,
             &self.rank,
@@ -310,6 +380,8 @@ impl Tasks {
             &self.started_at,
             &self.took_ms,
             &self.finished_at,
+            &self.gate_key,
+            &self.wake_at,
         ];
         values.extend(row);
         values
@@ -370,6 +442,7 @@ impl Runs {
         self.deadline_at.push(run.deadline_at.map(|at| at.0));
         self.last_event.push(signed(run.last_event));
         self.unsettled.push(i64::from(run.unsettled));
+        self.pauses.push(pauses_text(&run.pauses));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -384,6 +457,7 @@ impl Runs {
             &self.deadline_at,
             &self.last_event,
             &self.unsettled,
+            &self.pauses,
         ]
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
 use laneway_core::plan::Plan;
+use serde_json::{Map, Value};
 
 use super::fault::Done;
 use super::link::{Link, sql};
@@ -18,6 +19,8 @@ use crate::plans::Plans;
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) no: i64,
+    /// Whether it belongs to one session, and nobody else takes its tasks.
+    pub(super) is_local: bool,
     pub(super) head: Arc<RunHead>,
 }
 
@@ -50,13 +53,18 @@ impl Shelf {
         let found = link.row(sql!("run_head", TEXT), &[&run.to_string()]).await?;
         let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
         let plan = self.plan(link, &Version::from_stored(row::text(&found, 1)?)).await?;
-        let params = serde_json::from_str(&row::text(&found, 3)?).map_err(|error| Error::Unreadable {
+        let params: Map<String, Value> = serde_json::from_str(&row::text(&found, 3)?).map_err(|error| Error::Unreadable {
             what: format!("params of run {}", run.short()),
             why: error.to_string(),
         })?;
         let (dir, max_parallel) = (row::text(&found, 2)?, row::number(&found, 4)?);
-        let head = Arc::new(RunHead { run, plan, dir, params, max_parallel });
-        Ok(Head { no: row::number(&found, 0)?, head })
+        let keys = RunHead::keys(&plan, &params).map_err(|error| Error::Unreadable {
+            what: format!("keys of run {}", run.short()),
+            why: error.to_string(),
+        })?;
+        let (is_local, submitted_from) = (row::text(&found, 5)? == "local", row::text(&found, 6)?);
+        let head = Arc::new(RunHead { run, plan, dir, params, max_parallel, submitted_from, keys });
+        Ok(Head { no: row::number(&found, 0)?, is_local, head })
     }
 
     pub(super) async fn plan(&self, link: &Link, version: &Version) -> Done<Arc<Plan>> {

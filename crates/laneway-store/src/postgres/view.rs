@@ -4,25 +4,25 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use laneway_core::cause;
-use laneway_core::gate::Gate;
-use laneway_core::id::RunId;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::limit::Limit;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
 use super::fault::Done;
 use super::link::{Link, sql};
-use super::shelf::Head;
-use super::{read, row};
-use crate::model::{RunFilter, RunSummary, RunView, SetAside};
+use super::shelf::{Head, Shelf};
+use super::{read, row, waits};
+use crate::model::{ClaimView, LimitView, NodeView, RunFilter, RunSummary, RunView, SetAside};
+use crate::offer;
 
 /// Inside a transaction that reads.
-pub(super) async fn run(link: &Link, now: Option<Millis>, head: &Head) -> Done<RunView> {
+pub(super) async fn run(link: &Link, shelf: &Shelf, now: Option<Millis>, head: &Head) -> Done<RunView> {
     let state = read::run_state(link, head).await?;
     let numbers = vec![head.no];
     let mut flight = link.flight();
     flight.ask(sql!("run_owner", INT8), vec![&head.no]);
-    flight.ask(sql!("task_gates", INT8), vec![&head.no]);
     flight.ask(sql!("quarantine_read", INT8_ARRAY), vec![&numbers]);
     let answers = flight.land().await?;
     let (mut by, mut owner) = (String::new(), None);
@@ -31,14 +31,10 @@ pub(super) async fn run(link: &Link, now: Option<Millis>, head: &Head) -> Done<R
         owner =
             living(link, now, row::maybe_text(found, 1)?.into_iter().collect()).await?.into_values().next();
     }
-    let gates = answers.get(1).map_or(&[][..], Vec::as_slice);
-    let gates: Vec<Option<Gate>> = gates
-        .iter()
-        .map(|found| Ok(row::maybe_text(found, 0)?.as_deref().and_then(Gate::parse)))
-        .collect::<Done<_>>()?;
-    let mut set_aside = set_aside(answers.get(2).map_or(&[][..], Vec::as_slice))?;
-    let is_interrupted = !state.status.is_final() && owner.is_none();
-    let causes = cause::causes(&head.head.plan, &state, &gates, is_interrupted);
+    let mut set_aside = set_aside(answers.get(1).map_or(&[][..], Vec::as_slice))?;
+    let is_interrupted = head.is_local && !state.status.is_final() && owner.is_none();
+    let waits = waits::of_run(link, shelf, head).await?;
+    let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
         state,
         plan: Arc::clone(&head.head.plan),
@@ -97,7 +93,8 @@ pub(super) async fn runs(link: &Link, now: Option<Millis>, filter: &RunFilter) -
             continue;
         };
         run.counts = counts.remove(&no).unwrap_or_default();
-        run.is_interrupted = run.status.is_some_and(|status| !status.is_final())
+        run.is_interrupted = run.is_interrupted
+            && run.status.is_some_and(|status| !status.is_final())
             && !owner.is_some_and(|owner| living.contains_key(&owner));
         run.set_aside = aside.remove(&no);
         runs.push(run);
@@ -117,7 +114,8 @@ fn summary(found: &Row) -> Done<Option<RunSummary>> {
         finished_at: row::moment(found, 7)?,
         submitted_by: row::text(found, 8)?,
         counts: Vec::new(),
-        is_interrupted: false,
+        // As far as the row can tell: one that belongs to nobody cannot be.
+        is_interrupted: row::text(found, 10)? == "local",
         set_aside: None,
     }))
 }
@@ -131,4 +129,68 @@ fn counts(rows: &[Row]) -> Done<HashMap<i64, Vec<(TaskStatus, u64)>>> {
     }
     counts.values_mut().for_each(|counts| counts.sort_unstable());
     Ok(counts)
+}
+
+pub(super) async fn limits(link: &Link) -> Done<Vec<LimitView>> {
+    let rows = link.rows(sql!("limits"), &[]).await?;
+    rows.iter()
+        .map(|found| {
+            Ok(LimitView {
+                name: row::text(found, 0)?,
+                limit: row::word(found, 1, "limit", |text| Limit::parse(text).ok())?,
+                set_by: row::text(found, 2)?,
+                set_at: Millis(found.try_get(3)?),
+                holders: row::number(found, 4)?,
+                waiting: row::number(found, 5)?,
+            })
+        })
+        .collect()
+}
+
+/// Those whose lease has not ended.
+pub(super) async fn nodes(
+    link: &Link,
+    shelf: &Shelf,
+    now: Option<Millis>,
+    claims: usize,
+) -> Done<Vec<NodeView>> {
+    let mut nodes = Vec::new();
+    for found in link.rows(sql!("nodes", INT8), &[&now.map(|now| now.0)]).await? {
+        let session = row::word(&found, 0, "session", SessionId::parse)?;
+        nodes.push(NodeView {
+            node: row::text(&found, 1)?,
+            session,
+            pid: row::number(&found, 2)?,
+            registered_at: Millis(found.try_get(3)?),
+            slots: row::number(&found, 4)?,
+            offer: row::maybe_text(&found, 5)?.as_deref().and_then(offer::from_text),
+            is_draining: found.try_get(6)?,
+            held: row::number(&found, 7)?,
+            claims: node_claims(link, shelf, session, claims).await?,
+        });
+    }
+    Ok(nodes)
+}
+
+async fn node_claims(
+    link: &Link,
+    shelf: &Shelf,
+    session: SessionId,
+    limit: usize,
+) -> Done<Vec<ClaimView>> {
+    let (id, limit) = (session.to_string(), i64::try_from(limit).unwrap_or(i64::MAX));
+    let mut claims = Vec::new();
+    for found in link.rows(sql!("node_claims", TEXT, INT8), &[&id, &limit]).await? {
+        let run = row::word(&found, 0, "run id", RunId::parse)?;
+        let position: usize = row::number(&found, 1)?;
+        let head = shelf.head(link, run).await?;
+        let step = head.head.plan.workflow.steps.get(position);
+        claims.push(ClaimView {
+            run,
+            step: step.map(|step| step.name.clone()).unwrap_or_default(),
+            attempt: row::number(&found, 2)?,
+            started_at: row::moment(&found, 3)?,
+        });
+    }
+    Ok(claims)
 }

@@ -2,6 +2,7 @@
 //! file at the same time. See `docs/design/store.md`.
 
 mod backup;
+mod classes;
 mod clock;
 mod connect;
 mod counts;
@@ -15,6 +16,7 @@ mod session;
 mod txn;
 mod verbs;
 mod view;
+mod waits;
 mod watch;
 mod writer;
 
@@ -27,6 +29,7 @@ use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
+use laneway_core::limit::Limit;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
@@ -40,7 +43,7 @@ pub use clock::Clock;
 use session::{Life, SessionLocks};
 pub use session::{scratch_dir, warden_lock};
 use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql};
-use verbs::{cancel, claim, finish, give_back, lives, promote, reopen, start, submit};
+use verbs::{cancel, claim, finish, give_back, lives, people, promote, reopen, start, submit};
 use writer::Writer;
 
 use crate::Open;
@@ -48,8 +51,8 @@ use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, NewSession, Reaped, RunFilter, RunSummary,
-    RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
+    Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
 };
 use crate::store::Store;
 
@@ -123,6 +126,32 @@ impl SqliteStore {
         let asked =
             tokio::task::spawn_blocking(move || shared.now(|connection| question(connection, &shared)));
         asked.await.map_err(|error| Error::Closed { why: error.to_string() })?
+    }
+
+    /// A large run, so that nobody waits long for the write lock. It becomes visible with the last chunk.
+    async fn submit_in_chunks(&self, submission: Arc<Submission>) -> Result<RunId> {
+        let (run, steps) = (RunId::new(Uuid::now_v7()), submission.plan.workflow.steps.len());
+        let first = Arc::clone(&submission);
+        let known = self.write(move |txn| submit::begin(txn, run, &first)).await?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        pass(Point::SubmitBegun);
+        for chunk in 0..steps.div_ceil(submit::CHUNK) {
+            let positions = chunk * submit::CHUNK..steps.min((chunk + 1) * submit::CHUNK);
+            self.write(move |txn| {
+                submit::add(txn, run, positions.start as Position..positions.end as Position)
+            })
+            .await?;
+            pass(Point::SubmitChunk);
+        }
+        let ended = self.write(move |txn| submit::end(txn, run, &submission)).await;
+        if ended.is_err() {
+            // Others of its workflow came first; nobody has seen it.
+            self.write(move |txn| submit::discard(txn, run)).await?;
+        }
+        pass(Point::SubmitAfter);
+        ended.map(|()| run)
     }
 
     /// Waits for the end of a warden whose node is dead: what it is killing must not run beside what is
@@ -242,33 +271,23 @@ impl Store for SqliteStore {
     }
 
     async fn submit(&self, submission: Submission) -> Result<RunId> {
-        let run = RunId::new(Uuid::now_v7());
         let submission = Arc::new(submission);
-        let steps = submission.plan.workflow.steps.len();
-        let (first, last) = (Arc::clone(&submission), Arc::clone(&submission));
-        if steps <= submit::CHUNK {
-            self.write(move |txn| {
-                submit::begin(txn, run, &first)?;
-                submit::add(txn, run, 0..steps as Position)?;
-                submit::end(txn, run, &first)
-            })
-            .await?;
-            pass(Point::SubmitAfter);
-            return Ok(run);
+        if submission.plan.workflow.steps.len() > submit::CHUNK {
+            return self.submit_in_chunks(submission).await;
         }
-        self.write(move |txn| submit::begin(txn, run, &first)).await?;
-        pass(Point::SubmitBegun);
-        for chunk in 0..steps.div_ceil(submit::CHUNK) {
-            let positions = chunk * submit::CHUNK..steps.min((chunk + 1) * submit::CHUNK);
-            self.write(move |txn| {
-                submit::add(txn, run, positions.start as Position..positions.end as Position)
+        let run = RunId::new(Uuid::now_v7());
+        let submitted = self
+            .write(move |txn| {
+                if let Some(known) = submit::begin(txn, run, &submission)? {
+                    return Ok(known);
+                }
+                submit::add(txn, run, 0..submission.plan.workflow.steps.len() as Position)?;
+                submit::end(txn, run, &submission)?;
+                Ok(run)
             })
-            .await?;
-            pass(Point::SubmitChunk);
-        }
-        self.write(move |txn| submit::end(txn, run, &last)).await?;
+            .await;
         pass(Point::SubmitAfter);
-        Ok(run)
+        submitted
     }
 
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()> {
@@ -323,6 +342,26 @@ impl Store for SqliteStore {
         self.write(move |txn| reopen::skip(txn, run, &step, &by)).await
     }
 
+    async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
+        let by = by.to_owned();
+        self.write(move |txn| people::pause(txn, &what, &by)).await
+    }
+
+    async fn resume(&self, what: Pausable, by: &str) -> Result<()> {
+        let by = by.to_owned();
+        self.write(move |txn| people::resume(txn, &what, &by)).await
+    }
+
+    async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {
+        let (name, by) = (name.to_owned(), by.to_owned());
+        self.write(move |txn| people::set_limit(txn, &name, limit, &by)).await
+    }
+
+    async fn drain(&self, node: &str) -> Result<Vec<SessionId>> {
+        let node = node.to_owned();
+        self.write(move |txn| people::drain(txn, &node)).await
+    }
+
     async fn release(&self, run: RunId) -> Result<()> {
         self.write(move |txn| quarantine::release(txn, run)).await
     }
@@ -339,7 +378,7 @@ impl Store for SqliteStore {
     async fn run(&self, run: RunId) -> Result<RunView> {
         self.read(move |connection, shared| {
             let head = shared.head(connection, run)?;
-            view::run(connection, &shared.locks, &head)
+            view::run(connection, &shared.locks, &shared.plans, &head)
         })
         .await
     }
@@ -389,6 +428,15 @@ impl Store for SqliteStore {
         self.read(move |connection, _| read::status(connection, run)).await
     }
 
+    async fn limits(&self) -> Result<Vec<LimitView>> {
+        self.read(|connection, _| view::limits(connection)).await
+    }
+
+    async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
+        self.read(move |connection, shared| view::nodes(connection, &shared.locks, &shared.plans, claims))
+            .await
+    }
+
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
         self.read(move |connection, _| {
             read::alive(connection, session)?;
@@ -413,6 +461,11 @@ impl Store for SqliteStore {
             *watcher = watch::Watcher::start(self.path.clone(), self.changes.clone());
         }
         self.changes.subscribe()
+    }
+
+    fn max_poll_interval(&self) -> Duration {
+        let is_watched = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        Duration::from_secs(if is_watched { 15 } else { 1 })
     }
 
     fn instance(&self) -> InstanceId {

@@ -1,6 +1,6 @@
 //! Reads: short, on connections of their own, never blocked by the writer. `view.rs` builds what is shown.
 
-use laneway_core::event::{Closing, Event, Fact};
+use laneway_core::event::{Closing, Event, Fact, PauseScope};
 use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::txn::{Done, Head, sql};
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{self, unreadable};
+use crate::keeper::{self, read_pauses, unreadable};
 use crate::model::{Attempt, Known, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
@@ -183,8 +183,16 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
         started_at: millis(6)?,
         finished_at: millis(7)?,
         last_event: row.get(8)?,
+        paused: read_pauses_of(row)?,
         tasks: Vec::new(),
     })
+}
+
+fn read_pauses_of(row: &Row<'_>) -> Done<Vec<PauseScope>> {
+    let text: Option<String> = row.get(9)?;
+    let Some(text) = text else { return Ok(Vec::new()) };
+    let pauses = read_pauses(&text).ok_or_else(|| unreadable("pauses of a run", &text))?;
+    Ok(pauses.into_iter().map(|pause| pause.scope).collect())
 }
 
 fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {

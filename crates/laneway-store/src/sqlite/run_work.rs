@@ -1,11 +1,14 @@
 //! One run inside one transaction: its rows are handed to the gate keeper as it asks for them, and what it made of
 //! them is written in the end. Decides nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use laneway_core::event::Closing;
-use laneway_core::gate::{Counts, Gate};
+use laneway_core::gate::{Counts, Gate, Tat};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::limit::Limit;
+use laneway_core::max_runs::{self, Running};
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -17,28 +20,142 @@ use super::txn::{Done, Failure, Head, Txn, sql};
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
-    Changed, Changes, Facts, Failures, Keeper, Record, Rows, RunRow, TaskRow, Touch, unreadable,
+    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Record, Rows, RunRow, TaskRow, Touch,
+    pauses_text, read_pauses, unreadable,
 };
 
-/// Does something to a run, with everything that follows from it.
+/// Does something to a run, with everything that follows from it, also for other runs.
 pub(super) fn on_run<T>(
     txn: &Txn<'_>,
     run: RunId,
     verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
 ) -> Done<T> {
+    let (answer, follows) = change(txn, run, verb)?;
+    follow(txn, follows)?;
+    Ok(answer)
+}
+
+/// What the change of one run means for others.
+#[derive(Debug, Default)]
+pub(super) struct Follows {
+    freed: BTreeSet<Key>,
+    /// Workflows of which a run has ended: another one may start.
+    ended: BTreeSet<String>,
+}
+
+impl Follows {
+    pub(super) fn of_key(key: Key) -> Self {
+        Self { freed: BTreeSet::from([key]), ..Self::default() }
+    }
+
+    fn extend(&mut self, more: Self) {
+        self.freed.extend(more.freed);
+        self.ended.extend(more.ended);
+    }
+}
+
+fn change<T>(
+    txn: &Txn<'_>,
+    run: RunId,
+    verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
+) -> Done<(T, Follows)> {
     let head = txn.head(run)?;
     let row = load(txn, &head)?;
     let stored = Stored { txn, no: head.no };
     let mut keeper = Keeper::new(stored, Arc::clone(&head.head), row, txn.now);
     let answer = verb(&mut keeper)?;
-    save(txn, head.no, &keeper.conclude()?)?;
-    Ok(answer)
+    let changes = keeper.conclude()?;
+    save(txn, head.no, &changes)?;
+    let mut follows = Follows { freed: changes.keys.freed, ..Follows::default() };
+    if changes.run.status.is_final() && !changes.was.status.is_final() {
+        follows.ended.insert(head.head.plan.workflow.name.clone());
+    }
+    Ok((answer, follows))
+}
+
+/// Others go on in the same transaction, so that nobody has to look for what became free.
+pub(super) fn follow(txn: &Txn<'_>, mut follows: Follows) -> Done<()> {
+    loop {
+        if let Some(key) = follows.freed.pop_first() {
+            follows.extend(hand_on(txn, &key)?);
+        } else if let Some(workflow) = follows.ended.pop_first() {
+            follows.extend(start_next(txn, &workflow)?);
+        } else {
+            return Ok(());
+        }
+    }
+}
+
+/// A key that somebody let go of goes to who waits longest.
+fn hand_on(txn: &Txn<'_>, key: &Key) -> Done<Follows> {
+    let mut follows = Follows::default();
+    while let Some((no, position)) = next_at(txn, key)? {
+        let (still_waits, more) = change(txn, txn.run_id(no)?, |keeper| {
+            keeper.examine(position)?;
+            Ok(keeper.task(position)?.gate_key.as_deref() == Some(&key.text()))
+        })?;
+        follows.extend(more);
+        // Whom it does not let through, it does not let through anybody behind.
+        if still_waits {
+            break;
+        }
+    }
+    Ok(follows)
+}
+
+/// A run of a workflow has ended: those that wait for that start, oldest first, as many as may.
+fn start_next(txn: &Txn<'_>, workflow: &str) -> Done<Follows> {
+    let mut follows = Follows::default();
+    loop {
+        let runs = runs_of(txn, workflow)?;
+        let Some(next) = runs.queued.first() else { return Ok(follows) };
+        let max = txn.head(*next)?.head.plan.workflow.max_runs;
+        if !max_runs::may_start(max, u32::try_from(runs.running.len()).unwrap_or(u32::MAX)) {
+            return Ok(follows);
+        }
+        follows.extend(change(txn, *next, |keeper| keeper.begin())?.1);
+    }
+}
+
+/// The runs of a workflow that have not ended.
+#[derive(Debug)]
+pub(super) struct RunsOf {
+    pub(super) running: Vec<Running>,
+    pub(super) queued: Vec<RunId>,
+}
+
+pub(super) fn runs_of(txn: &Txn<'_>, workflow: &str) -> Done<RunsOf> {
+    let id = |text: String| RunId::parse(&text).ok_or_else(|| unreadable("run id", &text));
+    let mut running = Vec::new();
+    let mut statement = txn.connection.prepare_cached(sql!("runs_running"))?;
+    let mut rows = statement.query([workflow])?;
+    while let Some(row) = rows.next()? {
+        let is_canceling: Option<bool> = row.get(1)?;
+        running.push(Running { run: id(row.get(0)?)?, is_canceling: is_canceling == Some(true) });
+    }
+    let mut queued = Vec::new();
+    let mut statement = txn.connection.prepare_cached(sql!("runs_queued"))?;
+    let mut rows = statement.query([workflow])?;
+    while let Some(row) = rows.next()? {
+        queued.push(id(row.get(0)?)?);
+    }
+    Ok(RunsOf { running, queued })
+}
+
+/// Who is next at a key.
+fn next_at(txn: &Txn<'_>, key: &Key) -> Done<Option<(i64, Position)>> {
+    let (sql, name) = match key {
+        Key::Limit(_) | Key::Lock(_) => (sql!("key_next"), key.text()),
+        Key::Order(name) => (sql!("order_next"), name.clone()),
+    };
+    let mut statement = txn.connection.prepare_cached(sql)?;
+    Ok(statement.query_row([name], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
 }
 
 fn load(txn: &Txn<'_>, head: &Head) -> Done<RunRow> {
     let (row, is_set_aside) =
         txn.connection.prepare_cached(sql!("run_load"))?.query_row([head.no], |row| {
-            let is_set_aside: bool = row.get(9)?;
+            let is_set_aside: bool = row.get(10)?;
             Ok((run_row(row), is_set_aside))
         })?;
     if is_set_aside {
@@ -59,6 +176,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         deadline_at: millis(row, 6)?,
         last_event: row.get(7)?,
         unsettled: row.get(8)?,
+        pauses: word(row, 9, "pauses of a run", read_pauses)?.unwrap_or_default(),
     })
 }
 
@@ -84,6 +202,9 @@ fn task_row(row: &Row<'_>) -> Done<(Position, TaskRow)> {
         started_at: millis(row, 16)?,
         took_ms: row.get(17)?,
         finished_at: millis(row, 18)?,
+        gate_key: row.get(19)?,
+        wake_at: millis(row, 20)?,
+        class: row.get(21)?,
     };
     Ok((row.get(0)?, task))
 }
@@ -121,6 +242,7 @@ fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     for record in &changes.attempts {
         save_attempt(txn, no, record)?;
     }
+    save_keys(txn, no, &changes.keys)?;
     save_run(txn, no, changes)
 }
 
@@ -162,7 +284,9 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             row.output,
             started_at,
             row.took_ms,
-            row.finished_at.map(|at| at.0)
+            row.finished_at.map(|at| at.0),
+            row.gate_key,
+            row.wake_at.map(|at| at.0)
         ])?,
     };
     if written == 0 {
@@ -190,6 +314,21 @@ fn save_attempt(txn: &Txn<'_>, no: i64, record: &Record) -> Done<()> {
     Ok(())
 }
 
+fn save_keys(txn: &Txn<'_>, no: i64, keys: &KeyChanges) -> Done<()> {
+    for ((key, position), holds) in &keys.holds {
+        let sql = if *holds { sql!("key_hold") } else { sql!("key_free") };
+        txn.connection.prepare_cached(sql)?.execute(params![key.text(), no, position])?;
+    }
+    for ((key, version, position), stands) in &keys.orders {
+        let sql = if *stands { sql!("order_stand") } else { sql!("order_leave") };
+        txn.connection.prepare_cached(sql)?.execute(params![key, version, no, position])?;
+    }
+    for (name, tat) in &keys.tats {
+        txn.connection.prepare_cached(sql!("rate_pass"))?.execute(params![name, tat.0])?;
+    }
+    Ok(())
+}
+
 fn save_run(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     let run = &changes.run;
     if !run.is_in_another_phase(&changes.was) {
@@ -207,7 +346,8 @@ fn save_run(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
         run.finished_at.map(|at| at.0),
         run.deadline_at.map(|at| at.0),
         run.last_event,
-        run.unsettled
+        run.unsettled,
+        pauses_text(&run.pauses)
     ])?;
     Ok(())
 }
@@ -292,6 +432,36 @@ impl Facts for Stored<'_, '_> {
         found.optional()?.transpose()
     }
 
+    fn holders(&mut self, key: &Key) -> Done<u32> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("key_holders"))?;
+        Ok(statement.query_row([key.text()], |row| row.get(0))?)
+    }
+
+    fn smaller(&mut self, key: &str, version: &str, up_to: u32) -> Done<u32> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("order_smaller"))?;
+        Ok(statement.query_row(params![key, version, up_to], |row| row.get(0))?)
+    }
+
+    fn limit(&mut self, name: &str) -> Done<Option<Limit>> {
+        limit(self.txn, name)
+    }
+
+    fn tat(&mut self, name: &str) -> Done<Option<Tat>> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("rate"))?;
+        let tat: Option<Option<i64>> = statement.query_row([name], |row| row.get(0)).optional()?;
+        Ok(tat.flatten().map(Tat))
+    }
+
+    fn is_awaited(&mut self, key: &str, by_other_than: Position) -> Done<bool> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("key_awaited"))?;
+        Ok(statement.exists(params![key, self.no, by_other_than])?)
+    }
+
+    fn has_node(&mut self, class: i64) -> Done<bool> {
+        // A run that is local to its owner has that.
+        Ok(class < 0 || self.txn.connection.prepare_cached(sql!("has_taker"))?.exists([class])?)
+    }
+
     fn node(&mut self, session: SessionId) -> Done<Option<Arc<str>>> {
         self.txn.node(session)
     }
@@ -301,4 +471,12 @@ impl Facts for Stored<'_, '_> {
         let mut statement = self.txn.connection.prepare_cached(sql!("attempt_known"))?;
         Ok(statement.query_row(of, |row| row.get(0)).optional()?)
     }
+}
+
+/// A named limit, if there is one.
+pub(super) fn limit(txn: &Txn<'_>, name: &str) -> Done<Option<Limit>> {
+    let mut statement = txn.connection.prepare_cached(sql!("limit"))?;
+    let text: Option<String> = statement.query_row([name], |row| row.get(0)).optional()?;
+    let Some(text) = text else { return Ok(None) };
+    Ok(Some(Limit::parse(&text).map_err(|_| unreadable("limit", &text))?))
 }

@@ -74,6 +74,8 @@ pub(super) enum Subject {
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) no: i64,
+    /// Whether it belongs to one session, and nobody else takes its tasks.
+    pub(super) is_local: bool,
     pub(super) head: Arc<RunHead>,
 }
 
@@ -205,21 +207,31 @@ impl Plans {
 }
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
-    let row: Option<(i64, String, String, String, u32)> = connection
+    let row: Option<(i64, String, String, String, u32, String, String)> = connection
         .prepare_cached(sql!("run_head"))?
         .query_row([run.to_string()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?))
         })
         .optional()?;
-    let Some((no, version, dir, params, max_parallel)) = row else {
+    let Some((no, version, dir, params, max_parallel, placement, submitted_from)) = row else {
         return Err(Error::NoSuchRun { name: run.to_string() }.into());
     };
     let plan = plans.get(connection, &Version::from_stored(version))?;
-    let params = serde_json::from_str(&params).map_err(|error| Error::Unreadable {
-        what: format!("params of run {}", run.short()),
+    let params: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(&params).map_err(|error| Error::Unreadable {
+            what: format!("params of run {}", run.short()),
+            why: error.to_string(),
+        })?;
+    let keys = RunHead::keys(&plan, &params).map_err(|error| Error::Unreadable {
+        what: format!("keys of run {}", run.short()),
         why: error.to_string(),
     })?;
-    Ok(Head { no, head: Arc::new(RunHead { run, plan, dir, params, max_parallel }) })
+    let is_local = placement == "local";
+    Ok(Head {
+        no,
+        is_local,
+        head: Arc::new(RunHead { run, plan, dir, params, max_parallel, submitted_from, keys }),
+    })
 }
 
 #[cfg(test)]

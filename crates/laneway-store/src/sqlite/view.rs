@@ -1,8 +1,8 @@
 //! What people are shown of runs: lists, and one run with the cause of everything that waits.
 
 use laneway_core::cause;
-use laneway_core::gate::Gate;
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::limit::Limit;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -10,22 +10,26 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::quarantine;
 use super::read;
 use super::session::{Life, SessionLocks};
-use super::txn::{Done, Head, sql};
-use crate::model::{RunFilter, RunSummary, RunView};
+use super::txn::{Done, Head, Plans, read_head, sql};
+use super::waits;
+use crate::keeper::unreadable;
+use crate::model::{ClaimView, LimitView, NodeView, RunFilter, RunSummary, RunView};
+use crate::offer;
 
-pub(super) fn run(connection: &Connection, locks: &SessionLocks, head: &Head) -> Done<RunView> {
+pub(super) fn run(
+    connection: &Connection,
+    locks: &SessionLocks,
+    plans: &Plans,
+    head: &Head,
+) -> Done<RunView> {
     let state = read::run_state(connection, head)?;
     let (by, owner): (String, Option<String>) = connection
         .prepare_cached(sql!("run_owner"))?
         .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let owner = living_owner(connection, locks, owner.as_deref())?;
-    let is_interrupted = !state.status.is_final() && owner.is_none();
-    let gates: Vec<Option<String>> = connection
-        .prepare_cached(sql!("task_gates"))?
-        .query_map([head.no], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    let gates: Vec<Option<Gate>> = gates.iter().map(|gate| gate.as_deref().and_then(Gate::parse)).collect();
-    let causes = cause::causes(&head.head.plan, &state, &gates, is_interrupted);
+    let is_interrupted = head.is_local && !state.status.is_final() && owner.is_none();
+    let waits = waits::of_run(connection, plans, head)?;
+    let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
         state,
         plan: std::sync::Arc::clone(&head.head.plan),
@@ -74,7 +78,8 @@ pub(super) fn runs(
             continue;
         };
         run.counts = task_counts(connection, no)?;
-        run.is_interrupted = run.status.is_some_and(|status| !status.is_final())
+        run.is_interrupted = run.is_interrupted
+            && run.status.is_some_and(|status| !status.is_final())
             && living_owner(connection, locks, owner.as_deref())?.is_none();
         run.set_aside = quarantine::read(connection, no)?;
         runs.push(run);
@@ -100,7 +105,8 @@ fn summary(row: &Row<'_>) -> Done<Option<Listed>> {
         finished_at: row.get::<_, Option<i64>>(7)?.map(Millis),
         submitted_by: by,
         counts: Vec::new(),
-        is_interrupted: false,
+        // As far as the row can tell: one that belongs to nobody cannot be.
+        is_interrupted: row.get::<_, String>(10).is_ok_and(|placement| placement == "local"),
         set_aside: None,
     };
     Ok(Some((row.get(0)?, row.get(9).unwrap_or_default(), run)))
@@ -115,4 +121,80 @@ fn task_counts(connection: &Connection, no: i64) -> Done<Vec<(TaskStatus, u64)>>
         rows.into_iter().filter_map(|(status, count)| Some((TaskStatus::parse(&status)?, count))).collect();
     counts.sort_unstable();
     Ok(counts)
+}
+
+pub(super) fn limits(connection: &Connection) -> Done<Vec<LimitView>> {
+    let mut statement = connection.prepare_cached(sql!("limits"))?;
+    let mut rows = statement.query([])?;
+    let mut limits = Vec::new();
+    while let Some(row) = rows.next()? {
+        let value: String = row.get(1)?;
+        limits.push(LimitView {
+            name: row.get(0)?,
+            limit: Limit::parse(&value).map_err(|_| unreadable("limit", &value))?,
+            set_by: row.get(2)?,
+            set_at: Millis(row.get(3)?),
+            holders: row.get(4)?,
+            waiting: row.get(5)?,
+        });
+    }
+    Ok(limits)
+}
+
+/// Those that hold their lock.
+pub(super) fn nodes(
+    connection: &Connection,
+    locks: &SessionLocks,
+    plans: &Plans,
+    claims: usize,
+) -> Done<Vec<NodeView>> {
+    let mut statement = connection.prepare_cached(sql!("nodes"))?;
+    let mut rows = statement.query([])?;
+    let mut nodes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let session = SessionId::parse(&id).ok_or_else(|| unreadable("session", &id))?;
+        if !matches!(locks.look(session)?, Life::Alive) {
+            continue;
+        }
+        let offer: Option<String> = row.get(5)?;
+        nodes.push(NodeView {
+            node: row.get(1)?,
+            session,
+            pid: row.get(2)?,
+            registered_at: Millis(row.get(3)?),
+            slots: row.get(4)?,
+            offer: offer.as_deref().and_then(offer::from_text),
+            is_draining: row.get(6)?,
+            held: row.get(7)?,
+            claims: node_claims(connection, plans, session, claims)?,
+        });
+    }
+    Ok(nodes)
+}
+
+fn node_claims(
+    connection: &Connection,
+    plans: &Plans,
+    session: SessionId,
+    limit: usize,
+) -> Done<Vec<ClaimView>> {
+    let mut statement = connection.prepare_cached(sql!("node_claims"))?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![session.to_string(), limit])?;
+    let mut claims = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
+        let position: usize = row.get(1)?;
+        let head = read_head(connection, plans, run)?;
+        let step = head.head.plan.workflow.steps.get(position);
+        claims.push(ClaimView {
+            run,
+            step: step.map(|step| step.name.clone()).unwrap_or_default(),
+            attempt: row.get(2)?,
+            started_at: row.get::<_, Option<i64>>(3)?.map(Millis),
+        });
+    }
+    Ok(claims)
 }

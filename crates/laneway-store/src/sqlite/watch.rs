@@ -1,5 +1,6 @@
 //! Notices what other processes wrote. The system tells when a file beside the store was written, and SQLite keeps a
-//! counter that says whether it was somebody else. A hint only; nothing needs it to be right.
+//! counter that says whether it was somebody else. Where the system does not tell, the counter is looked at anyway,
+//! less and less often (BEHAVIOURS C10). A hint only; nothing needs it to be right.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,13 @@ use super::connect;
 /// commits wake the watcher too, and not more often than this.
 const EVERY: Duration = Duration::from_millis(100);
 
+/// So many looks in vain follow each other at [`EVERY`], before the pauses grow.
+const QUICK_LOOKS: u32 = 50;
+
+/// How long the pauses grow to: `max_poll_interval` of an embedded store. A look is one statement that reads shared
+/// memory, some ten microseconds.
+const LONGEST: Duration = Duration::from_secs(1);
+
 /// A thread that ends with its handle.
 #[derive(Debug)]
 pub(super) struct Watcher {
@@ -33,17 +41,26 @@ impl Watcher {
         let connection = connect::reader(&path).ok()?;
         // A bare name has an empty parent.
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let writes = writes_in(dir);
+        let ears = Ears::new(Arc::clone(&stop), writes_in(dir), Some(Pauses::new()));
+        Self::listen(connection, ears, stop, changes)
+    }
+
+    fn listen(
+        connection: Connection,
+        mut ears: Ears,
+        stop: Arc<OwnedFd>,
+        changes: watch::Sender<u64>,
+    ) -> Option<Self> {
         let mut seen = version(&connection).ok()?;
-        let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("laneway-watch".to_owned())
             .spawn(move || {
-                while wait(&stopped, writes.as_ref()) {
+                while ears.wait() {
                     let Ok(version) = version(&connection) else { continue };
                     if version != seen {
                         seen = version;
                         changes.send_modify(|count| *count += 1);
+                        ears.heard();
                     }
                 }
             })
@@ -67,23 +84,81 @@ fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
 
-/// Waits until there may be something new. False at the end.
-fn wait(stop: &OwnedFd, writes: Option<&OwnedFd>) -> bool {
-    let pause = Timespec::try_from(EVERY).ok();
-    let mut stopped = [PollFd::new(stop, PollFlags::IN)];
-    if !matches!(poll(&mut stopped, pause.as_ref()), Ok(0)) {
-        return false;
+/// What the watcher listens to.
+#[derive(Debug)]
+struct Ears {
+    stop: Arc<OwnedFd>,
+    /// Becomes readable when something was written; `None` where the system cannot tell.
+    writes: Option<OwnedFd>,
+    /// When to look without having been told. `None`, in tests: never.
+    pauses: Option<Pauses>,
+    /// The system told of something a moment ago.
+    is_told: bool,
+}
+
+impl Ears {
+    fn new(stop: Arc<OwnedFd>, writes: Option<OwnedFd>, pauses: Option<Pauses>) -> Self {
+        Self { stop, writes, pauses, is_told: false }
     }
-    let Some(writes) = writes else { return true };
-    let mut any = [PollFd::new(stop, PollFlags::IN), PollFd::new(writes, PollFlags::IN)];
-    while poll(&mut any, None) == Err(rustix::io::Errno::INTR) {}
-    if any[0].revents().contains(PollFlags::IN) {
-        return false;
+
+    /// Waits until there may be something new. False at the end.
+    fn wait(&mut self) -> bool {
+        // Whoever writes often is listened to every now and then, to all that came meanwhile.
+        if std::mem::take(&mut self.is_told) && self.is_stopped_within(EVERY) {
+            return false;
+        }
+        let pause = self.pauses.as_mut().and_then(|pauses| Timespec::try_from(pauses.next()).ok());
+        let mut any = vec![PollFd::new(&*self.stop, PollFlags::IN)];
+        any.extend(self.writes.as_ref().map(|writes| PollFd::new(writes, PollFlags::IN)));
+        while poll(&mut any, pause.as_ref()) == Err(rustix::io::Errno::INTR) {}
+        let is_stopped = any[0].revents().contains(PollFlags::IN);
+        self.is_told = any.get(1).is_some_and(|writes| writes.revents().contains(PollFlags::IN));
+        if let (true, Some(writes)) = (self.is_told, &self.writes) {
+            // What they were does not matter: all that came so far is one hint.
+            let mut buffer = [0; 4096];
+            while matches!(rustix::io::read(writes, &mut buffer), Ok(1..)) {}
+        }
+        !is_stopped
     }
-    // What they were does not matter: all that came so far is one hint.
-    let mut buffer = [0; 4096];
-    while matches!(rustix::io::read(writes, &mut buffer), Ok(1..)) {}
-    true
+
+    fn is_stopped_within(&self, pause: Duration) -> bool {
+        let pause = Timespec::try_from(pause).ok();
+        !matches!(poll(&mut [PollFd::new(&*self.stop, PollFlags::IN)], pause.as_ref()), Ok(0))
+    }
+
+    /// Somebody else is at work.
+    fn heard(&mut self) {
+        if let Some(pauses) = &mut self.pauses {
+            *pauses = Pauses::new();
+        }
+    }
+}
+
+/// The pauses between looks: short at first, then longer and longer, and never quite the same, so that many
+/// processes do not look in one moment.
+#[derive(Debug)]
+struct Pauses {
+    looks: u32,
+    pause: Duration,
+    dice: u32,
+}
+
+impl Pauses {
+    fn new() -> Self {
+        Self { looks: 0, pause: EVERY, dice: std::process::id() | 1 }
+    }
+
+    fn next(&mut self) -> Duration {
+        self.looks = self.looks.saturating_add(1);
+        if self.looks > QUICK_LOOKS {
+            self.pause = (self.pause * 6 / 5).min(LONGEST);
+        }
+        // A step of xorshift: no secret hangs on it.
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 17;
+        self.dice ^= self.dice << 5;
+        self.pause * (90 + self.dice % 11) / 100
+    }
 }
 
 /// Becomes readable when a file of this directory is written. `None` where the system cannot tell, or not any more.
@@ -98,4 +173,54 @@ fn writes_in(dir: &Path) -> Option<OwnedFd> {
 #[cfg(not(target_os = "linux"))]
 fn writes_in(_: &Path) -> Option<OwnedFd> {
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Whether a watcher with these ears tells of what another connection commits.
+    async fn tells_of_others(ears: impl FnOnce(&Path, Arc<OwnedFd>) -> Ears) -> bool {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("laneway.db");
+        connect::prepare(&path, crate::Open::Create).expect("a store");
+        let other = Connection::open(&path).expect("another process");
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd"));
+        let (sender, mut changes) = watch::channel(0);
+        let ears = ears(dir.path(), Arc::clone(&stop));
+        let connection = connect::reader(&path).expect("a reader");
+        let watcher = Watcher::listen(connection, ears, stop, sender).expect("a thread");
+        for _ in 0..3 {
+            other.execute_batch("UPDATE meta SET value = value + 1 WHERE key = 'clock'").expect("a commit");
+            if tokio::time::timeout(PATIENCE, changes.changed()).await.is_err() {
+                return false;
+            }
+        }
+        drop(watcher);
+        true
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn nothing_that_others_write_needs_a_look_without_notice() {
+        assert!(tells_of_others(|dir, stop| Ears::new(stop, writes_in(dir), None)).await);
+    }
+
+    #[tokio::test]
+    async fn what_others_write_is_seen_although_the_system_tells_nothing() {
+        assert!(tells_of_others(|_, stop| Ears::new(stop, None, Some(Pauses::new()))).await);
+    }
+
+    #[test]
+    fn looks_without_notice_become_rare_and_are_never_rarer_than_every_second() {
+        let mut pauses = Pauses::new();
+        let all: Vec<Duration> = (0..100).map(|_| pauses.next()).collect();
+        let bounds = |longest: Duration| longest * 9 / 10..=longest;
+        assert!(all[..50].iter().all(|pause| bounds(EVERY).contains(pause)), "{all:?}");
+        assert!(bounds(EVERY * 6 / 5).contains(&all[50]), "{all:?}");
+        assert!(all[70..].iter().all(|pause| bounds(LONGEST).contains(pause)), "{all:?}");
+        assert!(all[70..].iter().any(|pause| *pause != all[70]), "{all:?}");
+    }
 }

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use laneway_core::cause::Cause;
 use laneway_core::event::Event;
-use laneway_core::gate::{self, Counts, Needs};
+use laneway_core::gate::{self, Counts, Gate, Needs};
 use laneway_core::id::RunId;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
@@ -25,7 +26,32 @@ pub(crate) async fn check(store: &dyn Store, run: RunId) {
     let stored = store.run_state(run).await.expect("a run");
     let plan = store.plan(&stored.version).await.expect("a plan");
     check_replay(&plan, &events, &stored);
-    check_state(&plan, &stored, &held_ahead(store, run).await);
+    let view = store.run(run).await.expect("a view of the run");
+    let elsewhere = |cause: &Option<Cause>| {
+        cause.as_ref().is_some_and(|cause| Gate::parse(cause.gate).is_some_and(is_behind_others))
+    };
+    let outside = Outside {
+        held_ahead: held_ahead(store, run).await,
+        behind_others: view.causes.iter().map(elsewhere).collect(),
+    };
+    check_state(&plan, &stored, &outside);
+}
+
+/// What the history of a run does not tell about its tasks.
+struct Outside {
+    /// Somebody has claimed them, and to everybody else they wait for their place.
+    held_ahead: Vec<Position>,
+    /// By position: whether it waits for something that is not of its run.
+    behind_others: Vec<bool>,
+}
+
+fn is_behind_others(gate: Gate) -> bool {
+    match gate {
+        Gate::MaxRuns | Gate::Paused | Gate::Node | Gate::Order | Gate::Lock | Gate::Limit | Gate::Rate => {
+            true
+        }
+        Gate::Needs | Gate::RunAt | Gate::MaxParallel => false,
+    }
 }
 
 fn check_replay(plan: &Plan, events: &[Event], stored: &RunState) {
@@ -55,20 +81,21 @@ async fn held_ahead(store: &dyn Store, run: RunId) -> Vec<Position> {
     .expect("the store's file")
 }
 
-fn check_state(plan: &Plan, state: &RunState, ahead: &[Position]) {
+fn check_state(plan: &Plan, state: &RunState, outside: &Outside) {
+    let ahead = &outside.held_ahead;
     let live = state.tasks.iter().filter(|task| task.status.is_live()).count();
     assert!(live <= state.max_parallel as usize, "{live} live of {}", state.max_parallel);
     let is_settled = state.tasks.iter().all(|task| task.status.is_final());
     assert_eq!(state.status.is_final(), is_settled, "a run ends with its last task: {state:#?}");
     for (position, task) in state.tasks.iter().enumerate() {
-        if !ahead.contains(&(position as Position)) {
+        if !ahead.contains(&(position as Position)) && !outside.behind_others[position] {
             check_task(plan, state, position as Position, task, live + ahead.len());
         }
     }
     if state.status == RunStatus::Running {
         let moves = |task: &TaskState| task.status.is_live() || task.run_at.is_some();
         assert!(
-            !ahead.is_empty() || state.tasks.iter().any(moves),
+            !ahead.is_empty() || state.tasks.iter().any(moves) || outside.behind_others.contains(&true),
             "nothing will ever move this run: {state:#?}"
         );
     }

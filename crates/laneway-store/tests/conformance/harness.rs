@@ -1,6 +1,7 @@
 //! A place for a store, nodes that work on it, and short words for what they do. Every verb that changes a
 //! run is followed by `audit::check`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::future::Future;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use laneway_core::class::Offer;
 use laneway_core::definition::{Source, compile};
 use laneway_core::event::Event;
 use laneway_core::id::{RunId, SessionId};
@@ -213,10 +215,52 @@ impl Held {
 
 impl Node {
     pub(crate) async fn register(store: Arc<dyn Store>, name: &str) -> Self {
-        let node = NewSession { node: name.to_owned(), pid: std::process::id() };
+        let node = NewSession::ephemeral(name, 4);
         let session = store.register(node).await.expect("a session");
         let life = Arc::new(Life::begin(&*store, session).await);
         Self { store, session, _life: life }
+    }
+
+    /// A node that takes work of others, with labels as `zone=eu`.
+    pub(crate) async fn worker(store: Arc<dyn Store>, name: &str, labels: &[&str]) -> Self {
+        let pair = |label: &&str| {
+            let (name, value) = label.split_once('=').expect("a label has a value");
+            (name.to_owned(), value.to_owned())
+        };
+        let offer = Offer {
+            node: name.to_owned(),
+            labels: labels.iter().map(pair).collect(),
+            has_process: true,
+            functions: BTreeSet::new(),
+        };
+        let node = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) };
+        let session = store.register(node).await.expect("a session");
+        Self { store, session }
+    }
+
+    /// Submits a run that any node takes.
+    pub(crate) async fn share(&self, document: &str) -> RunId {
+        let submission = Submission { is_shared: true, ..submission(document, json!({}), self.session) };
+        let run = self.store.submit(submission).await.expect("a run");
+        audit::check(&*self.store, run).await;
+        run
+    }
+
+    /// Claims whatever this node takes.
+    pub(crate) async fn take_any(&self, limit: usize) -> Vec<Held> {
+        let ask = Ask { session: self.session, run: None, limit, ahead: 0 };
+        let claims = self.store.claim(ask).await.expect("a claim");
+        for claim in &claims {
+            audit::check(&*self.store, claim.at.run).await;
+        }
+        claims.into_iter().map(Held::of).collect()
+    }
+
+    /// Why a step waits, as one sentence.
+    pub(crate) async fn why(&self, run: RunId, step: &str) -> String {
+        let view = self.view(run).await;
+        let position = view.plan.position(step).expect("a step of that name");
+        view.causes[position as usize].as_ref().map_or_else(String::new, |cause| cause.text.clone())
     }
 
     pub(crate) async fn submit(&self, document: &str) -> RunId {
@@ -230,7 +274,7 @@ impl Node {
     }
 
     pub(crate) fn ask(&self, run: RunId, limit: usize) -> Ask {
-        Ask { session: self.session, run, limit, ahead: 0 }
+        Ask { session: self.session, run: Some(run), limit, ahead: 0 }
     }
 
     /// Claims up to `limit` tasks.
@@ -414,7 +458,9 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         dir: "/tmp".to_owned(),
         params,
         max_parallel,
-        owner,
+        session: owner,
+        is_shared: false,
+        key: None,
         by: "ada".to_owned(),
     }
 }

@@ -5,6 +5,7 @@
 //! After every verb the harness folds the run's events anew and compares with what is stored, so each test
 //! proves E1 and E2 along with its own sentence.
 
+mod admitting;
 mod ahead;
 mod audit;
 mod cancel;
@@ -13,6 +14,7 @@ mod disk;
 mod failure;
 mod fence;
 mod files;
+mod gates;
 mod harness;
 mod lives;
 mod looking;
@@ -24,5 +26,6 @@ mod reopening;
 mod retries;
 mod rules;
 mod server;
+mod spread;
 mod submit;
 mod writer;

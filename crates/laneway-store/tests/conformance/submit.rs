@@ -15,6 +15,7 @@ for_each_database! {
     submitted_run_is_running_with_its_first_tasks_available,
     submission_by_a_session_that_is_over_is_refused_whole,
     workflow_with_groups_is_refused,
+    workflow_with_a_key_that_nothing_acts_on_is_refused,
     run_without_room_for_a_task_is_refused,
     same_document_is_kept_once_and_found_by_its_name,
     plan_is_made_again_by_a_process_that_never_saw_it,
@@ -129,6 +130,18 @@ async fn workflow_with_groups_is_refused(place: Place) {
     let refusal = refusal.expect_err("groups are not run yet");
     assert!(matches!(refusal, Error::NotRunnable { .. }), "{refusal}");
     assert_eq!(rows(&node).await, 0);
+}
+
+async fn workflow_with_a_key_that_nothing_acts_on_is_refused(place: Place) {
+    let node = place.node("one").await;
+    for top in ["placement: pinned"] {
+        let document = flow(top, &[("a", "")]);
+        let refusal = node.store.submit(submission(&document, json!({}), node.session)).await;
+        let refusal = refusal.expect_err("it would be ignored");
+        assert!(matches!(refusal, Error::NotRunnable { .. }), "{refusal}");
+        assert!(refusal.to_string().contains("not run yet"), "{refusal}");
+    }
+    assert_eq!(rows(&place), 0);
 }
 
 async fn run_without_room_for_a_task_is_refused(place: Place) {

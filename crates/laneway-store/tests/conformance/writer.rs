@@ -127,7 +127,7 @@ async fn changes_tick_for_own_commits_and_for_those_of_others(place: Place) {
         let mut changes = store.changes();
         changes.mark_unchanged();
         let writer = if is_own { &store } else { &other };
-        writer.register(NewSession { node: "one".to_owned(), pid: 1 }).await.expect("a session");
+        writer.register(NewSession::ephemeral("one", 4)).await.expect("a session");
         let ticked = tokio::time::timeout(Duration::from_secs(30), changes.changed()).await;
         ticked.expect("a tick").expect("a store that is open");
     }

@@ -93,7 +93,9 @@ impl Start {
                 dir: self.dir,
                 params: self.params,
                 max_parallel: self.max_parallel,
-                owner: node.session,
+                session: node.session,
+                is_shared: false,
+                key: None,
                 by: env::person(),
             };
             let run = node.store.submit(submission).await?;

@@ -27,6 +27,8 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
                 format!("run canceled by {}: stopping what runs", f.by)
             }
         },
+        Fact::RunPaused(f) => format!("{} paused by {}: nothing new starts", f.scope, f.by),
+        Fact::RunResumed(f) => format!("{} resumed by {}", f.scope, f.by),
         Fact::RunReopened(f) => {
             let verb = match f.why {
                 Reopening::Retry => "retried",

@@ -87,6 +87,8 @@ impl Tally {
             | Fact::RunAdopted(_)
             | Fact::RunHalted(_)
             | Fact::RunCanceling(_)
+            | Fact::RunPaused(_)
+            | Fact::RunResumed(_)
             | Fact::TaskAvailable(_) => {}
         }
     }

@@ -77,9 +77,12 @@ impl Terminal {
             Fact::TaskRetrying(_) | Fact::TaskLost(_) => {
                 format!("{} {}", palette.yellow("↻"), told(event))
             }
-            Fact::RunHalted(_) | Fact::RunCanceling(_) | Fact::RunAdopted(_) | Fact::RunReopened(_) => {
-                palette.dim(&format!("  {}", told(event)))
-            }
+            Fact::RunHalted(_)
+            | Fact::RunCanceling(_)
+            | Fact::RunAdopted(_)
+            | Fact::RunPaused(_)
+            | Fact::RunResumed(_)
+            | Fact::RunReopened(_) => palette.dim(&format!("  {}", told(event))),
             // The id comes first: whoever wants to cancel from elsewhere needs it now.
             Fact::RunSubmitted(f) => {
                 let steps = text::count(self.bar.length().unwrap_or(0), "step");

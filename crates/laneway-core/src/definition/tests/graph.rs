@@ -58,6 +58,14 @@ groups: {g: {steps: [test, bild]}}
 }
 
 #[test]
+fn a_name_that_nothing_has_is_shown_harmless() {
+    let text = "steps: {a: {run: make, needs: [\"b\\tc\"]}}\ngroups: {g: {steps: [\"\\e[31m\"]}}\n";
+    let refusal = refused(text);
+    assert!(refusal.contains("step `a` needs `b\\u{9}c`, which is not a step"), "{refusal}");
+    assert!(refusal.contains("group `g` lists `\\u{1b}[31m`, which is not a step"), "{refusal}");
+}
+
+#[test]
 fn a_broken_step_keeps_its_name_for_the_others() {
     let text = r#"
 steps:

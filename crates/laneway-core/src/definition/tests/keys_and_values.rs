@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, quux: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, with, needs, when, if, env, workdir, timeout, retry, on_lost, description
+      = help: the keys are: run, command, args, function, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -68,7 +68,6 @@ fn a_key_that_is_known_and_not_built_yet_is_refused() {
     let text = r#"
 schedule: {cron: "0 2 * * *"}
 execution: levels
-placement: pinned
 steps:
   a: {run: make, for_each: [1, 2]}
   b: {image: "busybox:1"}
@@ -91,34 +90,26 @@ groups: {g: {steps: [a, b], failure: strict}}
       |
       = help: for now it can be: dataflow
 
-    error: this value of `placement` is not supported yet
-     --> flow.yaml:3:12
-      |
-    3 | placement: pinned
-      |            ^^^^^^
-      |
-      = help: for now it can be: spread, local
-
     error: `for_each` is not supported yet
-     --> flow.yaml:5:18
+     --> flow.yaml:4:18
       |
-    5 |   a: {run: make, for_each: [1, 2]}
+    4 |   a: {run: make, for_each: [1, 2]}
       |                  ^^^^^^^^
       |
       = help: remove it: this version would not act on it
 
     error: `image` is not supported yet
-     --> flow.yaml:6:7
+     --> flow.yaml:5:7
       |
-    6 |   b: {image: "busybox:1"}
+    5 |   b: {image: "busybox:1"}
       |       ^^^^^
       |
       = help: remove it: this version would not act on it
 
     error: `failure` is not supported yet
-     --> flow.yaml:7:29
+     --> flow.yaml:6:29
       |
-    7 | groups: {g: {steps: [a, b], failure: strict}}
+    6 | groups: {g: {steps: [a, b], failure: strict}}
       |                             ^^^^^^^
       |
       = help: remove it: this version would not act on it

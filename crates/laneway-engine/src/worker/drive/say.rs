@@ -42,7 +42,7 @@ impl Loop {
     pub(super) fn ask(&mut self) -> (Wanted, Ask) {
         let wanted = self.lineup.ask(self.running.len());
         let (session, run) = (self.drive.session, self.drive.run);
-        (wanted, Ask { session, run, limit: wanted.now, ahead: wanted.ahead })
+        (wanted, Ask { session, run: Some(run), limit: wanted.now, ahead: wanted.ahead })
     }
 
     pub(super) fn claim(&mut self) {

@@ -5,23 +5,30 @@ use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, open};
 
 use super::*;
+use crate::function::Call;
 use crate::warden::WardenCommand;
 
 const WORKFLOW: &str = "steps:\n  a: {run: 'true'}\n  b: {run: 'true'}\n";
 
 /// A loop that has not begun, with a run that nobody drives.
 async fn idle_loop(dir: &std::path::Path) -> Loop {
+    loop_of(dir, WORKFLOW, Functions::new()).await
+}
+
+async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) -> Loop {
     let path = dir.join("laneway.db");
     let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
-    let session = store.register(NewSession { node: "test:1".into(), pid: 1 }).await.expect("a session");
-    let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: WORKFLOW.to_owned() };
+    let session = store.register(NewSession::ephemeral("test:1", 4)).await.expect("a session");
+    let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: workflow.to_owned() };
     let submission = Submission {
         plan: Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)))),
-        document: WORKFLOW.to_owned(),
+        document: workflow.to_owned(),
         dir: dir.to_str().expect("UTF-8").to_owned(),
         params: serde_json::Map::new(),
         max_parallel: 4,
-        owner: session,
+        session,
+        is_shared: false,
+        key: None,
         by: "ada".into(),
     };
     let run = store.submit(submission).await.expect("a run");
@@ -31,7 +38,6 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
     let command =
         WardenCommand { program: "/bin/true".into(), args: Vec::new(), lock: None, use_cgroups: false };
     let warden = Warden::start(command).expect("a process");
-    let functions = Functions::new();
     let setting = Setting {
         store: Arc::clone(&store),
         places,
@@ -93,4 +99,57 @@ async fn whoever_interrupts_twice_does_not_wait_for_space_on_the_disk() {
     let error =
         work.on_message(Message::Recorded(Wanted::default(), Err(full()))).expect_err("it is given up");
     assert!(matches!(error, Error::Store(_)), "{error}");
+}
+
+/// Longer than any test waits.
+const NEVER: Duration = Duration::from_secs(3_600);
+
+/// A step that fails and is tried again after a while, one behind it, and one that waits until it is canceled.
+const WAITS: &str = "steps:
+  flaky: {function: flaky, retry: {max: 2, backoff: 50ms}}
+  next: {function: flaky, needs: [flaky], retry: {max: 1, backoff: 20ms}}
+  endless: {function: endless}
+";
+
+/// Drives that run with a loop that was made hard of hearing, while another process looks on, and cancels it when all
+/// but the endless step has ended.
+async fn drive_beside_another(dir: &std::path::Path, deafen: impl FnOnce(&mut Loop)) {
+    let functions = Functions::new()
+        .add("flaky", |call: Call<serde_json::Value>| async move {
+            if call.attempt < 2 { Err("too early") } else { Ok(()) }
+        })
+        .add("endless", |_: Call<serde_json::Value>| std::future::pending::<Result<(), &str>>());
+    let mut work = loop_of(dir, WAITS, functions).await;
+    deafen(&mut work);
+    let run = work.drive.run;
+    let other = open(dir.join("laneway.db").to_str().expect("UTF-8"), Open::Existing).expect("a store");
+    let cancel = async {
+        let mut changes = other.changes();
+        while other.run_state(run).await.expect("a state").tasks.iter().filter(|task| task.status.is_final()).count()
+            < 2
+        {
+            let _ = tokio::time::timeout(Duration::from_millis(20), changes.changed()).await;
+        }
+        other.cancel(run, "ada").await.expect("canceled");
+    };
+    let both = async { tokio::join!(work.run(Control::new()), cancel).0 };
+    let status = tokio::time::timeout(Duration::from_secs(60), both).await.expect("the run ends");
+    assert_eq!(status.expect("the worker works"), RunStatus::Canceled);
+}
+
+#[tokio::test]
+async fn nothing_needs_a_look_without_a_hint() {
+    let dir = tempfile::tempdir().expect("a directory");
+    drive_beside_another(dir.path(), |work| work.patience = NEVER).await;
+}
+
+#[tokio::test]
+async fn a_run_whose_hints_are_lost_goes_on_all_the_same() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (_silent, changes) = watch::channel(0);
+    drive_beside_another(dir.path(), |work| {
+        work.changes = changes;
+        work.patience = Duration::from_millis(200);
+    })
+    .await;
 }

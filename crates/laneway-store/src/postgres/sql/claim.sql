@@ -20,6 +20,7 @@ waiting AS MATERIALIZED (
            reason IS NULL AND node IS NULL AND started_at IS NULL AS is_clean
     FROM tasks
     WHERE run_no = $1 AND gate = 'max_parallel' AND EXISTS (SELECT 1 FROM holder)
+      AND NOT EXISTS (SELECT 1 FROM runs WHERE no = $1 AND pauses IS NOT NULL)
     ORDER BY rank, position
     LIMIT greatest(0, least($5, $4 + $5 - (SELECT count(*) FROM available))) FOR UPDATE SKIP LOCKED
 ),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use laneway_core::time::Millis;
 
-use super::claim::Asked;
+use super::claim::{Asked, claims};
 use super::sorted;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::Keeper;
@@ -15,8 +15,8 @@ use crate::postgres::facts::{Known, Missing};
 use crate::postgres::fault::Done;
 use crate::postgres::link::{Link, sql};
 use crate::postgres::read;
-use crate::postgres::run_work::{Job, Terms, on_runs};
-use crate::postgres::save::Columns;
+use crate::postgres::follow::work;
+use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 
 pub(in crate::postgres) async fn finish(
@@ -37,16 +37,12 @@ pub(in crate::postgres) async fn finish(
         Job { seed: Missing::for_ends(&head.head.plan, claims), head: Arc::clone(head) }
     };
     let jobs = runs.iter().map(job).collect();
-    let made = on_runs(link, terms, jobs, |index, keeper| {
+    let (made, columns) = work(shelf, link, terms, jobs, |index, keeper| {
         let fates = runs[index].1.iter().map(|place| keeper.finish(&finished[*place]));
         let fates: Vec<Fate> = fates.collect::<Done<_>>()?;
         Ok((fates, keeper.is_closing()))
     })
     .await?;
-    let mut columns = Columns::default();
-    for made in &made {
-        columns.add(made.no, made.now, &made.changes);
-    }
     let session = ask.map(|ask| ask.session.to_string());
     let mut flight = link.flight();
     columns.say(&mut flight);
@@ -57,6 +53,7 @@ pub(in crate::postgres) async fn finish(
     }
     flight.ask(sql!("promote_next"), Vec::new());
     let mut answers = flight.commit().await?.into_iter().skip(said);
+    let mut claimed = Vec::new();
     let mut answer = Answer { fates: vec![Fate::ClaimLost; finished.len()], ..Answer::default() };
     for ((_, places), made) in runs.iter().zip(&made) {
         let (fates, is_closing) = &made.answer;
@@ -64,13 +61,14 @@ pub(in crate::postgres) async fn finish(
         answer.is_closing |= is_closing;
     }
     if let (Some(asked), Some(ask)) = (&asked, ask) {
-        answer.claims = asked.hear(&mut answers)?;
+        claimed = asked.hear(&mut answers)?;
         let stops = answers.next().unwrap_or_default();
         answer.stops = stops.iter().map(|found| read::stop(found, ask.session)).collect::<Done<_>>()?;
     }
     if let Some(found) = answers.next().and_then(|rows| rows.into_iter().next()) {
         answer.wake_at = found.try_get::<_, Option<i64>>(0)?.map(Millis);
     }
+    answer.claims = claims(shelf, link, claimed).await?;
     Ok(answer)
 }
 
@@ -90,14 +88,10 @@ pub(in crate::postgres) async fn say(
             Job { seed: Missing::for_claims(&head.head.plan, of_run), head: Arc::clone(head) }
         })
         .collect();
-    let made = on_runs(link, terms, jobs, |index, keeper| {
+    let (made, columns) = work(shelf, link, terms, jobs, |index, keeper| {
         runs[index].1.iter().map(|place| word(keeper, &claims[*place])).collect::<Done<Vec<Fate>>>()
     })
     .await?;
-    let mut columns = Columns::default();
-    for made in &made {
-        columns.add(made.no, made.now, &made.changes);
-    }
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.commit().await?;

@@ -1,6 +1,6 @@
 //! Sessions begin and end, and runs change hands: `register`, `renew`, `reap` (also `retire`), `adopt`.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
@@ -8,27 +8,62 @@ use laneway_core::plan::Position;
 use super::on_run;
 use crate::fence::ClaimRef;
 use crate::model::NewSession;
+use crate::offer;
+use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::link::{Begin, Link, sql};
 use crate::postgres::row;
-use crate::postgres::run_work::{Job, Terms, on_runs};
-use crate::postgres::save::Columns;
+use crate::postgres::follow::work;
+use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 
 /// How long a session lives without being renewed, in milliseconds.
 pub(in crate::postgres) const LEASE_MS: i64 = 60_000;
 
 pub(in crate::postgres) async fn register(
+    shelf: &Shelf,
     link: &Link,
     terms: Terms,
     session: SessionId,
     node: &NewSession,
 ) -> Done<()> {
-    let (id, pid, now) = (session.to_string(), i64::from(node.pid), terms.now.map(|now| now.0));
+    let (id, pid, slots) = (session.to_string(), i64::from(node.pid), i64::from(node.slots));
+    let (now, offer) = (terms.now.map(|now| now.0), node.offer.as_ref().map(offer::to_text));
     let mut flight = link.begin(Begin::Write);
-    flight.ask(sql!("register", TEXT, TEXT, INT8, INT8, INT8), vec![&id, &node.node, &pid, &LEASE_MS, &now]);
-    flight.commit().await?;
+    flight.ask(
+        sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT),
+        vec![&id, &node.node, &pid, &LEASE_MS, &now, &slots, &offer],
+    );
+    let Some(offer) = &node.offer else {
+        flight.commit().await?;
+        return Ok(());
+    };
+    flight.land().await?;
+    // A node takes what it can run, and what nobody could run before may go on.
+    let taken = classes::offer_to_all(link, session, offer).await?;
+    let waiting = link.rows(sql!("tasks_for_nodes", INT8_ARRAY), &[&taken]).await?;
+    let mut of_runs: BTreeMap<i64, (RunId, Vec<Position>)> = BTreeMap::new();
+    for found in &waiting {
+        let run = row::word(found, 1, "run id", RunId::parse)?;
+        let of_run = of_runs.entry(found.try_get(0)?).or_insert_with(|| (run, Vec::new()));
+        of_run.1.push(row::number(found, 2)?);
+    }
+    for (run, positions) in of_runs.values() {
+        let head = shelf.head(link, *run).await?;
+        let mut seed = Missing::for_examining(&head.head.plan, positions);
+        positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
+        let within = Terms { is_begun: true, ..terms };
+        let (_, columns) = work(shelf, link, within, vec![Job { head, seed }], |_, keeper| {
+            positions.iter().for_each(|position| keeper.examine_later(*position));
+            Ok(())
+        })
+        .await?;
+        let mut flight = link.flight();
+        columns.say(&mut flight);
+        flight.land().await?;
+    }
+    link.flight().commit().await?;
     Ok(())
 }
 
@@ -102,7 +137,7 @@ pub(in crate::postgres) async fn reap(
         jobs.push(Job { head, seed });
     }
     let within = Terms { is_begun: true, ..terms };
-    let made = on_runs(link, within, jobs, |index, keeper| {
+    let (made, columns) = work(shelf, link, within, jobs, |index, keeper| {
         let mut lost = 0;
         for (_, claim) in of_runs[index] {
             // It may have ended between the two looks.
@@ -114,13 +149,10 @@ pub(in crate::postgres) async fn reap(
         Ok(lost)
     })
     .await?;
-    let mut columns = Columns::default();
-    for made in &made {
-        columns.add(made.no, made.now, &made.changes);
-    }
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.ask(sql!("reap_runs", TEXT), vec![&id]);
+    flight.ask(sql!("takers_remove", TEXT), vec![&id]);
     flight.ask(sql!("reap_session", TEXT), vec![&id]);
     flight.commit().await?;
     Ok(Some(made.iter().map(|made| made.answer).sum()))
@@ -135,6 +167,7 @@ pub(in crate::postgres) async fn adopt(
 ) -> Done<()> {
     let head = shelf.head(link, run).await?;
     let seed = Missing { nodes: [session].into(), ..Missing::default() };
-    on_run(link, terms, Arc::clone(&head), seed, |keeper| keeper.adopt(session)).await?;
+    let is_local = head.is_local;
+    on_run(shelf, link, terms, Job { head, seed }, |keeper| keeper.adopt(session, is_local)).await?;
     Ok(())
 }

@@ -13,15 +13,15 @@ use std::collections::BTreeMap;
 use laneway_core::id::RunId;
 
 use super::fault::Done;
+use super::follow::work;
 use super::link::Link;
-use super::run_work::{Job, Terms, on_runs};
-use super::save::Columns;
+use super::run_work::{Job, Terms};
 use super::shelf::{Head, Shelf};
 use crate::keeper::Keeper;
 
 use std::sync::Arc;
 
-use super::facts::{Known, Missing};
+use super::facts::Known;
 
 /// The runs that a call is about, in the order of locks, each with the places of its items in that call.
 async fn sorted(
@@ -43,17 +43,13 @@ async fn sorted(
 
 /// Does something to one run, with everything that follows, and commits.
 async fn on_run<T>(
+    shelf: &Shelf,
     link: &Link,
     terms: Terms,
-    head: Arc<Head>,
-    seed: Missing,
+    job: Job,
     mut verb: impl FnMut(&mut Keeper<&mut Known>) -> Done<T>,
 ) -> Done<(T, crate::keeper::RunRow)> {
-    let made = on_runs(link, terms, vec![Job { head, seed }], |_, keeper| verb(keeper)).await?;
-    let mut columns = Columns::default();
-    for made in &made {
-        columns.add(made.no, made.now, &made.changes);
-    }
+    let (made, columns) = work(shelf, link, terms, vec![job], |_, keeper| verb(keeper)).await?;
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.commit().await?;

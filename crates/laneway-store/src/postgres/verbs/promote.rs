@@ -13,7 +13,7 @@ use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::link::{Link, sql};
 use crate::postgres::row;
-use crate::postgres::run_work::Terms;
+use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 
 /// What time has opened: runs whose timeout passed, and tasks whose moment has come.
@@ -51,8 +51,10 @@ pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>) -> Done<D
 /// One run, one transaction: a large one holds up no other.
 pub(in crate::postgres) async fn promote(shelf: &Shelf, link: &Link, terms: Terms, due: &DueRun) -> Done<()> {
     let head = shelf.head(link, due.run).await?;
-    let seed = Missing::for_examining(&head.head.plan, &due.positions);
-    on_run(link, terms, Arc::clone(&head), seed, |keeper| {
+    let mut seed = Missing::for_examining(&head.head.plan, &due.positions);
+    due.positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
+    let job = Job { head: Arc::clone(&head), seed };
+    on_run(shelf, link, terms, job, |keeper| {
         let is_overdue = keeper.run.deadline_at.is_some_and(|at| at <= keeper.now);
         if is_overdue && !keeper.run.status.is_final() {
             keeper.time_out()?;

@@ -18,8 +18,25 @@ CREATE TABLE sessions (
     id            TEXT PRIMARY KEY,
     node          TEXT NOT NULL,
     pid           INTEGER NOT NULL,
-    registered_at INTEGER NOT NULL
+    registered_at INTEGER NOT NULL,
+    slots         INTEGER NOT NULL,
+    offer         TEXT,                    -- what its node can run for others; NULL for one that runs its own run only
+    is_draining   INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1))
 ) STRICT, WITHOUT ROWID;
+
+-- Who can run a task: its engine and the labels it requires, as one text.
+CREATE TABLE classes (
+    no   INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE
+) STRICT;
+
+-- Which sessions take tasks of a class: those that can run it, live, and are not being drained.
+CREATE TABLE takers (
+    class   INTEGER NOT NULL,
+    session TEXT NOT NULL,
+    PRIMARY KEY (class, session)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX takers_of_session ON takers (session);
 
 CREATE TABLE runs (
     no           INTEGER PRIMARY KEY,      -- short key for the rows below; people see `id`
@@ -33,8 +50,12 @@ CREATE TABLE runs (
     status       TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
     reason       TEXT,
     closing      TEXT CHECK (closing IN ('halted', 'aborted', 'canceled', 'run_timeout')),
+    placement    TEXT NOT NULL CHECK (placement IN ('local', 'spread')),
     owner        TEXT,                     -- the session to which a local run belongs; NULL when that is gone
     submitted_by TEXT NOT NULL,
+    submitted_from TEXT NOT NULL,          -- the node
+    key          TEXT,                     -- whoever submits with the same one again gets this run
+    pauses       TEXT,                     -- who paused it, or its workflow
     submitted_at INTEGER NOT NULL,
     started_at   INTEGER,
     finished_at  INTEGER,
@@ -47,15 +68,21 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_tail ON runs (tail);
 CREATE INDEX runs_unfinished ON runs (no) WHERE status IN ('queued', 'running');
 CREATE INDEX runs_owned ON runs (owner) WHERE owner IS NOT NULL;
+CREATE INDEX runs_queued ON runs (workflow, no) WHERE status = 'queued';
+CREATE INDEX runs_running ON runs (workflow, no) WHERE status = 'running';
+CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
 CREATE INDEX runs_with_deadline ON runs (deadline_at) WHERE deadline_at IS NOT NULL AND status = 'running';
 
 CREATE TABLE tasks (
     run_no      INTEGER NOT NULL,
     position    INTEGER NOT NULL,          -- of the step in its plan
-    class       INTEGER NOT NULL,          -- who can run it; a run that is local to its owner is class -run_no
+    class       INTEGER NOT NULL,          -- who can run it (`classes`); of a run that is local to its owner, -run_no
     status      TEXT NOT NULL CHECK (status IN
                     ('pending', 'available', 'running', 'parked', 'succeeded', 'failed', 'canceled', 'skipped')),
-    gate        TEXT CHECK (gate IN ('needs', 'run_at', 'max_parallel')),
+    gate        TEXT CHECK (gate IN ('max_runs', 'needs', 'run_at', 'paused', 'node', 'max_parallel', 'order', 'lock',
+                                     'limit', 'rate')),
+    gate_key    TEXT,                      -- the key at which it waits, of a gate that has one
+    wake_at     INTEGER,                   -- when to look at it again, if nothing happens before
     rank        INTEGER,                   -- order of waiters and of claims: since when it is ready
     run_at      INTEGER,
     attempt     INTEGER NOT NULL DEFAULT 0,
@@ -74,6 +101,8 @@ CREATE TABLE tasks (
     finished_at INTEGER,
     PRIMARY KEY (run_no, position),
     CHECK ((status = 'pending') = (gate IS NOT NULL)),
+    CHECK ((coalesce(gate, '') IN ('order', 'lock', 'limit', 'rate')) = (gate_key IS NOT NULL)),
+    CHECK (wake_at IS NULL OR gate IN ('run_at', 'rate')),
     CHECK ((status = 'running') = (session IS NOT NULL)),
     CHECK (stop IS NULL OR status = 'running'),
     CHECK (is_ahead = 0 OR status = 'running'),
@@ -83,7 +112,9 @@ CREATE TABLE tasks (
 CREATE INDEX tasks_available ON tasks (class, rank, run_no, position) WHERE status = 'available';
 CREATE INDEX tasks_live      ON tasks (run_no) WHERE status IN ('available', 'running');
 CREATE INDEX tasks_waiting   ON tasks (run_no, rank, position) WHERE gate = 'max_parallel';
-CREATE INDEX tasks_timed     ON tasks (run_at) WHERE gate = 'run_at';
+CREATE INDEX tasks_timed     ON tasks (wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX tasks_at_key    ON tasks (gate_key, rank, run_no, position) WHERE gate_key IS NOT NULL;
+CREATE INDEX tasks_for_nodes ON tasks (class) WHERE gate = 'node';
 CREATE INDEX tasks_held      ON tasks (session) WHERE status = 'running';
 CREATE INDEX tasks_stopping  ON tasks (session) WHERE stop IS NOT NULL;
 
@@ -96,6 +127,45 @@ CREATE TABLE needs_sets (
     failed      INTEGER NOT NULL DEFAULT 0,
     passed_over INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (run_no, set_no)
+) STRICT, WITHOUT ROWID;
+
+-- Workflows of which nothing starts until somebody resumes them.
+CREATE TABLE paused_workflows (
+    name   TEXT PRIMARY KEY,
+    by     TEXT NOT NULL,
+    since  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Named limits, shared by every run: so many tasks at once (`3`), or so many in a time (`100/1m`).
+CREATE TABLE limits (
+    name   TEXT PRIMARY KEY,
+    value  TEXT NOT NULL,
+    set_by TEXT NOT NULL,
+    set_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- A row for each key that needs one: what is locked before its holders are counted, and when the next may pass a rate,
+-- in microseconds.
+CREATE TABLE keys (
+    name TEXT PRIMARY KEY,
+    tat  INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- Which tasks hold a lock or a limit: those that are available or running, and no others.
+CREATE TABLE holds (
+    key      TEXT NOT NULL,
+    run_no   INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (key, run_no, position)
+) STRICT, WITHOUT ROWID;
+
+-- Tasks with an `order` that have yet to end. Versions are kept in a form that sorts as they compare.
+CREATE TABLE orders (
+    key      TEXT NOT NULL,
+    version  TEXT NOT NULL,
+    run_no   INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (key, version, run_no, position)
 ) STRICT, WITHOUT ROWID;
 
 -- Every attempt that has ended, whatever its end.

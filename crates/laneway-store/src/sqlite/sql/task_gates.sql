@@ -1,2 +1,3 @@
 -- Which gate each task of a run waits for, in the order of the plan.
-SELECT CASE WHEN is_ahead = 1 AND started_at IS NULL THEN 'max_parallel' ELSE gate END FROM tasks WHERE run_no = ?1 ORDER BY position;
+SELECT CASE WHEN is_ahead = 1 AND started_at IS NULL THEN 'max_parallel' ELSE gate END, class, wake_at
+FROM tasks WHERE run_no = ?1 ORDER BY position;

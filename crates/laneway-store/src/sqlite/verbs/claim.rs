@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use laneway_core::definition::OnLost;
+use laneway_core::id::RunId;
 use laneway_core::plan::Position;
 use laneway_torture::{Bug, has};
 use rusqlite::params;
@@ -21,42 +22,55 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
     if ask.limit + ask.ahead == 0 {
         return Ok(Vec::new());
     }
-    let head = txn.head(ask.run)?;
-    let next = line(txn, ask, &head)?;
+    let next = match ask.run {
+        Some(run) => own_line(txn, ask, run)?,
+        None => shared_line(txn, ask)?,
+    };
     let mut claims = Vec::with_capacity(next.len());
     for next in next {
         // The oldest first, up to the first that must not be held: to pass it over would let it wait for ever.
         let has_place = next.is_available && claims.len() < ask.limit;
-        if !has_place && !next.may_be_held(&head) {
+        if !has_place && !next.may_be_held() {
             break;
         }
-        let taken = txn.connection.prepare_cached(sql!("claim"))?.execute(params![
-            head.no,
-            next.position,
-            ask.session.to_string(),
-            next.attempt
-        ])?;
-        if taken == 0 {
+        if take(txn, ask, &next)? {
+            let at = ClaimRef {
+                run: next.head.head.run,
+                position: next.position,
+                attempt: minted(txn, &next)?,
+                session: ask.session,
+            };
+            claims.push(Claim { at, head: Arc::clone(&next.head.head) });
+        } else if ask.run.is_some() {
             break;
         }
-        let mut attempt = next.attempt + 1;
-        if has(Bug::OldAttempt) && attempt > 1 {
-            attempt -= 1;
-            let older = "UPDATE tasks SET attempt = attempt - 1 WHERE run_no = ?1 AND position = ?2";
-            txn.connection.execute(older, params![head.no, next.position])?;
-        }
-        let at = ClaimRef { run: ask.run, position: next.position, attempt, session: ask.session };
-        claims.push(Claim { at, head: Arc::clone(&head.head) });
     }
     // What gave something is not set aside, and needs no second question.
-    if claims.is_empty() {
-        quarantine::check(txn.connection, head.no, ask.run)?;
+    if let (true, Some(run)) = (claims.is_empty(), ask.run) {
+        quarantine::check(txn.connection, txn.head(run)?.no, run)?;
     }
     Ok(claims)
 }
 
+fn take(txn: &Txn<'_>, ask: &Ask, next: &Next) -> Done<bool> {
+    let claim = params![next.head.no, next.position, ask.session.to_string(), next.attempt];
+    Ok(txn.connection.prepare_cached(sql!("claim"))?.execute(claim)? == 1)
+}
+
+/// The number of the attempt that the claim has minted.
+fn minted(txn: &Txn<'_>, next: &Next) -> Done<u32> {
+    let attempt = next.attempt + 1;
+    if has(Bug::OldAttempt) && attempt > 1 {
+        let older = "UPDATE tasks SET attempt = attempt - 1 WHERE run_no = ?1 AND position = ?2";
+        txn.connection.execute(older, params![next.head.no, next.position])?;
+        return Ok(attempt - 1);
+    }
+    Ok(attempt)
+}
+
 /// A task that can be taken.
 struct Next {
+    head: Arc<Head>,
     position: Position,
     /// Its last one.
     attempt: u32,
@@ -67,38 +81,74 @@ struct Next {
 
 impl Next {
     /// Whether it can wait for its place in a worker's hand. A claim that dies with its node counts as an execution
-    /// of a step that must not run twice.
-    fn may_be_held(&self, head: &Head) -> bool {
-        self.is_clean && head.head.plan.step(self.position).on_lost != OnLost::Fail
+    /// of a step that must not run twice; and a key that is held unused keeps others waiting.
+    fn may_be_held(&self) -> bool {
+        let head = &self.head.head;
+        self.is_clean
+            && head.plan.step(self.position).on_lost != OnLost::Fail
+            && !head.has_keys(self.position)
     }
 }
 
-/// Those that are available, oldest first; behind them, as far as claims ahead are wanted, those in line for a place.
-fn line(txn: &Txn<'_>, ask: &Ask, head: &Head) -> Done<Vec<Next>> {
-    let mut next: Vec<Next> = txn
+/// Those of one run that are available, oldest first; behind them, as far as claims ahead are wanted, those in line for
+/// a place.
+fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
+    let head = txn.head(run)?;
+    let wanted = ask.limit + ask.ahead;
+    let mut line = Vec::new();
+    for (_, _, position, attempt) in available(txn, -head.no, wanted)? {
+        line.push(Next { head: Arc::clone(&head), position, attempt, is_available: true, is_clean: true });
+    }
+    let rest = ask.ahead.min(wanted - line.len());
+    if rest > 0 {
+        let mut waiting = txn.connection.prepare_cached(sql!("claim_waiting"))?;
+        let waiting = waiting.query_map(params![head.no, count(rest)], |row| {
+            Ok(Next {
+                head: Arc::clone(&head),
+                position: row.get(0)?,
+                attempt: row.get(1)?,
+                is_available: false,
+                is_clean: row.get(2)?,
+            })
+        })?;
+        for next in waiting {
+            line.push(next?);
+        }
+    }
+    Ok(line)
+}
+
+/// What is available of everything that the session takes, of all runs, first in line first.
+fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
+    let wanted = ask.limit + ask.ahead;
+    let classes: Vec<i64> = txn
+        .connection
+        .prepare_cached(sql!("takers_of_session"))?
+        .query_map([ask.session.to_string()], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut rows = Vec::new();
+    for class in classes {
+        rows.extend(available(txn, class, wanted)?);
+    }
+    rows.sort_unstable();
+    rows.truncate(wanted);
+    let mut line = Vec::with_capacity(rows.len());
+    for (_, no, position, attempt) in rows {
+        let head = txn.head(txn.run_id(no)?)?;
+        line.push(Next { head, position, attempt, is_available: true, is_clean: true });
+    }
+    Ok(line)
+}
+
+/// Rank, run, position and last attempt of what can be claimed of a class.
+fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<(i64, i64, Position, u32)>> {
+    Ok(txn
         .connection
         .prepare_cached(sql!("claim_available"))?
-        .query_map(params![-head.no, count(ask.limit + ask.ahead)], |row| {
-            Ok(Next { position: row.get(0)?, attempt: row.get(1)?, is_available: true, is_clean: true })
+        .query_map(params![class, count(limit)], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?
-        .collect::<rusqlite::Result<_>>()?;
-    let rest = ask.ahead.min(ask.limit + ask.ahead - next.len());
-    if rest > 0 {
-        let waiting = txn
-            .connection
-            .prepare_cached(sql!("claim_waiting"))?
-            .query_map(params![head.no, count(rest)], |row| {
-                Ok(Next {
-                    position: row.get(0)?,
-                    attempt: row.get(1)?,
-                    is_available: false,
-                    is_clean: row.get(2)?,
-                })
-            })?
-            .collect::<rusqlite::Result<Vec<_>>>()?;
-        next.extend(waiting);
-    }
-    Ok(next)
+        .collect::<rusqlite::Result<_>>()?)
 }
 
 fn count(limit: usize) -> i64 {

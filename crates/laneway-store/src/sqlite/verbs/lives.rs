@@ -1,5 +1,6 @@
 //! Sessions begin and end, and runs change hands: `register`, `reap` (also `retire`), `adopt`.
 
+use laneway_core::class::{self, Offer};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
 use laneway_torture::{Bug, has};
@@ -7,16 +8,46 @@ use rusqlite::params;
 
 use crate::fence::ClaimRef;
 use crate::model::NewSession;
+use crate::offer;
+use crate::sqlite::classes;
 use crate::sqlite::run_work::on_run;
 use crate::sqlite::txn::{Done, Txn, sql};
 
 pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewSession) -> Done<()> {
+    let offer = node.offer.as_ref().map(offer::to_text);
     txn.connection.prepare_cached(sql!("register"))?.execute(params![
         session.to_string(),
         node.node,
         node.pid,
-        txn.now.0
+        txn.now.0,
+        node.slots,
+        offer
     ])?;
+    match &node.offer {
+        Some(offer) => offer_to_all(txn, session, offer),
+        None => Ok(()),
+    }
+}
+
+/// A node takes what it can run, and what nobody could run before may go on.
+fn offer_to_all(txn: &Txn<'_>, session: SessionId, offer: &Offer) -> Done<()> {
+    for (class, text) in classes::all(txn)? {
+        if !class::can_run(offer, &text) {
+            continue;
+        }
+        classes::add_taker(txn, class, session)?;
+        let waiting: Vec<(i64, Position)> = txn
+            .connection
+            .prepare_cached(sql!("tasks_for_nodes"))?
+            .query_map([class], |row| Ok((txn.about(row.get(0)?), row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        for of_run in waiting.chunk_by(|a, b| a.0 == b.0) {
+            on_run(txn, txn.run_id(of_run[0].0)?, |keeper| {
+                of_run.iter().for_each(|(_, position)| keeper.examine_later(*position));
+                Ok(())
+            })?;
+        }
+    }
     Ok(())
 }
 
@@ -46,6 +77,7 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
     }
     discard_half_submitted(txn, &id)?;
     txn.connection.prepare_cached(sql!("reap_runs"))?.execute([&id])?;
+    txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
     txn.connection.prepare_cached(sql!("reap_session"))?.execute([&id])?;
     txn.shelf.forget();
     Ok(Some(held.len()))
@@ -60,5 +92,6 @@ fn discard_half_submitted(txn: &Txn<'_>, session: &str) -> Done<()> {
 }
 
 pub(in crate::sqlite) fn adopt(txn: &Txn<'_>, run: RunId, session: SessionId) -> Done<()> {
-    on_run(txn, run, |keeper| keeper.adopt(session))
+    let is_local = txn.head(run)?.is_local;
+    on_run(txn, run, |keeper| keeper.adopt(session, is_local))
 }

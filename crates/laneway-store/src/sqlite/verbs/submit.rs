@@ -1,29 +1,50 @@
 //! `submit`: a run with all of its tasks. Small ones are one transaction; large ones come in chunks, so that
 //! nobody waits long for the write lock, and become visible with the last.
 
+use std::collections::HashMap;
+
+use laneway_core::class::Class;
+use laneway_core::event::PauseScope;
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
+use laneway_core::limit::Limit;
+use laneway_core::max_runs::{self, Admission, Runs};
 use laneway_core::plan::Position;
-use rusqlite::params;
+use laneway_core::rank::rank;
+use laneway_core::time::Millis;
+use rusqlite::{OptionalExtension, params};
 
 use crate::error::Error;
-use crate::model::Submission;
-use crate::sqlite::run_work::on_run;
-use crate::sqlite::txn::{Done, Txn, sql};
+use crate::keeper::{Pause, unreadable};
+use crate::model::{RunHead, Submission};
+use crate::sqlite::classes;
+use crate::sqlite::run_work::{limit, on_run, runs_of};
+use crate::sqlite::txn::{Done, Head, Txn, sql};
 
 /// Tasks per transaction: some milliseconds of work. In a test build every submit is a large one.
 pub(in crate::sqlite) const CHUNK: usize = if laneway_torture::ARMED { 6 } else { 2_000 };
 
-/// Makes the run's row, invisible yet.
-pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<()> {
+/// Makes the run's row, invisible yet. Gives the run that was submitted with the same key before, if one was.
+pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<Option<RunId>> {
+    if let Some(key) = &submission.key
+        && let Some(known) = known(txn, key)?
+    {
+        return Ok(Some(known));
+    }
     let plan = &submission.plan;
-    if let Some(group) = plan.workflow.groups.first() {
-        let why = format!("`groups` can be planned but not run yet (group `{}`)", group.name);
+    if let Some(why) = plan.unsupported() {
         return Err(Error::NotRunnable { why }.into());
     }
     if submission.max_parallel == 0 {
         return Err(Error::NotRunnable { why: "`max_parallel` must be at least 1".to_owned() }.into());
     }
+    RunHead::keys(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+    declare_limits(txn, submission)?;
+    if let Admission::Refuse { why } = admission(txn, run, submission)? {
+        return Err(Error::NotRunnable { why }.into());
+    }
+    let session = submission.session;
+    let node = txn.node(session)?.ok_or(Error::SessionOver { session })?;
     txn.shelf.plans().keep(plan);
     let params = serde_json::Value::Object(submission.params.clone()).to_string();
     let (version, name) = (plan.version.as_str(), &plan.workflow.name);
@@ -42,16 +63,45 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
             submission.dir,
             params,
             submission.max_parallel,
-            submission.owner.to_string(),
+            submission.session.to_string(),
             submission.by,
             txn.now.0,
-            plan.workflow.steps.len() as i64
+            plan.workflow.steps.len() as i64,
+            &*node,
+            submission.key,
+            if submission.is_shared { "spread" } else { "local" }
         ],
         |row| row.get(0),
     )?;
     let mut insert = txn.connection.prepare_cached(sql!("needs_write"))?;
     for (set, needs) in plan.needs_sets.iter().enumerate() {
         insert.execute(params![no, set as i64, needs.needs.len() as i64, 0, 0, 0])?;
+    }
+    Ok(None)
+}
+
+/// Limits are objects of the store. A document may declare one, and then it says the same as everybody; what a step
+/// names must be there.
+fn declare_limits(txn: &Txn<'_>, submission: &Submission) -> Done<()> {
+    let workflow = &submission.plan.workflow;
+    for (name, declared) in &workflow.limits {
+        match limit(txn, name)? {
+            Some(stored) => Limit::agree(name, *declared, stored)
+                .map_err(|error| Error::NotRunnable { why: error.to_string() })?,
+            None => {
+                let made = params![name, declared.to_string(), submission.by, txn.now.0];
+                txn.connection.prepare_cached(sql!("limit_set"))?.execute(made)?;
+            }
+        }
+    }
+    let mut named: Vec<&str> =
+        workflow.steps.iter().flat_map(|step| &step.demands().limits).map(String::as_str).collect();
+    named.sort_unstable();
+    named.dedup();
+    for name in named {
+        if limit(txn, name)?.is_none() {
+            return Err(Error::NoSuchLimit { name: name.to_owned() }.into());
+        }
     }
     Ok(())
 }
@@ -60,18 +110,114 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
 pub(in crate::sqlite) fn add(txn: &Txn<'_>, run: RunId, positions: std::ops::Range<Position>) -> Done<()> {
     let head = txn.head(run)?;
     let mut insert = txn.connection.prepare_cached(sql!("submit_task"))?;
+    let mut classes = Classes::new(&head);
     for position in positions {
         // What waits for nothing goes straight into the line for a place; `end` opens it from there.
         let is_ready = head.head.plan.needs_set_of[position as usize].is_none()
             && head.head.plan.step(position).condition.is_none();
-        let (gate, rank) = if is_ready { (Gate::MaxParallel, Some(txn.now.0)) } else { (Gate::Needs, None) };
-        insert.execute(params![head.no, position, -head.no, gate.as_str(), rank])?;
+        let priority = head.head.plan.step(position).demands().priority;
+        let (gate, rank) =
+            if is_ready { (Gate::MaxParallel, Some(rank(txn.now, priority))) } else { (Gate::Needs, None) };
+        let class = classes.of(txn, &head, position)?;
+        insert.execute(params![head.no, position, class, gate.as_str(), rank])?;
     }
     Ok(())
 }
 
-/// Makes the run visible, and starts it.
+/// The classes of a run's tasks. Most of its steps are of the same.
+enum Classes {
+    /// It belongs to its owner, whatever its steps ask for.
+    Local,
+    Shared(HashMap<Class, i64>),
+}
+
+impl Classes {
+    fn new(head: &Head) -> Self {
+        if head.is_local { Self::Local } else { Self::Shared(HashMap::new()) }
+    }
+
+    fn of(&mut self, txn: &Txn<'_>, head: &Head, position: Position) -> Done<i64> {
+        match self {
+            Self::Local => Ok(-head.no),
+            Self::Shared(known) => {
+                let class = Class::of(head.head.plan.step(position), None);
+                if let Some(no) = known.get(&class) {
+                    return Ok(*no);
+                }
+                let no = classes::number(txn, &class)?;
+                known.insert(class, no);
+                Ok(no)
+            }
+        }
+    }
+}
+
+/// Makes the run visible, and starts it, unless it has to wait for others of its workflow.
 pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<()> {
+    let name = &submission.plan.workflow.name;
+    let admission = admission(txn, run, submission)?;
+    if let Admission::Refuse { why } = admission {
+        return Err(Error::NotRunnable { why }.into());
+    }
     txn.connection.prepare_cached(sql!("submit_end"))?.execute(params![run.to_string(), txn.now.0])?;
-    on_run(txn, run, |keeper| keeper.begin(submission))
+    let pause = paused(txn, name)?;
+    on_run(txn, run, |keeper| {
+        if submission.is_shared {
+            keeper.run.owner = None;
+        }
+        keeper.submitted(submission, pause);
+        match &admission {
+            Admission::Start => keeper.begin(),
+            Admission::Skip { reason } => keeper.cancel_because("max_runs", reason.clone()),
+            Admission::Queue { .. } | Admission::Replace { .. } | Admission::Refuse { .. } => Ok(()),
+        }
+    })?;
+    if let Admission::Replace { which, reason } = admission {
+        for other in which {
+            on_run(txn, other, |keeper| keeper.cancel_because("max_runs", reason.clone()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is room for the run beside others of its workflow.
+pub(in crate::sqlite) fn admission(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<Admission> {
+    let workflow = &submission.plan.workflow;
+    if workflow.max_runs.is_none() {
+        return Ok(Admission::Start);
+    }
+    let runs = runs_of(txn, &workflow.name)?;
+    let runs = Runs { running: &runs.running, queued: &runs.queued };
+    Ok(max_runs::admit(&workflow.name, run, workflow.max_runs, runs))
+}
+
+/// The pause of a workflow, which holds for new runs too.
+fn paused(txn: &Txn<'_>, workflow: &str) -> Done<Option<Pause>> {
+    let mut statement = txn.connection.prepare_cached(sql!("workflow_paused"))?;
+    let pause = statement.query_row([workflow], |row| {
+        Ok(Pause { scope: PauseScope::Workflow, by: row.get(0)?, since: Millis(row.get(1)?) })
+    });
+    Ok(pause.optional()?)
+}
+
+/// What was submitted with a key before. Of a large one that is under way nobody knows yet whether it will be there.
+fn known(txn: &Txn<'_>, key: &str) -> Done<Option<RunId>> {
+    let mut statement = txn.connection.prepare_cached(sql!("run_by_key"))?;
+    let known: Option<(String, bool)> =
+        statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    match known {
+        None => Ok(None),
+        Some((id, true)) => Ok(Some(RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?)),
+        Some((_, false)) => Err(Error::UnderWay { key: key.to_owned() }.into()),
+    }
+}
+
+/// Removes a run that nobody has seen.
+pub(in crate::sqlite) fn discard(txn: &Txn<'_>, run: RunId) -> Done<()> {
+    let no = txn.head(run)?.no;
+    for delete in [sql!("discard_run_tasks"), sql!("discard_run_needs_sets"), sql!("discard_run")] {
+        txn.connection.prepare_cached(delete)?.execute([no])?;
+    }
+    txn.shelf.forget();
+    Ok(())
 }

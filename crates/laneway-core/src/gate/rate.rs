@@ -1,0 +1,136 @@
+//! Rates: one timestamp for each, moved on whenever somebody passes (the generic cell rate algorithm).
+//! Owns the arithmetic. The store keeps the timestamp in the key's row and calls this under that row's lock.
+
+use crate::limit::Rate;
+use crate::time::Millis;
+
+/// When the next one may pass, in microseconds since 1970: finer than the store's clock, so that a rate of more than
+/// one in a millisecond is kept as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tat(pub i64);
+
+impl Tat {
+    /// The millisecond in which it lies.
+    fn millis(self) -> Millis {
+        Millis(self.0.div_euclid(1000))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passage {
+    /// What to keep if it is used.
+    Open {
+        next: Tat,
+    },
+    Closed {
+        until: Millis,
+    },
+}
+
+/// Whether one more may pass at `now`. `tat` is `None` for a rate that nobody has used yet.
+///
+/// Passages are spaced by `window / count` without a burst, so that in *any* window there are at most `count`, which is
+/// what somebody means who protects a service. A burst of `count` after a quiet time would let twice as many
+/// through in one window. The spacing is rounded up for the same reason.
+pub fn gcra(tat: Option<Tat>, now: Millis, rate: Rate) -> Passage {
+    let start = now.0.saturating_mul(1000);
+    let tat = tat.unwrap_or(Tat(start));
+    if tat.millis() > now {
+        return Passage::Closed { until: tat.millis() };
+    }
+    let window = i64::try_from(rate.window.as_micros()).unwrap_or(i64::MAX);
+    let count = i64::from(rate.count.get());
+    let spacing = window / count + i64::from(window % count != 0);
+    Passage::Open { next: Tat(tat.0.max(start).saturating_add(spacing)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rate(count: u32, window_ms: u64) -> Rate {
+        Rate { count: NonZeroU32::new(count).expect("above 0"), window: Duration::from_millis(window_ms) }
+    }
+
+    /// The moments at which `wanted` pass if each tries as soon as it may, and not before `from`.
+    fn eager(rate: Rate, from: Millis, wanted: usize) -> Vec<i64> {
+        let (mut tat, mut now, mut passed) = (None, from, Vec::new());
+        while passed.len() < wanted {
+            match gcra(tat, now, rate) {
+                Passage::Open { next } => {
+                    tat = Some(next);
+                    passed.push(now.0);
+                }
+                Passage::Closed { until } => {
+                    assert!(until > now, "it must get on");
+                    now = until;
+                }
+            }
+        }
+        passed
+    }
+
+    #[test]
+    fn passages_are_spaced_evenly() {
+        assert_eq!(eager(rate(2, 1000), Millis(70), 4), [70, 570, 1070, 1570]);
+        assert_eq!(eager(rate(3, 1000), Millis(0), 4), [0, 333, 666, 1000], "never early");
+    }
+
+    #[test]
+    fn a_quiet_time_saves_nothing_up() {
+        let Passage::Open { next } = gcra(None, Millis(0), rate(10, 1000)) else {
+            panic!("nobody came before")
+        };
+        let Passage::Open { next } = gcra(Some(next), Millis(60_000), rate(10, 1000)) else {
+            panic!("long open")
+        };
+        assert_eq!(next, Tat(60_100_000));
+        assert_eq!(
+            gcra(Some(next), Millis(60_001), rate(10, 1000)),
+            Passage::Closed { until: Millis(60_100) }
+        );
+    }
+
+    #[test]
+    fn rates_beyond_one_in_a_millisecond_are_kept() {
+        let passed = eager(rate(10_000, 1000), Millis(5), 25);
+        assert_eq!((passed[0], passed[9], passed[10], passed[24]), (5, 5, 6, 7));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, cases: 500, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_window_ever_holds_more_than_the_rate_allows(
+            count in 1..40u32,
+            window in 1..2000u64,
+            pauses in prop::collection::vec(0..200i64, 1..300),
+        ) {
+            let rate = rate(count, window);
+            let (mut tat, mut now, mut passed) = (None, Millis(1_700_000_000_000), Vec::new());
+            for pause in pauses {
+                now = Millis(now.0 + pause);
+                if let Passage::Open { next } = gcra(tat, now, rate) {
+                    tat = Some(next);
+                    passed.push(now.0);
+                }
+            }
+            for first in &passed {
+                let end = first + i64::try_from(window).expect("small");
+                let inside = passed.iter().filter(|at| (*first..end).contains(at)).count();
+                prop_assert!(inside <= count as usize, "{} from {} on", inside, first);
+            }
+        }
+
+        #[test]
+        fn whoever_waits_until_the_given_moment_passes(count in 1..5000u32, window in 1..100_000u64, tries in 1..20usize) {
+            let rate = rate(count, window);
+            prop_assert_eq!(eager(rate, Millis(1_700_000_000_000), tries).len(), tries);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How a run comes to run: submitted, queued behind `max_runs` or started; and how people hold it up and let it go on.
+
+use std::sync::Arc;
+
+use laneway_core::event::{PauseScope, RunPaused, RunResumed, RunStarted, RunSubmitted};
+use laneway_core::gate::Gate;
+use laneway_core::plan::Position;
+use laneway_core::state::{RunMove, RunStatus, TaskMove, TaskStatus};
+
+use super::{Facts, Keeper, Pause};
+use crate::error::Error;
+use crate::model::Submission;
+
+impl<F: Facts> Keeper<F> {
+    /// The run and all of its tasks are there, and nothing of it has started. `pause` is that of its workflow.
+    pub(crate) fn submitted(&mut self, submission: &Submission, pause: Option<Pause>) {
+        self.append(RunSubmitted {
+            workflow: submission.plan.workflow.name.clone(),
+            version: submission.plan.version.clone(),
+            params: submission.params.clone(),
+            max_parallel: submission.max_parallel,
+            by: submission.by.clone(),
+        });
+        if let Some(pause) = pause {
+            self.append(RunPaused { scope: pause.scope, by: pause.by.clone(), tasks: Vec::new() });
+            self.run.pauses.push(pause);
+        }
+    }
+
+    /// There is room for the run.
+    pub(crate) fn begin(&mut self) -> Result<(), F::Error> {
+        let node = match self.run.owner {
+            Some(session) => self.facts.node(session)?.ok_or(Error::SessionOver { session })?.to_string(),
+            None => self.head.submitted_from.clone(),
+        };
+        self.append(RunStarted { node });
+        self.run.status = self.run.status.next(RunMove::Start)?;
+        self.run.started_at = Some(self.now);
+        let head = Arc::clone(&self.head);
+        self.run.deadline_at = head.plan.workflow.timeout.map(|timeout| self.now.after(timeout));
+        for (position, step) in (0..).zip(&head.plan.workflow.steps) {
+            if step.condition.is_some() && head.plan.needs_set_of[position as usize].is_none() {
+                self.examine_later(position);
+            }
+        }
+        for (position, keys) in (0..).zip(&head.keys) {
+            if keys.is_some() {
+                self.stand_in_order(position, true);
+            }
+        }
+        self.fill_later();
+        Ok(())
+    }
+
+    /// Nothing new starts. What is available and not claimed waits again. Says whether that is new.
+    pub(crate) fn pause(&mut self, scope: PauseScope, by: &str) -> Result<bool, F::Error> {
+        if self.run.status.is_final() {
+            return Err(Error::Ended { run: self.head.run, status: self.run.status }.into());
+        }
+        if self.run.pauses.iter().any(|pause| pause.scope == scope) {
+            return Ok(false);
+        }
+        self.run.pauses.push(Pause { scope, by: by.to_owned(), since: self.now });
+        self.run.pauses.sort_unstable_by_key(|pause| pause.scope);
+        let rows = self.facts.unstarted()?;
+        self.keep_all(rows);
+        let mut tasks = Vec::new();
+        for position in self.those_that_are(&[TaskStatus::Available]) {
+            let status = self.task(position)?.status.next(TaskMove::Withdraw)?;
+            self.change(position, |task| {
+                task.status = status;
+                task.gate = Some(Gate::Paused);
+            })?;
+            tasks.push(self.name(position));
+        }
+        self.append(RunPaused { scope, by: by.to_owned(), tasks });
+        Ok(true)
+    }
+
+    /// Lets a paused run go on, unless it is paused otherwise too. Says whether it was paused like that.
+    pub(crate) fn resume(&mut self, scope: PauseScope, by: &str) -> Result<bool, F::Error> {
+        let before = self.run.pauses.len();
+        self.run.pauses.retain(|pause| pause.scope != scope);
+        if self.run.pauses.len() == before || self.run.status.is_final() {
+            return Ok(false);
+        }
+        self.append(RunResumed { scope, by: by.to_owned() });
+        if self.run.status == RunStatus::Running && self.run.pauses.is_empty() {
+            let rows = self.facts.unstarted()?;
+            self.keep_all(rows);
+            let paused = self.tasks.iter().filter(|(_, kept)| kept.row.gate == Some(Gate::Paused));
+            let paused: Vec<Position> = paused.map(|(position, _)| *position).collect();
+            paused.into_iter().for_each(|position| self.examine_later(position));
+            self.fill_later();
+        }
+        Ok(true)
+    }
+}

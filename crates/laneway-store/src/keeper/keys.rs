@@ -1,0 +1,187 @@
+//! Keys that tasks of all runs share: locks, limits, rates and orders. Holders are counted from live tasks (a row for
+//! each that is available or running), waiters stand at one key at a time, and a key that is let go of is named, so
+//! that the store hands it on in the same transaction.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use laneway_core::gate::{Keys, Level, Limited, Locked, Ordered, Tat};
+use laneway_core::key::TaskKeys;
+use laneway_core::limit::Limit;
+use laneway_core::plan::Position;
+
+use super::{Facts, Keeper};
+use crate::error::Error;
+
+/// A key by its kind and name: the order in which they are locked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Key {
+    Limit(String),
+    Lock(String),
+    Order(String),
+}
+
+impl Key {
+    /// As it is stored.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Limit(name) => format!("limit:{name}"),
+            Self::Lock(key) => format!("lock:{key}"),
+            Self::Order(key) => format!("order:{key}"),
+        }
+    }
+}
+
+/// What a verb did to keys.
+#[derive(Debug, Default)]
+pub(crate) struct KeyChanges {
+    /// By key and task: whether it holds it now.
+    pub(crate) holds: BTreeMap<(Key, Position), bool>,
+    /// By key, version and task: whether it has yet to end.
+    pub(crate) orders: BTreeMap<(String, String, Position), bool>,
+    /// The new timestamps of rates that somebody passed.
+    pub(crate) tats: BTreeMap<String, Tat>,
+    /// Others may go on now, in whatever run they are.
+    pub(crate) freed: BTreeSet<Key>,
+}
+
+/// What was found behind the keys of one task.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    order: Option<(String, u32)>,
+    lock: Option<(String, u32)>,
+    limits: Vec<(String, Level)>,
+}
+
+impl Found {
+    /// Lends itself to the predicate.
+    pub(super) fn lend<'a>(&'a self, limits: &'a mut Vec<Limited<'a>>) -> Keys<'a> {
+        limits.extend(self.limits.iter().map(|(name, level)| Limited { name, level: *level }));
+        Keys {
+            order: self.order.as_ref().map(|(key, smaller)| Ordered { key, smaller: *smaller }),
+            lock: self.lock.as_ref().map(|(key, holders)| Locked { key, holders: *holders }),
+            limits,
+        }
+    }
+}
+
+impl<F: Facts> Keeper<F> {
+    fn keys_of(&self, position: Position) -> Option<TaskKeys> {
+        self.head.keys.get(position as usize).cloned().flatten()
+    }
+
+    /// Looks behind every key of a task, in the order in which keys are locked.
+    pub(super) fn find_keys(&mut self, position: Position) -> Result<Found, F::Error> {
+        let Some(keys) = self.keys_of(position) else { return Ok(Found::default()) };
+        let mut found = Found::default();
+        for name in &keys.limits {
+            let level = self.level(name)?;
+            found.limits.push((name.clone(), level));
+        }
+        if let Some(key) = &keys.lock {
+            found.lock = Some((key.clone(), self.holders(&Key::Lock(key.clone()))?));
+        }
+        if let Some((key, version)) = &keys.order {
+            found.order = Some((key.clone(), self.smaller(key, &version.stored())?));
+        }
+        Ok(found)
+    }
+
+    fn level(&mut self, name: &str) -> Result<Level, F::Error> {
+        let limit = self.facts.limit(name)?.ok_or_else(|| Error::NoSuchLimit { name: name.to_owned() })?;
+        Ok(match limit {
+            Limit::Capacity(limit) => {
+                Level::Capacity { limit: limit.get(), holders: self.holders(&Key::Limit(name.to_owned()))? }
+            }
+            Limit::Rate(rate) => {
+                let tat = match self.keys.tats.get(name) {
+                    Some(tat) => Some(*tat),
+                    None => self.facts.tat(name)?,
+                };
+                Level::Rate { rate, tat }
+            }
+        })
+    }
+
+    /// Those that are stored, and what this transaction has changed about them.
+    fn holders(&mut self, key: &Key) -> Result<u32, F::Error> {
+        let stored = self.facts.holders(key)?;
+        let mut holders = i64::from(stored);
+        let of_key = (key.clone(), Position::MIN)..=(key.clone(), Position::MAX);
+        for ((_, position), holds) in self.keys.holds.range(of_key) {
+            let held = self.tasks.get(position).is_some_and(|kept| kept.was.status.is_live());
+            holders += i64::from(*holds) - i64::from(held);
+        }
+        Ok(u32::try_from(holders).unwrap_or_default())
+    }
+
+    /// Tasks with a smaller version that have yet to end.
+    fn smaller(&mut self, key: &str, version: &str) -> Result<u32, F::Error> {
+        let of_key = (key.to_owned(), String::new(), Position::MIN)..;
+        let (mut begun, mut ended) = (0, 0);
+        for ((other, smaller, _), has_begun) in self.keys.orders.range(of_key) {
+            if other != key || smaller.as_str() >= version {
+                break;
+            }
+            *(if *has_begun { &mut begun } else { &mut ended }) += 1;
+        }
+        // More than have ended here is all that matters.
+        let stored = self.facts.smaller(key, version, ended + 1)?;
+        Ok((stored + begun).saturating_sub(ended))
+    }
+
+    /// Whether somebody else will be woken for a key, and this one need not be.
+    pub(super) fn is_behind_another(
+        &mut self,
+        position: Position,
+        key: Option<&str>,
+    ) -> Result<bool, F::Error> {
+        let Some(key) = key else { return Ok(false) };
+        let is_woken = |(other, kept): (&Position, &super::Kept)| {
+            *other != position && kept.row.wake_at.is_some() && kept.row.gate_key.as_deref() == Some(key)
+        };
+        if self.tasks.iter().any(is_woken) {
+            return Ok(true);
+        }
+        self.facts.is_awaited(key, position)
+    }
+
+    /// A task is let through: it holds its keys, and its rates have moved on.
+    pub(super) fn take_keys(&mut self, position: Position) -> Result<(), F::Error> {
+        let Some(keys) = self.keys_of(position) else { return Ok(()) };
+        let found = self.find_keys(position)?;
+        let mut limits = Vec::new();
+        for (name, tat) in found.lend(&mut limits).spent(self.now) {
+            self.keys.tats.insert(name.to_owned(), tat);
+            // The next in line learns when its turn will come.
+            self.keys.freed.insert(Key::Limit(name.to_owned()));
+        }
+        for key in held(&keys) {
+            self.keys.holds.insert((key, position), true);
+        }
+        Ok(())
+    }
+
+    /// A task is not live any more.
+    pub(super) fn free_keys(&mut self, position: Position) {
+        let Some(keys) = self.keys_of(position) else { return };
+        for key in held(&keys) {
+            self.keys.holds.insert((key.clone(), position), false);
+            self.keys.freed.insert(key);
+        }
+    }
+
+    /// A task has ended, or is to run again: it stands before larger versions, or does so no more.
+    pub(super) fn stand_in_order(&mut self, position: Position, stands: bool) {
+        let Some((key, version)) = self.keys_of(position).and_then(|keys| keys.order) else { return };
+        self.keys.orders.insert((key.clone(), version.stored(), position), stands);
+        if !stands {
+            self.keys.freed.insert(Key::Order(key));
+        }
+    }
+}
+
+/// What a live task holds.
+fn held(keys: &TaskKeys) -> Vec<Key> {
+    let limits = keys.limits.iter().cloned().map(Key::Limit);
+    limits.chain(keys.lock.iter().cloned().map(Key::Lock)).collect()
+}

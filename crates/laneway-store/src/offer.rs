@@ -1,0 +1,35 @@
+//! What a node has to offer, as it is stored with its session. Wire form only; what it means is `laneway_core::class`.
+
+use std::collections::BTreeSet;
+
+use laneway_core::class::{Labels, Offer};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    node: String,
+    labels: Labels,
+    process: bool,
+    functions: BTreeSet<String>,
+}
+
+pub(crate) fn to_text(offer: &Offer) -> String {
+    let stored = Stored {
+        node: offer.node.clone(),
+        labels: offer.labels.clone(),
+        process: offer.has_process,
+        functions: offer.functions.clone(),
+    };
+    serde_json::to_string(&stored).expect("text and numbers can be written")
+}
+
+/// `None` for what this program would not have written.
+pub(crate) fn from_text(text: &str) -> Option<Offer> {
+    let stored: Stored = serde_json::from_str(text).ok()?;
+    Some(Offer {
+        node: stored.node,
+        labels: stored.labels,
+        has_process: stored.process,
+        functions: stored.functions,
+    })
+}

@@ -1,0 +1,2 @@
+-- A class by its text.
+SELECT no FROM classes WHERE text = ?1;

@@ -1,0 +1,2 @@
+-- A named limit.
+SELECT value FROM limits WHERE name = ?1;

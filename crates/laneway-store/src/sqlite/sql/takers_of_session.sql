@@ -1,0 +1,2 @@
+-- What a session takes. Index: takers_of_session.
+SELECT class FROM takers WHERE session = ?1;

@@ -1,0 +1,72 @@
+//! What people change beside runs: `set_limit`, `pause` and `resume` of a workflow, `drain` of a node.
+
+use laneway_core::event::PauseScope;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::limit::Limit;
+use rusqlite::params;
+
+use crate::error::Error;
+use crate::keeper::{Key, unreadable};
+use crate::model::Pausable;
+use crate::sqlite::run_work::{Follows, follow, on_run};
+use crate::sqlite::txn::{Done, Txn, sql};
+
+/// Who waits at the limit is looked at again: there may be room now.
+pub(in crate::sqlite) fn set_limit(txn: &Txn<'_>, name: &str, limit: Limit, by: &str) -> Done<()> {
+    let set = params![name, limit.to_string(), by, txn.now.0];
+    txn.connection.prepare_cached(sql!("limit_set"))?.execute(set)?;
+    follow(txn, Follows::of_key(Key::Limit(name.to_owned())))
+}
+
+pub(in crate::sqlite) fn pause(txn: &Txn<'_>, what: &Pausable, by: &str) -> Done<()> {
+    match what {
+        Pausable::Run(run) => on_run(txn, *run, |keeper| keeper.pause(PauseScope::Run, by)).map(drop),
+        Pausable::Workflow(name) => {
+            txn.connection.prepare_cached(sql!("workflow_pause"))?.execute(params![name, by, txn.now.0])?;
+            for run in unended(txn, name)? {
+                on_run(txn, run, |keeper| keeper.pause(PauseScope::Workflow, by))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+pub(in crate::sqlite) fn resume(txn: &Txn<'_>, what: &Pausable, by: &str) -> Done<()> {
+    match what {
+        Pausable::Run(run) => on_run(txn, *run, |keeper| keeper.resume(PauseScope::Run, by)).map(drop),
+        Pausable::Workflow(name) => {
+            txn.connection.prepare_cached(sql!("workflow_resume"))?.execute([name])?;
+            for run in unended(txn, name)? {
+                on_run(txn, run, |keeper| keeper.resume(PauseScope::Workflow, by))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+fn unended(txn: &Txn<'_>, workflow: &str) -> Done<Vec<RunId>> {
+    let ids: Vec<String> = txn
+        .connection
+        .prepare_cached(sql!("runs_of_workflow"))?
+        .query_map([workflow], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    ids.iter().map(|id| RunId::parse(id).ok_or_else(|| unreadable("run id", id).into())).collect()
+}
+
+/// It keeps what it holds, and is offered nothing more.
+pub(in crate::sqlite) fn drain(txn: &Txn<'_>, node: &str) -> Done<Vec<SessionId>> {
+    let ids: Vec<String> = txn
+        .connection
+        .prepare_cached(sql!("drain"))?
+        .query_map([node], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    if ids.is_empty() {
+        return Err(Error::NoSuchNode { node: node.to_owned() }.into());
+    }
+    let mut sessions = Vec::new();
+    for id in ids {
+        txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
+        sessions.push(SessionId::parse(&id).ok_or_else(|| unreadable("session", &id))?);
+    }
+    Ok(sessions)
+}

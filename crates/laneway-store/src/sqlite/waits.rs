@@ -1,0 +1,255 @@
+//! What stands behind the gates of tasks that wait, for whoever asks why: holders, lines, nodes. Counted as the gate
+//! keeper counts; a line is read once for all tasks of a run that stand in it.
+
+use std::collections::HashMap;
+
+use laneway_core::cause::{
+    Holder, LimitWait, LockWait, MaxRunsWait, NodeWait, OrderWait, PausedWait, Place, RateWait, Waits,
+};
+use laneway_core::class::{self, Class};
+use laneway_core::gate::Gate;
+use laneway_core::id::RunId;
+use laneway_core::limit::Limit;
+use laneway_core::plan::Position;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use laneway_core::version::OrderVersion;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::txn::{Done, Head, Plans, read_head, sql};
+use crate::keeper::{Key, read_pauses, unreadable};
+use crate::offer;
+
+/// Holders that are read of a key; a cause names fewer.
+const HOLDERS: i64 = 20;
+
+/// By position: what each task of a run waits for.
+pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Done<Vec<Option<Waits>>> {
+    let of_the_run = of_the_run(connection, head)?;
+    let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
+    let mut look = Look { connection, plans, head, of_the_run, lines: HashMap::new() };
+    let mut statement = connection.prepare_cached(sql!("task_gates"))?;
+    let mut rows = statement.query([head.no])?;
+    let mut waits = Vec::new();
+    while let Some(row) = rows.next()? {
+        let gate: Option<String> = row.get(0)?;
+        let mut gate = gate.as_deref().and_then(Gate::parse);
+        if is_queued && gate.is_some() {
+            gate = Some(Gate::MaxRuns);
+        }
+        let (class, wake_at): (i64, Option<i64>) = (row.get(1)?, row.get(2)?);
+        let position = Position::try_from(waits.len()).unwrap_or(Position::MAX);
+        waits.push(match gate {
+            None => None,
+            Some(gate) => look.behind(gate, position, class, wake_at.map(Millis))?,
+        });
+    }
+    Ok(waits)
+}
+
+/// Why nothing of a run starts: it is queued, or somebody paused it.
+fn of_the_run(connection: &Connection, head: &Head) -> Done<Option<Waits>> {
+    let (status, pauses): (String, Option<String>) = connection
+        .prepare_cached(sql!("run_held_up"))?
+        .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if status == RunStatus::Queued.as_str() {
+        return queued(connection, head).map(Some);
+    }
+    let pauses = pauses.as_deref().and_then(read_pauses).unwrap_or_default();
+    Ok(pauses
+        .into_iter()
+        .next()
+        .map(|pause| Waits::Paused(PausedWait { scope: pause.scope, by: pause.by, since: pause.since })))
+}
+
+fn queued(connection: &Connection, head: &Head) -> Done<Waits> {
+    let workflow = head.head.plan.workflow.name.clone();
+    let mut statement = connection.prepare_cached(sql!("runs_running_since"))?;
+    let mut rows = statement.query([&workflow])?;
+    let mut running = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id: String = row.get(0)?;
+        let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
+        running.push((run, row.get::<_, Option<i64>>(1)?.map(Millis)));
+    }
+    let (before, of): (u32, u32) = connection
+        .prepare_cached(sql!("run_place"))?
+        .query_row(params![workflow, head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let limit = head.head.plan.workflow.max_runs.map_or(0, |max| max.limit.get());
+    Ok(Waits::MaxRuns(MaxRunsWait { workflow, limit, running, place: Place { at: before + 1, of } }))
+}
+
+struct Look<'c> {
+    connection: &'c Connection,
+    plans: &'c Plans,
+    head: &'c Head,
+    /// What holds up the run as a whole.
+    of_the_run: Option<Waits>,
+    lines: HashMap<String, Line>,
+}
+
+/// Everybody who waits at a key.
+struct Line {
+    /// Places of this run's tasks, from 1 on.
+    places: HashMap<Position, u32>,
+    length: u32,
+}
+
+impl Look<'_> {
+    fn behind(
+        &mut self,
+        gate: Gate,
+        position: Position,
+        class: i64,
+        wake_at: Option<Millis>,
+    ) -> Done<Option<Waits>> {
+        let keys = self.head.head.keys.get(position as usize).cloned().flatten().unwrap_or_default();
+        Ok(match gate {
+            Gate::Needs | Gate::RunAt | Gate::MaxParallel => Waits::of_run(gate),
+            // Of a run as a whole, and told by it.
+            Gate::MaxRuns | Gate::Paused => self.of_the_run.clone(),
+            Gate::Node => self.nodes(class)?,
+            Gate::Lock => match keys.lock {
+                Some(name) => {
+                    let key = Key::Lock(name.clone());
+                    let (holders, place) = (self.holders(&key)?, self.place(&key, position)?);
+                    Some(Waits::Lock(LockWait { key: name, holders, place }))
+                }
+                None => None,
+            },
+            Gate::Order => match keys.order {
+                Some((key, version)) => {
+                    let smaller = self.smaller(&key, &version)?;
+                    Some(Waits::Order(OrderWait { key, version, smaller }))
+                }
+                None => None,
+            },
+            Gate::Limit | Gate::Rate => self.limit(&keys.limits, position, wake_at)?,
+        })
+    }
+
+    /// The limit at which a task waits.
+    fn limit(
+        &mut self,
+        names: &[String],
+        position: Position,
+        wake_at: Option<Millis>,
+    ) -> Done<Option<Waits>> {
+        let at: Option<String> = self
+            .connection
+            .prepare_cached(sql!("task_gate_key"))?
+            .query_row(params![self.head.no, position], |row| row.get(0))?;
+        let Some(name) = names.iter().find(|name| Some(Key::Limit((*name).clone()).text()) == at) else {
+            return Ok(None);
+        };
+        let key = Key::Limit(name.clone());
+        let text: Option<String> =
+            self.connection.prepare_cached(sql!("limit"))?.query_row([name], |row| row.get(0)).optional()?;
+        let place = self.place(&key, position)?;
+        let (name, limit) = (name.clone(), text.as_deref().and_then(|text| Limit::parse(text).ok()));
+        Ok(match limit {
+            None => None,
+            Some(Limit::Capacity(limit)) => {
+                let holders = self.holders(&key)?;
+                Some(Waits::Limit(LimitWait { name, limit: limit.get(), holders, place }))
+            }
+            Some(Limit::Rate(rate)) => {
+                let first = wake_at.or(self.first_wake(&key)?);
+                first.map(|until| Waits::Rate(RateWait { name, rate, until, place }))
+            }
+        })
+    }
+
+    fn first_wake(&self, key: &Key) -> Done<Option<Millis>> {
+        let mut statement = self.connection.prepare_cached(sql!("key_wake"))?;
+        let at: Option<i64> = statement.query_row([key.text()], |row| row.get(0))?;
+        Ok(at.map(Millis))
+    }
+
+    fn holders(&self, key: &Key) -> Done<Vec<Holder>> {
+        self.tasks(sql!("key_held_by"), params![key.text(), HOLDERS], |_| Ok(()))
+            .map(|found| found.into_iter().map(|(holder, ())| holder).collect())
+    }
+
+    fn smaller(&self, key: &str, version: &OrderVersion) -> Done<Vec<(OrderVersion, Holder)>> {
+        let found =
+            self.tasks(sql!("order_before"), params![key, version.stored(), HOLDERS], |row| row.get(5))?;
+        let read = |(holder, stored): (Holder, String)| {
+            let version = OrderVersion::from_stored(&stored).ok_or_else(|| unreadable("version", &stored))?;
+            Ok((version, holder))
+        };
+        found.into_iter().map(read).collect()
+    }
+
+    /// Tasks of whatever run: its id, position, status, node and start, and what else the question asks for.
+    fn tasks<T>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        more: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Done<Vec<(Holder, T)>> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let (id, status): (String, String) = (row.get(0)?, row.get(2)?);
+            let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
+            let position: Position = row.get(1)?;
+            let since: Option<i64> = row.get(4)?;
+            let holder = Holder {
+                run,
+                step: self.step(run, position)?,
+                status: TaskStatus::parse(&status).ok_or_else(|| unreadable("status of a task", &status))?,
+                node: row.get(3)?,
+                since: since.map(Millis),
+            };
+            found.push((holder, more(row)?));
+        }
+        Ok(found)
+    }
+
+    fn step(&self, run: RunId, position: Position) -> Done<String> {
+        if run == self.head.head.run {
+            return Ok(self.head.head.plan.step(position).name.clone());
+        }
+        let other = read_head(self.connection, self.plans, run)?;
+        let step = other.head.plan.workflow.steps.get(position as usize);
+        Ok(step.ok_or_else(|| unreadable("position of a task", &position.to_string()))?.name.clone())
+    }
+
+    fn place(&mut self, key: &Key, position: Position) -> Done<Place> {
+        let text = key.text();
+        if !self.lines.contains_key(&text) {
+            let mut line = Line { places: HashMap::new(), length: 0 };
+            let mut statement = self.connection.prepare_cached(sql!("key_line"))?;
+            let mut rows = statement.query([&text])?;
+            while let Some(row) = rows.next()? {
+                line.length += 1;
+                if row.get::<_, i64>(0)? == self.head.no {
+                    line.places.insert(row.get(1)?, line.length);
+                }
+            }
+            self.lines.insert(text.clone(), line);
+        }
+        let line = &self.lines[&text];
+        Ok(Place { at: line.places.get(&position).copied().unwrap_or(line.length), of: line.length })
+    }
+
+    fn nodes(&self, class: i64) -> Done<Option<Waits>> {
+        let text: Option<String> = self
+            .connection
+            .prepare_cached(sql!("class_text"))?
+            .query_row([class], |row| row.get(0))
+            .optional()?;
+        let Some(class) = text.as_deref().and_then(Class::parse) else { return Ok(None) };
+        let mut statement = self.connection.prepare_cached(sql!("sessions_offering"))?;
+        let mut rows = statement.query([])?;
+        let mut nodes = Vec::new();
+        while let Some(row) = rows.next()? {
+            let offer: String = row.get(1)?;
+            let Some(offer) = offer::from_text(&offer) else { continue };
+            nodes.push((row.get(0)?, class::lacks(&offer, &class)));
+        }
+        Ok(Some(Waits::Node(NodeWait { class, nodes })))
+    }
+}

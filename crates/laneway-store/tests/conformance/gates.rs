@@ -1,0 +1,323 @@
+//! G1 to G5, G7: locks, orders, limits and rates hold across runs, nobody is let through twice, and whoever is next goes
+//! on in the same transaction in which the key became free.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use laneway_core::event::Fact;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_store::Error;
+use serde_json::json;
+
+use crate::harness::{Node, Place, failed, flow, for_each_database, names, submission, succeeded};
+
+for_each_database! {
+    lock_lets_one_task_through_of_all_runs,
+    freed_lock_goes_to_who_waits_longest_in_the_same_call,
+    lock_is_free_after_failure_retry_cancel_and_loss,
+    lock_by_parameter_is_one_for_each_value,
+    waiter_for_a_lock_takes_no_place_in_its_run,
+    limit_counts_tasks_of_all_runs,
+    limit_that_a_document_declares_otherwise_is_refused,
+    limit_that_nobody_has_made_is_refused,
+    task_with_several_keys_takes_all_or_none,
+    smaller_version_goes_first_whatever_its_run,
+    versions_compare_by_their_numbers,
+    order_opens_when_the_smaller_one_has_ended_in_any_way,
+    rate_lets_so_many_through_in_a_window,
+    rate_wakes_its_waiters_one_after_the_other,
+    higher_priority_goes_first_and_none_waits_for_ever,
+    cause_names_the_holder_its_run_and_the_place_in_line,
+    task_with_a_key_is_never_held_ahead,
+    eight_promoters_at_once_grant_a_limit_no_more_than_it_has,
+}
+
+const LOCKED: &str = "lock: db";
+
+async fn lock_lets_one_task_through_of_all_runs(place: Place) {
+    let node = place.node("one").await;
+    let one = node.submit(&flow("", &[("a", LOCKED), ("b", LOCKED)])).await;
+    let two = node.submit(&flow("", &[("c", LOCKED), ("d", "lock: other")])).await;
+    assert_eq!(node.tasks(one).await, "a available, b pending");
+    assert_eq!(node.tasks(two).await, "c pending, d available");
+}
+
+async fn freed_lock_goes_to_who_waits_longest_in_the_same_call(place: Place) {
+    let node = place.node("one").await;
+    let one = node.submit(&flow("", &[("a", LOCKED)])).await;
+    place.advance(Duration::from_millis(1));
+    let two = node.submit(&flow("", &[("b", LOCKED)])).await;
+    place.advance(Duration::from_millis(1));
+    let three = node.submit(&flow("", &[("c", LOCKED)])).await;
+    let held = node.begin(one, "a").await;
+    node.succeed(&held).await;
+    assert_eq!(node.tasks(two).await, "b available", "without anybody promoting");
+    assert_eq!(node.tasks(three).await, "c pending");
+    let is_told = |fact: &Fact| matches!(fact, Fact::TaskAvailable(_));
+    assert!(node.events(two).await.iter().any(|event| is_told(&event.fact)), "and its own history tells it");
+    let held = node.begin(two, "b").await;
+    node.succeed(&held).await;
+    assert_eq!(node.tasks(three).await, "c available");
+}
+
+async fn lock_is_free_after_failure_retry_cancel_and_loss(place: Place) {
+    let node = place.node("one").await;
+    let retried = node.submit(&flow("", &[("a", "lock: db, retry: {max: 1, backoff: 10s}")])).await;
+    let failing = node.submit(&flow("", &[("b", LOCKED)])).await;
+    let held = node.begin(retried, "a").await;
+    assert_eq!(node.finish(&held, failed(1)).await, laneway_store::Fate::Recorded);
+    assert_eq!(node.tasks(failing).await, "b available", "one that waits to be tried again holds nothing");
+    let held = node.begin(failing, "b").await;
+    node.fail(&held).await;
+    let dying = place.node("two").await;
+    let lost = dying.submit(&flow("", &[("c", LOCKED)])).await;
+    dying.begin(lost, "c").await;
+    let last = node.submit(&flow("", &[("d", LOCKED)])).await;
+    assert_eq!(node.tasks(last).await, "d pending");
+    drop(dying);
+    node.store.reap().await.expect("a reaped session");
+    // What was lost is as old as ever, and goes first; its run has nobody to run it, so it is canceled.
+    node.cancel(lost).await;
+    assert_eq!(node.tasks(last).await, "d available");
+}
+
+async fn lock_by_parameter_is_one_for_each_value(place: Place) {
+    let node = place.node("one").await;
+    let document =
+        flow("params: {db: {type: string, required: true}}", &[("a", "lock: \"db/${{ params.db }}\"")]);
+    let one = node.submit_with(&document, json!({"db": "x"})).await;
+    let two = node.submit_with(&document, json!({"db": "y"})).await;
+    let three = node.submit_with(&document, json!({"db": "x"})).await;
+    let (one, two, three) = (node.tasks(one).await, node.tasks(two).await, node.tasks(three).await);
+    assert_eq!([one, two, three], ["a available", "a available", "a pending"]);
+}
+
+async fn waiter_for_a_lock_takes_no_place_in_its_run(place: Place) {
+    let node = place.node("one").await;
+    let steps = [("a", LOCKED), ("b", LOCKED), ("c", LOCKED), ("d", ""), ("e", "")];
+    let run = node.submit(&flow("max_parallel: 2", &steps)).await;
+    assert_eq!(node.tasks(run).await, "a available, b pending, c pending, d available, e pending");
+    let held = node.take(run, 2).await;
+    node.succeed(&held[1]).await;
+    assert_eq!(
+        node.tasks(run).await,
+        "a running, b pending, c pending, d succeeded, e available".replace("a running", "a available")
+    );
+}
+
+async fn limit_counts_tasks_of_all_runs(place: Place) {
+    let node = place.node("one").await;
+    let document =
+        flow("limits: {warehouse: 2}", &[("a", "limits: [warehouse]"), ("b", "limits: [warehouse]")]);
+    let one = node.submit(&document).await;
+    let two = node.submit(&document).await;
+    assert_eq!(node.tasks(one).await, "a available, b available");
+    assert_eq!(node.tasks(two).await, "a pending, b pending");
+    let held = node.take(one, 2).await;
+    node.succeed(&held[0]).await;
+    assert_eq!(node.tasks(two).await, "a available, b pending");
+    node.succeed(&held[1]).await;
+    assert_eq!(node.tasks(two).await, "a available, b available");
+}
+
+async fn limit_that_a_document_declares_otherwise_is_refused(place: Place) {
+    let node = place.node("one").await;
+    node.submit(&flow("limits: {warehouse: 2}", &[("a", "limits: [warehouse]")])).await;
+    let other = submission(&flow("limits: {warehouse: 3}", &[("a", "")]), json!({}), node.session);
+    let refusal = node.store.submit(other).await.expect_err("it differs from the store's").to_string();
+    assert!(refusal.contains("warehouse") && refusal.contains("laneway limit set"), "{refusal}");
+}
+
+async fn limit_that_nobody_has_made_is_refused(place: Place) {
+    let node = place.node("one").await;
+    let unknown = submission(&flow("", &[("a", "limits: [nowhere]")]), json!({}), node.session);
+    let refusal = node.store.submit(unknown).await.expect_err("there is no such limit");
+    assert!(matches!(&refusal, Error::NoSuchLimit { name } if name == "nowhere"), "{refusal}");
+    assert_eq!(
+        node.store
+            .runs(laneway_store::model::RunFilter { limit: 9, ..Default::default() })
+            .await
+            .expect("a list")
+            .len(),
+        0
+    );
+}
+
+async fn task_with_several_keys_takes_all_or_none(place: Place) {
+    let node = place.node("one").await;
+    let head = "limits: {x: 1, y: 1}";
+    let one = node.submit(&flow(head, &[("a", "limits: [x]")])).await;
+    let both = node.submit(&flow(head, &[("b", "limits: [y, x]")])).await;
+    let other = node.submit(&flow(head, &[("c", "limits: [y]")])).await;
+    assert_eq!(node.tasks(both).await, "b pending");
+    assert_eq!(node.tasks(other).await, "c available", "who waits for x does not keep y");
+    let a = node.begin(one, "a").await;
+    node.succeed(&a).await;
+    assert_eq!(node.tasks(both).await, "b pending", "y is taken");
+    let c = node.begin(other, "c").await;
+    node.succeed(&c).await;
+    assert_eq!(node.tasks(both).await, "b available");
+}
+
+async fn smaller_version_goes_first_whatever_its_run(place: Place) {
+    let node = place.node("one").await;
+    let ordered = |version: &str| format!("order: {{key: db, version: \"{version}\"}}");
+    let early =
+        node.submit(&flow("", &[("first", ""), ("two", &format!("needs: [first], {}", ordered("2")))])).await;
+    let late = node.submit(&flow("", &[("three", &ordered("3"))])).await;
+    assert_eq!(node.tasks(late).await, "three pending", "a smaller one is pending");
+    let equal = node.submit(&flow("", &[("one", &ordered("1")), ("also", &ordered("1"))])).await;
+    assert_eq!(node.tasks(equal).await, "one available, also available", "equals do not order each other");
+    node.work(equal, |_| succeeded()).await;
+    assert_eq!(node.work(early, |_| succeeded()).await, ["first", "two"]);
+    assert_eq!(node.tasks(late).await, "three available");
+}
+
+async fn versions_compare_by_their_numbers(place: Place) {
+    let node = place.node("one").await;
+    let ordered = |version: &str| format!("order: {{key: db, version: \"{version}\"}}");
+    let steps =
+        [("ten", ordered("2.10")), ("nine", ordered("2.9")), ("two", ordered("2")), ("big", ordered("10"))];
+    let steps: Vec<(&str, &str)> = steps.iter().map(|(name, keys)| (*name, keys.as_str())).collect();
+    let run = node.submit(&flow("", &steps)).await;
+    assert_eq!(node.work(run, |_| succeeded()).await, ["two", "nine", "ten", "big"]);
+    assert_eq!(node.status(run).await, RunStatus::Succeeded);
+}
+
+async fn order_opens_when_the_smaller_one_has_ended_in_any_way(place: Place) {
+    let node = place.node("one").await;
+    let steps = [("a", "order: {key: k, version: \"1\"}"), ("b", "order: {key: k, version: \"2\"}")];
+    let run = node.submit(&flow("on_failure: continue", &steps)).await;
+    let held = node.begin(run, "a").await;
+    node.fail(&held).await;
+    assert_eq!(node.tasks(run).await, "a failed (exit), b available");
+    node.work(run, |_| succeeded()).await;
+    node.retry(run, None).await.expect("a failed step to retry");
+    let later = node.submit(&flow("", &[("c", "order: {key: k, version: \"1.5\"}")])).await;
+    assert_eq!(node.tasks(later).await, "c pending", "what runs again stands in order again");
+    node.cancel(run).await;
+    assert_eq!(node.tasks(later).await, "c available");
+}
+
+async fn rate_lets_so_many_through_in_a_window(place: Place) {
+    let node = place.node("one").await;
+    let names: Vec<String> = (0..6).map(|step| format!("s{step}")).collect();
+    let steps: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "limits: [api]")).collect();
+    let run = node.submit(&flow("limits: {api: 2/10s}\nmax_parallel: 9", &steps)).await;
+    let mut passed = Vec::new();
+    for _ in 0..60 {
+        node.promote().await;
+        let available = node.take(run, 9).await;
+        for held in &available {
+            node.succeed(held).await;
+        }
+        passed.push(available.len());
+        place.advance(Duration::from_secs(1));
+    }
+    assert_eq!(passed.iter().sum::<usize>(), 6);
+    for window in passed.windows(10) {
+        assert!(window.iter().sum::<usize>() <= 2, "{passed:?}");
+    }
+}
+
+async fn rate_wakes_its_waiters_one_after_the_other(place: Place) {
+    let node = place.node("one").await;
+    let names: Vec<String> = (0..4).map(|step| format!("s{step}")).collect();
+    let steps: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "limits: [api]")).collect();
+    let run = node.submit(&flow("limits: {api: 1/1s}\nmax_parallel: 9", &steps)).await;
+    for through in 1..=4 {
+        let live =
+            node.state(run).await.tasks.iter().filter(|task| task.status == TaskStatus::Available).count();
+        assert_eq!(live, through);
+        let next = node.promote().await;
+        assert_eq!(next.is_some(), through < 4, "as long as somebody waits there is a moment to wake up at");
+        place.advance(Duration::from_secs(1));
+        node.promote().await;
+    }
+}
+
+async fn higher_priority_goes_first_and_none_waits_for_ever(place: Place) {
+    let node = place.node("one").await;
+    let steps = [("low", "lock: k, priority: -1"), ("mid", LOCKED), ("high", "lock: k, priority: 9")];
+    let blocker = node.submit(&flow("", &[("hold", "lock: k")])).await;
+    let run = node.submit(&flow("", &[steps[0], ("mid", "lock: k"), steps[2]])).await;
+    let held = node.begin(blocker, "hold").await;
+    // Eleven minutes on, a new one of the highest priority is younger than the oldest of the least.
+    place.advance(Duration::from_secs(11 * 60));
+    let young = node.submit(&flow("", &[("young", "lock: k, priority: 9")])).await;
+    node.succeed(&held).await;
+    assert_eq!(node.tasks(run).await, "low pending, mid pending, high available");
+    assert_eq!(node.work(run, |_| succeeded()).await, ["high", "mid", "low"]);
+    assert_eq!(node.tasks(young).await, "young available");
+}
+
+async fn cause_names_the_holder_its_run_and_the_place_in_line(place: Place) {
+    let node = place.node("one").await;
+    let holder = node.submit(&flow("", &[("migrate", LOCKED)])).await;
+    let second = node.submit(&flow("", &[("b", LOCKED)])).await;
+    place.advance(Duration::from_millis(1));
+    let third = node.submit(&flow("", &[("c", LOCKED)])).await;
+    node.begin(holder, "migrate").await;
+    let why = node.why(third, "c").await;
+    for part in ["db", "migrate", &holder.short(), "2 of 2"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    let why = node.why(second, "b").await;
+    assert!(why.contains("next of 2"), "{why}");
+    let limited = flow("limits: {w: 1}", &[("x", "limits: [w]"), ("y", "limits: [w]")]);
+    let run = node.submit(&limited).await;
+    assert!(node.why(run, "y").await.contains('w'), "{}", node.why(run, "y").await);
+    let ordered = [("one", "order: {key: k, version: \"1\"}"), ("two", "order: {key: k, version: \"2\"}")];
+    let run = node.submit(&flow("", &ordered)).await;
+    assert!(node.why(run, "two").await.contains("one"), "{}", node.why(run, "two").await);
+}
+
+async fn task_with_a_key_is_never_held_ahead(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("max_parallel: 1", &[("a", ""), ("b", LOCKED), ("c", "")])).await;
+    let held = node.take_ahead(run, 1, 4).await;
+    assert_eq!(names(&held), ["a"], "b would keep its key from others without using it");
+}
+
+async fn eight_promoters_at_once_grant_a_limit_no_more_than_it_has(place: Place) {
+    let document = flow(
+        "limits: {w: 3}\nmax_parallel: 9",
+        &[("a", "limits: [w]"), ("b", "limits: [w]"), ("c", "limits: [w]")],
+    );
+    let mut nodes = Vec::new();
+    for number in 0..8 {
+        nodes.push(place.node(&format!("n{number}")).await);
+    }
+    let mut all = Vec::new();
+    for node in &nodes {
+        all.push((node.clone(), node.submit(&document).await));
+    }
+    let work = all.clone().into_iter().map(|(node, run)| {
+        let runs: Vec<_> = all.iter().map(|(_, run)| *run).collect();
+        tokio::spawn(async move {
+            let mut most = 0;
+            while node.status(run).await == RunStatus::Running {
+                for held in node.take(run, 9).await {
+                    most = most.max(live(&node, &runs).await);
+                    node.succeed(&held).await;
+                }
+                tokio::task::yield_now().await;
+            }
+            most
+        })
+    });
+    let mut seen = HashSet::new();
+    for work in work.collect::<Vec<_>>() {
+        seen.insert(work.await.expect("no panic"));
+    }
+    assert!(seen.iter().all(|most| *most <= 3), "{seen:?}");
+}
+
+/// Tasks of some runs that hold the limit. They are read one after the other, so that it may count too few.
+async fn live(node: &Node, runs: &[laneway_core::id::RunId]) -> usize {
+    let mut live = 0;
+    for run in runs {
+        live += node.state(*run).await.tasks.iter().filter(|task| task.status.is_live()).count();
+    }
+    live
+}
