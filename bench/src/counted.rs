@@ -1,5 +1,6 @@
-//! The counted pass: commits, statements and fsyncs of one run, apart from the timed rounds, because counting
-//! slows.
+//! The counted passes: commits, statements and fsyncs of a run, apart from the timed rounds, because counting
+//! slows. Fsyncs are counted by strace, which slows so much that more commits are made; commits and statements
+//! therefore come from a run of their own, which only the store itself counts.
 
 use std::path::Path;
 
@@ -20,29 +21,21 @@ pub(crate) struct Counted {
 pub(crate) fn count(subject: Subject, job: &Job, work: &Path) -> Result<Counted> {
     let summary = work.join("calls");
     let file = crate::subject::text(&summary)?;
-    let mut job = job.clone();
-    if subject == Subject::Laneway {
-        job.env.push(("LANEWAY_LOG".to_owned(), "laneway_store::counts=debug".to_owned()));
-    }
     let calls = "trace=fsync,fdatasync,sync_file_range,msync";
-    let told = job.run_behind(&[
-        "strace",
-        "-f",
-        "--seccomp-bpf",
-        "-c",
-        "-U",
-        "calls,name",
-        "-e",
-        calls,
-        "-o",
-        file,
-    ])?;
+    job.run_behind(&["strace", "-f", "--seccomp-bpf", "-c", "-U", "calls,name", "-e", calls, "-o", file])?;
     let text = std::fs::read_to_string(&summary).context("strace wrote no summary")?;
-    Ok(Counted {
-        syncs: sum(&text)?,
-        commits: number(&told, "commits="),
-        statements: number(&told, "statements="),
-    })
+    let (commits, statements) = match subject {
+        Subject::Laneway => told_by_the_store(job)?,
+        Subject::Spawn | Subject::Peer(_) => (None, None),
+    };
+    Ok(Counted { syncs: sum(&text)?, commits, statements })
+}
+
+fn told_by_the_store(job: &Job) -> Result<(Option<u64>, Option<u64>)> {
+    let mut job = job.clone();
+    job.env.push(("LANEWAY_LOG".to_owned(), "laneway_store::counts=debug".to_owned()));
+    let told = job.run_behind(&[])?;
+    Ok((number(&told, "commits="), number(&told, "statements=")))
 }
 
 /// strace's summary: a line a call, its number first; nothing at all when there was no call.

@@ -202,7 +202,8 @@ impl Bench {
         let lock = lock(&tools)?;
         subject::fresh_dir(&work)?;
         let own = std::env::current_exe().context("this program cannot find its own file")?;
-        Ok(Places { laneway, own, work, tools, drivers: root.join("bench/drivers"), _lock: lock })
+        let stamp = own.with_file_name("laneway-stamp");
+        Ok(Places { laneway, own, stamp, work, tools, drivers: root.join("bench/drivers"), _lock: lock })
     }
 }
 

@@ -93,7 +93,8 @@ impl Results {
         if let Some(found) = &self.enqueue {
             line(out, format_args!("## enqueue\n\n| from | p50 ms | p99 ms |\n|---|---|---|"));
             for (from, p50, p99) in [
-                ("submit, in a node that is up", found.submit_p50_ms, found.submit_p99_ms),
+                ("submit to a function, in a node that is up", found.function_p50_ms, found.function_p99_ms),
+                ("submit to a process, in a node that is up", found.submit_p50_ms, found.submit_p99_ms),
                 ("the start of `laneway run`", found.program_p50_ms, found.program_p99_ms),
                 ("a bare start of the same step", found.bare_p50_ms, found.bare_p99_ms),
             ] {

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::drive::enqueue::{moment, read};
+use crate::drive::enqueue::{Samples, moment, read};
 use crate::graph::{Graph, Shape};
 use crate::meter::{Job, Sample, Timed};
 use crate::report::note;
@@ -153,9 +153,12 @@ pub(crate) fn idle(window: Duration, places: &Places) -> Result<Idle> {
 #[derive(Debug, Serialize)]
 pub(crate) struct Enqueue {
     pub(crate) samples: usize,
-    /// From submit, in a node that is up.
+    /// From submit, in a node that is up, to a process.
     pub(crate) submit_p50_ms: f64,
     pub(crate) submit_p99_ms: f64,
+    /// The same to a function.
+    pub(crate) function_p50_ms: f64,
+    pub(crate) function_p99_ms: f64,
     /// From the start of `laneway run`.
     pub(crate) program_p50_ms: f64,
     pub(crate) program_p99_ms: f64,
@@ -165,17 +168,13 @@ pub(crate) struct Enqueue {
 }
 
 pub(crate) fn enqueue(samples: usize, places: &Places) -> Result<Enqueue> {
-    #[derive(Deserialize)]
-    struct Told {
-        ms: Vec<f64>,
-    }
     let dir = places.work.join("enqueue");
     fresh_dir(&dir)?;
-    let (own, laneway) = (text(&places.own)?, text(&places.laneway)?);
-    let inside = Job::new(&dir, &[own, "drive", "enqueue", &samples.to_string(), laneway]);
-    let told: Told = serde_json::from_slice(&inside.stdout()?).context("the driver told no samples")?;
+    let (own, laneway, stamp) = (text(&places.own)?, text(&places.laneway)?, text(&places.stamp)?);
+    let inside = Job::new(&dir, &[own, "drive", "enqueue", &samples.to_string(), laneway, stamp]);
+    let told: Samples = serde_json::from_slice(&inside.stdout()?).context("the driver told no samples")?;
     let file = dir.join("stamp");
-    let stamp = [own, "drive", "stamp", text(&file)?];
+    let stamp = [stamp, text(&file)?];
     let yaml = format!("steps:\n  stamp: {{command: {}}}\n", serde_json::to_string(&stamp)?);
     fs::write(dir.join("stamp.yaml"), yaml).context("stamp.yaml")?;
     let program = Job::new(&dir, &[laneway, "run", "stamp.yaml"]);
@@ -188,12 +187,15 @@ pub(crate) fn enqueue(samples: usize, places: &Places) -> Result<Enqueue> {
             took.push((read(&file)? - begun) as f64 / 1e6);
         }
     }
-    let [submits, programs, bares] = [told.ms, programs, bares].map(sorted);
+    let [submits, functions, programs, bares] =
+        [told.process_ms, told.function_ms, programs, bares].map(sorted);
     let at = |values: &[f64], share| percentile(values, share).context("nothing was measured");
     Ok(Enqueue {
         samples,
         submit_p50_ms: at(&submits, 0.5)?,
         submit_p99_ms: at(&submits, 0.99)?,
+        function_p50_ms: at(&functions, 0.5)?,
+        function_p99_ms: at(&functions, 0.99)?,
         program_p50_ms: at(&programs, 0.5)?,
         program_p99_ms: at(&programs, 0.99)?,
         bare_p50_ms: at(&bares, 0.5)?,

@@ -39,6 +39,8 @@ pub(crate) struct Places {
     pub(crate) laneway: PathBuf,
     /// This program, which is also the driver of the bare loops.
     pub(crate) own: PathBuf,
+    /// A step that stamps.
+    pub(crate) stamp: PathBuf,
     /// For files that a run makes: the disk that is measured.
     pub(crate) work: PathBuf,
     /// Where huey and Dagu are installed.

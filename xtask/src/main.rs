@@ -145,6 +145,17 @@ fn test(shell: &Shell, stages: &mut Stages) {
         }
         shell.run(command)
     });
+    stages.run("tests without cgroups", "run them again with LANEWAY_CGROUPS=off", || {
+        // What depends most on them; the rest of the suites is the same with and without.
+        let mut tests = if shell.has_nextest() {
+            let some = "package(laneway-engine) & (binary(process) | binary(drive))";
+            cargo(&["nextest", "run", "--workspace", "--profile", "ci", "-E", some])
+        } else {
+            cargo(&["test", "--workspace", "--test", "process", "--test", "drive"])
+        };
+        tests.env("LANEWAY_CGROUPS", "off");
+        shell.run(tests)
+    });
     stages.run("tests in documentation", "mend the example that it names", || {
         shell.run(cargo(&["test", "--workspace", "--doc", "--quiet"]))
     });

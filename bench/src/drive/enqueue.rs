@@ -1,33 +1,49 @@
-//! From submit to the start of a step, as the step itself sees it, in a node that is up.
+//! From submit to the start of a step, as the step itself sees it, in a node that is up: a process that stamps, and a
+//! function.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use anyhow::{Context as _, Result};
-use laneway_engine::function::Functions;
+use laneway_engine::function::{Call, Functions};
 use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
 
 use super::Home;
 
-/// Writes the moment, by the clock that all processes of a machine share.
-pub(super) fn stamp(file: &Path) -> Result<()> {
-    std::fs::write(file, moment().to_string())
-        .with_context(|| format!("{} cannot be written", file.display()))
+/// Milliseconds from submit to the first instruction of a step, one run after the other.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Samples {
+    pub(crate) process_ms: Vec<f64>,
+    pub(crate) function_ms: Vec<f64>,
 }
 
-/// Milliseconds from submit to stamp, one run after the other.
-pub(super) async fn samples(samples: usize, laneway: &Path) -> Result<Vec<f64>> {
+pub(super) async fn samples(samples: usize, laneway: &Path, stamp: &Path) -> Result<Samples> {
     let home = Home::new().await?;
     let warden = home.warden(laneway)?;
-    let own = std::env::current_exe().context("this program cannot find its own file")?;
     let file = std::env::current_dir().context("no current directory")?.join("stamp");
-    let words = serde_json::to_string(&[own.as_path(), Path::new("drive"), Path::new("stamp"), &file])?;
-    let yaml = format!("steps:\n  stamp: {{command: {words}}}\n");
-    let mut took = Vec::with_capacity(samples);
+    let words = serde_json::to_string(&[stamp, &file])?;
+    let process = format!("steps:\n  stamp: {{command: {words}}}\n");
+    let function = "steps:\n  stamp: {function: stamp}\n";
+    let stamped = Arc::new(AtomicI64::new(0));
+    let functions = Functions::new().add("stamp", {
+        let stamped = Arc::clone(&stamped);
+        move |_: Call<Value>| {
+            stamped.store(moment(), Ordering::Relaxed);
+            std::future::ready(Ok::<_, std::convert::Infallible>(()))
+        }
+    });
+    let mut took = Samples::default();
     for _ in 0..samples {
         let begun = moment();
-        let run = home.submit(&yaml, 1).await?;
+        let run = home.submit(&process, 1).await?;
         home.drive(run, 1, warden.clone(), Functions::new()).await?;
-        took.push((read(&file)? - begun) as f64 / 1e6);
+        took.process_ms.push((read(&file)? - begun) as f64 / 1e6);
+        let begun = moment();
+        let run = home.submit(function, 1).await?;
+        home.drive(run, 1, warden.clone(), functions.clone()).await?;
+        took.function_ms.push((stamped.load(Ordering::Relaxed) - begun) as f64 / 1e6);
     }
     home.store.retire(home.session).await?;
     Ok(took)

@@ -14,7 +14,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::state::RunStatus;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Drive};
+use laneway_engine::worker::{Control, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store};
 use serde_json::json;
@@ -26,8 +26,6 @@ use crate::report::print;
 pub(crate) enum Driver {
     /// Bare spawns of /bin/true, one after the other
     Spawn { times: usize },
-    /// Writes the moment at which it started
-    Stamp { file: PathBuf },
     /// The row work of no-op tasks, without Laneway
     NoopBare { tasks: usize, group: usize },
     /// The same through the store's verbs
@@ -35,20 +33,20 @@ pub(crate) enum Driver {
     /// The same as functions that do nothing, through the worker
     NoopFunction { tasks: usize, group: usize, laneway: PathBuf },
     /// From submit to the start of a run's only step, in a node that is up
-    Enqueue { samples: usize, laneway: PathBuf },
+    Enqueue { samples: usize, laneway: PathBuf, stamp: PathBuf },
 }
 
 pub(crate) fn drive(driver: Driver) -> Result<()> {
     match driver {
         Driver::Spawn { times } => tell_seconds(calibrate::spawn_loop(times)?),
-        Driver::Stamp { file } => return enqueue::stamp(&file),
         Driver::NoopBare { tasks, group } => tell_seconds(noop::bare(tasks, group)?),
         Driver::NoopStore { tasks, group } => tell_seconds(block_on(noop::store(tasks, group))?),
         Driver::NoopFunction { tasks, group, laneway } => {
             tell_seconds(block_on(noop::function(tasks, group, &laneway))?);
         }
-        Driver::Enqueue { samples, laneway } => {
-            print(&json!({ "ms": block_on(enqueue::samples(samples, &laneway))? }).to_string());
+        Driver::Enqueue { samples, laneway, stamp } => {
+            let samples = block_on(enqueue::samples(samples, &laneway, &stamp))?;
+            print(&serde_json::to_string(&samples)?);
         }
     }
     Ok(())
@@ -93,14 +91,15 @@ impl Home {
     /// Drives a run to its end, which must be a good one.
     async fn drive(&self, run: RunId, slots: usize, warden: Warden, functions: Functions) -> Result<()> {
         let drive = Drive {
-            store: Arc::clone(&self.store),
-            session: self.session,
-            node: "bench:1".to_owned(),
+            means: Means {
+                store: Arc::clone(&self.store),
+                session: self.session,
+                slots,
+                kill_grace: Duration::from_secs(5),
+                warden,
+                functions,
+            },
             run,
-            slots,
-            kill_grace: Duration::from_secs(5),
-            warden,
-            functions,
             by: "bench".to_owned(),
         };
         let status = drive.until_done(Control::new()).await?;

@@ -1,7 +1,8 @@
 //! A hundred thousand steps are read and planned in time, in every style of writing them, and the
-//! time grows no faster than the document.
+//! time grows no faster than the document. Time is that which this thread had a processor: others use the machine too.
 
 use std::fmt::Write;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use laneway_core::definition::{Source, compile};
@@ -10,11 +11,19 @@ const STEPS: usize = 100_000;
 
 fn compile_in(text: String) -> Duration {
     let source = Source { file: "large.yaml".into(), default_name: "large".into(), text };
-    let started = Instant::now();
+    let started = processor_time();
     let plan = compile(&source).map_err(|refusal| refusal.render(false)).expect("it is valid");
-    let took = started.elapsed();
+    let took = processor_time() - started;
     assert!(!plan.order.is_empty());
     took
+}
+
+/// Of this thread, in the kernel's books; where it keeps none, the time that has passed.
+fn processor_time() -> Duration {
+    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let books = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let ran = books.split_whitespace().next().and_then(|ran| ran.parse().ok());
+    ran.map_or_else(|| BEGUN.elapsed(), Duration::from_nanos)
 }
 
 fn flow(steps: usize) -> String {
@@ -69,8 +78,8 @@ fn ordered(steps: usize) -> String {
     text
 }
 
-/// Tests are built with little optimisation and run side by side; D10's bound is for the product.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
+/// Tests are built with little optimisation; D10's bound is for the product.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 2 });
 
 #[test]
 fn a_hundred_thousand_steps_are_read_and_planned_in_time() {
@@ -88,7 +97,7 @@ fn reads_of_far_and_near_ancestors_are_checked_in_time() {
 
 #[test]
 fn four_times_the_steps_take_about_four_times_as_long() {
-    // The best of three: others use the machine as well.
+    // The best of three: others use the caches as well. Sixteen would be quadratic.
     let best = |write: fn(usize) -> String, steps: usize| {
         (0..3).map(|_| compile_in(write(steps))).min().expect("three")
     };

@@ -12,7 +12,7 @@ use std::time::Duration;
 use laneway_core::definition::{Source, compile};
 use laneway_core::state::RunStatus;
 use laneway_engine::function::Functions;
-use laneway_engine::worker::{Control, Drive};
+use laneway_engine::worker::{Control, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, open};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -43,14 +43,15 @@ async fn allocations_per_task(tasks: usize) -> f64 {
     };
     let run = store.submit(submission).await.expect("a run");
     let drive = Drive {
-        store,
-        session,
-        node: "test:1".into(),
+        means: Means {
+            store,
+            session,
+            slots: 8,
+            kill_grace: Duration::from_secs(2),
+            warden: warden::warden(),
+            functions: Functions::new(),
+        },
         run,
-        slots: 8,
-        kill_grace: Duration::from_secs(2),
-        warden: warden::warden(),
-        functions: Functions::new(),
         by: "ada".into(),
     };
     let region = Region::new(ALLOCATOR);

@@ -13,7 +13,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::run_state::{RunState, replay};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_engine::function::{Call, Functions};
-use laneway_engine::worker::{Control, Drive};
+use laneway_engine::worker::{Control, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store, open};
 use serde_json::{Value, json};
@@ -83,14 +83,15 @@ impl Setup {
 
     fn drive(&self) -> Drive {
         Drive {
-            store: Arc::clone(&self.store),
-            session: self.session,
-            node: "test:1".into(),
+            means: Means {
+                store: Arc::clone(&self.store),
+                session: self.session,
+                slots: 8,
+                kill_grace: Duration::from_secs(2),
+                warden: warden::warden(),
+                functions: functions(),
+            },
             run: self.run,
-            slots: 8,
-            kill_grace: Duration::from_secs(2),
-            warden: warden::warden(),
-            functions: functions(),
             by: "ada".into(),
         }
     }

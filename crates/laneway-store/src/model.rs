@@ -1,14 +1,14 @@
 //! What goes into the verbs and what comes out of them. Plain values; `store.rs` says what they mean.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::cause::Cause;
 use laneway_core::class::Offer;
-use laneway_core::definition::Step;
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
-use laneway_core::key::{self, BadKey, TaskKeys};
+use laneway_core::key::TaskKeys;
 use laneway_core::limit::Limit;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
@@ -86,22 +86,13 @@ pub struct RunHead {
     pub max_parallel: u32,
     /// The node that submitted it.
     pub submitted_from: String,
-    /// By position: the keys of a task that has some. Empty where no task has.
-    pub keys: Vec<Option<TaskKeys>>,
+    /// The keys of the tasks that have some, which the parameters fix.
+    pub keys: BTreeMap<Position, TaskKeys>,
 }
 
 impl RunHead {
-    /// Evaluates the keys of the tasks, which the parameters fix.
-    pub fn keys(plan: &Plan, params: &Map<String, Value>) -> Result<Vec<Option<TaskKeys>>, BadKey> {
-        let has_keys = |step: &Step| {
-            let demands = step.demands();
-            demands.lock.is_some() || demands.order.is_some() || !demands.limits.is_empty()
-        };
-        if plan.workflow.steps.iter().any(has_keys) { key::bind(plan, params) } else { Ok(Vec::new()) }
-    }
-
     pub fn has_keys(&self, position: Position) -> bool {
-        self.keys.get(position as usize).is_some_and(Option::is_some)
+        self.keys.contains_key(&position)
     }
 }
 

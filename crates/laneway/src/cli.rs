@@ -41,6 +41,20 @@ pub(crate) enum Command {
     Schema(command::schema::Args),
     /// Run a workflow again that this store has seen before, by its name
     Start(command::start::Args),
+    /// Submit a run for workers to take
+    Submit(command::submit::Args),
+    /// Take tasks of submitted runs until told to stop
+    Worker(command::worker::Args),
+    /// List the nodes that are alive
+    Nodes(command::nodes::Args),
+    /// Let a node take nothing more
+    Drain(command::nodes::DrainArgs),
+    /// Make, change and list named limits
+    Limit(command::limit::Args),
+    /// Let a run or a workflow start nothing new
+    Pause(command::pause::Args),
+    /// Let what was paused go on
+    Resume(command::pause::ResumeArgs),
     /// List runs, newest first
     Runs(command::runs::Args),
     /// Show a run and its tasks

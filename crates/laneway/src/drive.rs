@@ -17,7 +17,7 @@ use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Drive};
+use laneway_engine::worker::{Control, Drive, Means};
 use laneway_store::Store;
 use laneway_store::model::NewSession;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -62,7 +62,7 @@ pub(crate) struct DriveArgs {
     pub(crate) kill_grace: Duration,
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let parsed: Option<jiff::SignedDuration> = text.parse().ok();
     parsed
         .and_then(|duration| Duration::try_from(duration).ok())
@@ -74,15 +74,18 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
-    warden: Warden,
-    name: String,
+    pub(crate) warden: Warden,
 }
 
 impl Node {
+    /// A node for its own runs.
+    pub(crate) async fn ephemeral(store: Arc<dyn Store>) -> anyhow::Result<Self> {
+        Self::begin(store, NewSession::ephemeral(env::node(), MIN_SLOTS)).await
+    }
+
     /// Begins a session, and returns what sessions that died have left behind.
-    pub(crate) async fn begin(store: Arc<dyn Store>) -> anyhow::Result<Self> {
-        let name = env::node();
-        let session = store.register(NewSession::ephemeral(&name, MIN_SLOTS)).await?;
+    pub(crate) async fn begin(store: Arc<dyn Store>, node: NewSession) -> anyhow::Result<Self> {
+        let session = store.register(node).await?;
         let begun = async {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;
@@ -91,7 +94,7 @@ impl Node {
         }
         .await;
         match begun {
-            Ok(warden) => Ok(Self { store, session, warden, name }),
+            Ok(warden) => Ok(Self { store, session, warden }),
             Err(error) => {
                 retire(store.as_ref(), session).await;
                 Err(error)
@@ -132,7 +135,7 @@ pub(crate) async fn take_over(
     args: DriveArgs,
 ) -> anyhow::Result<Exit> {
     let was_over = store.status(run).await?.is_final();
-    let node = Node::begin(store).await?;
+    let node = Node::ephemeral(store).await?;
     let outcome = async {
         match node.store.adopt(run, node.session).await {
             // Canceled, and nothing of it was left but what its dead owner held: returning that has ended it.
@@ -161,14 +164,15 @@ pub(crate) async fn to_the_end(
     let mut progress = Progress::new(&context.printer, &work.plan, work.told, args.json);
     let control = Control::new();
     let worker = Drive {
-        store: Arc::clone(store),
-        session: node.session,
-        node: node.name.clone(),
+        means: Means {
+            store: Arc::clone(store),
+            session: node.session,
+            slots: work.max_parallel.max(MIN_SLOTS) as usize,
+            kill_grace: args.kill_grace,
+            warden: node.warden.clone(),
+            functions: Functions::new(),
+        },
         run: work.run,
-        slots: work.max_parallel.max(MIN_SLOTS) as usize,
-        kill_grace: args.kill_grace,
-        warden: node.warden.clone(),
-        functions: Functions::new(),
         by: env::person(),
     }
     .until_done(control.clone());
@@ -264,18 +268,18 @@ enum Wake {
 }
 
 /// Ctrl-C and SIGTERM, which mean the same: a service manager is a person too.
-struct Interrupts {
+pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Interrupts {
-    fn listen() -> anyhow::Result<Self> {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
         let listen = |kind| signal(kind).context("signals cannot be listened to");
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

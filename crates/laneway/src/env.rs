@@ -17,6 +17,15 @@ const MAX_PARALLEL: &str = "LANEWAY_MAX_PARALLEL";
 /// How long a step may take to end after it was asked to, before it is killed, as `--kill-grace` takes it.
 pub(crate) const KILL_GRACE: &str = "LANEWAY_KILL_GRACE";
 
+/// How many tasks a worker runs at once, as `--slots` takes it.
+pub(crate) const SLOTS: &str = "LANEWAY_SLOTS";
+
+/// The name of a worker on screens, as `--node-address` takes it.
+pub(crate) const NODE_ADDRESS: &str = "LANEWAY_NODE_ADDRESS";
+
+/// How long what runs may go on after a worker was told to stop, as `--shutdown-grace` takes it.
+pub(crate) const SHUTDOWN_GRACE: &str = "LANEWAY_SHUTDOWN_GRACE";
+
 /// `off` holds steps without cgroups, as where there are none.
 const CGROUPS: &str = "LANEWAY_CGROUPS";
 

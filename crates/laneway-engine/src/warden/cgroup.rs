@@ -238,7 +238,6 @@ fn mount_of_v2(line: &str) -> Option<(&str, &str)> {
     Some((fields.next()?, fields.next()?))
 }
 
-
 fn members_below(dir: &Path, members: &mut Vec<Pid>) {
     for below in directories(dir) {
         let text = fs::read_to_string(below.join("cgroup.procs")).unwrap_or_default();

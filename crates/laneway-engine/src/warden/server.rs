@@ -188,13 +188,13 @@ impl Server {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
             let mut control = RecvAncillaryBuffer::new(&mut space);
             let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-            let count = match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut self.buffer)], &mut control, flags)
-            {
-                Ok(message) => message.bytes,
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => continue,
-                Err(_) => return Err(Lost),
-            };
+            let count =
+                match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut self.buffer)], &mut control, flags) {
+                    Ok(message) => message.bytes,
+                    Err(Errno::AGAIN) => return Ok(()),
+                    Err(Errno::INTR) => continue,
+                    Err(_) => return Err(Lost),
+                };
             for message in control.drain() {
                 if let RecvAncillaryMessage::ScmRights(pipes) = message {
                     self.pipes.extend(pipes);

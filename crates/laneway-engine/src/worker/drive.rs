@@ -1,6 +1,7 @@
-//! Drives one local run to its end: the loop of an ephemeral node. It owns what runs and what is yet to be
-//! recorded; every change comes to it as a [`Message`].
+//! The loop of a node: it drives one local run to its end ([`Drive`]), or takes whatever comes until it is told to stop
+//! ([`Worker`]). It owns what runs and what is yet to be recorded; every change comes to it as a [`Message`].
 
+mod leave;
 mod say;
 
 use std::collections::{HashMap, VecDeque};
@@ -23,7 +24,7 @@ use super::Error;
 use super::attempt::{Ended, Setting};
 use super::control::{Control, Urge};
 use super::lineup::{Lineup, Wanted};
-use super::prepare::Places;
+use super::prepare::{Ground, Places};
 use crate::function::Functions;
 use crate::process::StopSignal;
 use crate::warden::Warden;
@@ -44,13 +45,11 @@ const RECORD_AFTER: Duration = Duration::from_millis(5);
 /// The store's clock may be ahead of ours, so a moment is never waited for in one piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
-/// Everything a worker needs to drive one run.
+/// What every loop needs.
 #[derive(Debug)]
-pub struct Drive {
+pub struct Means {
     pub store: Arc<dyn Store>,
     pub session: SessionId,
-    pub node: String,
-    pub run: RunId,
     pub slots: usize,
     /// Time between TERM and KILL.
     pub kill_grace: Duration,
@@ -58,6 +57,13 @@ pub struct Drive {
     pub warden: Warden,
     /// What steps with `function` call.
     pub functions: Functions,
+}
+
+/// A node that drives one run of its own.
+#[derive(Debug)]
+pub struct Drive {
+    pub means: Means,
+    pub run: RunId,
     /// Who cancels, when `Control` says so.
     pub by: String,
 }
@@ -66,39 +72,92 @@ impl Drive {
     /// Runs what can be run until the run has ended. An error leaves nothing running; the run itself stays as
     /// the store has it and can be resumed.
     pub async fn until_done(self, control: Control) -> Result<RunStatus, Error> {
-        pass(Point::ScratchBefore);
-        let scratch = self.make_scratch()?;
-        pass(Point::ScratchAfter);
-        let store_dir =
-            scratch.parent().and_then(|dir| dir.parent()).map_or_else(PathBuf::new, PathBuf::from);
-        let setting = Setting {
-            store: Arc::clone(&self.store),
-            places: Places { store_dir, scratch: scratch.clone() },
-            kill_grace: self.kill_grace,
-            warden: self.warden.clone(),
-            functions: self.functions.clone(),
-            told_of_logs: Arc::default(),
-        };
-        let mut work = Loop::new(self, setting);
-        let result = work.run(control).await;
-        if result.is_err() {
-            work.kill_everything().await;
+        let aim = Aim::Run { run: self.run, by: self.by };
+        let end = drive(self.means, aim, Ground::Caller, control).await?;
+        match end {
+            End::Run(status) => Ok(status),
+            End::Left(_) => unreachable!("a loop that drives a run ends with it"),
         }
-        pass(Point::RunOver);
-        if let Err(error) = std::fs::remove_dir_all(&scratch) {
-            tracing::debug!(%error, "scratch files could not be removed");
-        }
-        result
     }
+}
 
-    /// A directory of this session for scripts and outputs. Absolute, because steps run elsewhere.
-    fn make_scratch(&self) -> Result<PathBuf, Error> {
-        let files = |source| Error::Files { path: self.store.dir().to_owned(), source };
-        let store_dir = std::fs::canonicalize(self.store.dir()).map_err(files)?;
-        let scratch = laneway_store::scratch_dir(&store_dir, self.session);
-        std::fs::create_dir_all(&scratch).map_err(files)?;
-        Ok(scratch)
+/// A node that takes what it can run, of whatever run.
+#[derive(Debug)]
+pub struct Worker {
+    pub means: Means,
+    pub ground: Ground,
+    /// How long what runs may go on after somebody asked the node to stop.
+    pub shutdown_grace: Duration,
+}
+
+impl Worker {
+    /// Works until `control` says otherwise: after the first word nothing new is taken and what runs may end, for a
+    /// while; then it is stopped, and after the second word killed. What was stopped is still held: whoever
+    /// retires the session returns it. Gives what did not end by itself.
+    pub async fn until_stopped(self, control: Control) -> Result<Vec<Cut>, Error> {
+        let aim = Aim::Any { shutdown_grace: self.shutdown_grace };
+        let end = drive(self.means, aim, self.ground, control).await?;
+        match end {
+            End::Left(cut) => Ok(cut),
+            End::Run(_) => unreachable!("a loop that takes whatever comes belongs to no run"),
+        }
     }
+}
+
+/// A step that a node ended because it was to stop itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    pub run: RunId,
+    pub step: String,
+    pub attempt: u32,
+}
+
+/// What a loop is for.
+#[derive(Debug, Clone)]
+enum Aim {
+    Run { run: RunId, by: String },
+    Any { shutdown_grace: Duration },
+}
+
+/// How a loop ended.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    Run(RunStatus),
+    Left(Vec<Cut>),
+}
+
+async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Result<End, Error> {
+    pass(Point::ScratchBefore);
+    let scratch = make_scratch(&means)?;
+    pass(Point::ScratchAfter);
+    let store_dir = scratch.parent().and_then(|dir| dir.parent()).map_or_else(PathBuf::new, PathBuf::from);
+    let setting = Setting {
+        store: Arc::clone(&means.store),
+        places: Places { store_dir, scratch: scratch.clone(), ground },
+        kill_grace: means.kill_grace,
+        warden: means.warden.clone(),
+        functions: means.functions.clone(),
+        told_of_logs: Arc::default(),
+    };
+    let mut work = Loop::new(means, aim, setting);
+    let result = work.run(control).await;
+    if result.is_err() {
+        work.kill_everything().await;
+    }
+    pass(Point::RunOver);
+    if let Err(error) = std::fs::remove_dir_all(&scratch) {
+        tracing::debug!(%error, "scratch files could not be removed");
+    }
+    result
+}
+
+/// A directory of this session for scripts and outputs. Absolute, because steps run elsewhere.
+fn make_scratch(means: &Means) -> Result<PathBuf, Error> {
+    let files = |source| Error::Files { path: means.store.dir().to_owned(), source };
+    let store_dir = std::fs::canonicalize(means.store.dir()).map_err(files)?;
+    let scratch = laneway_store::scratch_dir(&store_dir, means.session);
+    std::fs::create_dir_all(&scratch).map_err(files)?;
+    Ok(scratch)
 }
 
 /// Everything that can happen to the loop from its own futures.
@@ -115,7 +174,9 @@ enum Message {
 }
 
 struct Loop {
-    drive: Drive,
+    store: Arc<dyn Store>,
+    session: SessionId,
+    aim: Aim,
     setting: Setting,
     running: HashMap<ClaimRef, Running>,
     lineup: Lineup,
@@ -140,11 +201,20 @@ struct Loop {
     patience: Duration,
     /// The store could not take the cancel yet.
     is_cancel_unsaid: bool,
+    /// When held claims that found no slot go back, so that another node may have them.
+    return_at: Option<Instant>,
+    /// When a hint last made for a claim.
+    asked_at: Option<Instant>,
+    /// When what still runs is stopped, because the node is to stop.
+    stop_at: Option<Instant>,
+    /// What was stopped like that.
+    cut: Vec<Cut>,
     urge: Urge,
     told_of_trouble: bool,
 }
 
 struct Running {
+    step: String,
     stop: StopSignal,
     /// Why it is being stopped; told to the store when it ends.
     reason: Option<Reason>,
@@ -153,11 +223,11 @@ struct Running {
 }
 
 impl Loop {
-    fn new(drive: Drive, setting: Setting) -> Self {
+    fn new(means: Means, aim: Aim, setting: Setting) -> Self {
         Self {
             setting,
             running: HashMap::new(),
-            lineup: Lineup::new(drive.slots),
+            lineup: Lineup::new(means.slots, matches!(aim, Aim::Run { .. })),
             ended: Vec::new(),
             unsaid: VecDeque::new(),
             unreturned: Vec::new(),
@@ -166,30 +236,31 @@ impl Loop {
             record_at: None,
             wake_at: None,
             look_at: None,
-            changes: drive.store.changes(),
-            patience: drive.store.max_poll_interval(),
+            changes: means.store.changes(),
+            patience: means.store.max_poll_interval(),
             is_cancel_unsaid: false,
+            return_at: None,
+            asked_at: None,
+            stop_at: None,
+            cut: Vec::new(),
             urge: Urge::None,
             told_of_trouble: false,
-            drive,
+            store: means.store,
+            session: means.session,
+            aim,
         }
     }
 
-    async fn run(&mut self, control: Control) -> Result<RunStatus, Error> {
+    async fn run(&mut self, control: Control) -> Result<End, Error> {
         let mut urges = control.subscribe();
         self.promote();
         self.claim();
         self.later(self.patience);
         loop {
-            if self.is_idle() {
-                match self.drive.store.status(self.drive.run).await {
-                    Ok(status) if status.is_final() => return Ok(status),
-                    Ok(_) => {}
-                    Err(error) => {
-                        self.tolerate(error)?;
-                        self.later(ASK_AGAIN);
-                    }
-                }
+            if self.is_idle()
+                && let Some(end) = self.end().await?
+            {
+                return Ok(end);
             }
             let say_at = self.say_at();
             tokio::select! {
@@ -200,7 +271,7 @@ impl Loop {
                 },
                 Ok(()) = self.changes.changed() => {
                     self.changes.mark_unchanged();
-                    self.later(LOOK_EVERY);
+                    self.on_change();
                 }
                 Ok(()) = urges.changed() => {
                     let urge = *urges.borrow_and_update();
@@ -209,6 +280,8 @@ impl Loop {
                 () = until(self.record_at) => self.record(),
                 () = until(say_at) => self.say_started(SAY_AFTER / 2),
                 () = until(self.wake_at) => { self.wake_at = None; self.promote(); }
+                () = until(self.return_at) => self.return_held(),
+                () = until(self.stop_at) => self.cut_short(),
                 () = until(self.look_at) => { self.look_at = None; self.look(); }
             }
         }
@@ -366,10 +439,14 @@ impl Loop {
                 running.stop.kill_now();
             }
         }
-        if self.urge == Urge::None && urge > Urge::None {
-            self.cancel();
-        }
+        let is_first = self.urge == Urge::None && urge > Urge::None;
         self.urge = self.urge.max(urge);
+        if is_first {
+            match self.aim {
+                Aim::Run { .. } => self.cancel(),
+                Aim::Any { shutdown_grace } => self.leave(shutdown_grace),
+            }
+        }
     }
 
     fn wake(&mut self, at: Option<Millis>) {

@@ -16,6 +16,9 @@ const QUICK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct Lineup {
     slots: usize,
+    /// Whether all claims are of one run, which may hold more than its `max_parallel` allows to start. What a node
+    /// that takes whatever comes holds has its place already.
+    is_of_one_run: bool,
     /// Told by the first claim.
     max_parallel: usize,
     /// Claimed, and waiting for a place. In the order of the line.
@@ -38,9 +41,10 @@ pub(super) struct Wanted {
 }
 
 impl Lineup {
-    pub(super) fn new(slots: usize) -> Self {
+    pub(super) fn new(slots: usize, is_of_one_run: bool) -> Self {
         Self {
             slots,
+            is_of_one_run,
             max_parallel: usize::MAX,
             held: VecDeque::new(),
             asked: Wanted::default(),
@@ -66,7 +70,7 @@ impl Lineup {
     pub(super) fn answered(&mut self, wanted: Wanted, claims: Vec<Claim>) {
         self.asked.now -= wanted.now;
         self.asked.ahead -= wanted.ahead;
-        if let Some(claim) = claims.first() {
+        if let (true, Some(claim)) = (self.is_of_one_run, claims.first()) {
             self.max_parallel = usize::try_from(claim.head.max_parallel).unwrap_or(usize::MAX);
         }
         self.held.extend(claims);
@@ -107,6 +111,20 @@ impl Lineup {
         let before = self.held.len();
         self.held.retain(|held| held.at != claim);
         self.held.len() < before
+    }
+
+    /// Takes out everything that is held, to give it back.
+    pub(super) fn let_go_of_all(&mut self) -> Vec<ClaimRef> {
+        self.held.drain(..).map(|claim| claim.at).collect()
+    }
+
+    pub(super) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether another task could start now.
+    pub(super) fn has_place(&self, running: usize) -> bool {
+        running + self.held.len() + self.asked.now < self.places()
     }
 
     /// Takes out what a run that has had a failure does not start any more.
@@ -153,7 +171,7 @@ mod tests {
             params,
             max_parallel,
             submitted_from: String::new(),
-            keys: Vec::new(),
+            keys: Default::default(),
         });
         let session = SessionId::parse(id).expect("an id");
         let claim = |position| {
@@ -165,7 +183,7 @@ mod tests {
 
     #[test]
     fn nothing_is_held_ahead_before_a_task_was_quick() {
-        let mut lineup = Lineup::new(4);
+        let mut lineup = Lineup::new(4, true);
         assert_eq!(lineup.ask(0), Wanted { now: 4, ahead: 0 });
         lineup.answered(Wanted { now: 4, ahead: 0 }, claims(0, 4, 4));
         (0..4).for_each(|running| drop(lineup.next(running).expect("a place")));
@@ -177,7 +195,7 @@ mod tests {
 
     #[test]
     fn never_more_start_than_max_parallel_whatever_is_held() {
-        let mut lineup = Lineup::new(4);
+        let mut lineup = Lineup::new(4, true);
         let wanted = lineup.ask(0);
         lineup.answered(wanted, claims(0, 4, 2));
         assert!(lineup.next(0).is_some() && lineup.next(1).is_some());
@@ -188,7 +206,7 @@ mod tests {
 
     #[test]
     fn ends_wait_for_company_only_while_more_than_half_is_held() {
-        let mut lineup = Lineup::new(4);
+        let mut lineup = Lineup::new(4, true);
         lineup.ended(QUICKLY);
         let wanted = lineup.ask(0);
         lineup.answered(wanted, claims(0, 5, 2));
@@ -200,7 +218,7 @@ mod tests {
 
     #[test]
     fn places_that_a_call_left_empty_are_asked_for_again() {
-        let mut lineup = Lineup::new(4);
+        let mut lineup = Lineup::new(4, true);
         let first = lineup.ask(0);
         let second = lineup.ask(0);
         assert_eq!(second.now, 0);
@@ -214,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_run_that_closes_gets_back_what_is_not_clean_up() {
-        let mut lineup = Lineup::new(8);
+        let mut lineup = Lineup::new(8, true);
         let wanted = lineup.ask(0);
         lineup.answered(wanted, claims(0, 5, 1));
         let gone: Vec<u32> = lineup.let_go_of_closed().iter().map(|claim| claim.position).collect();

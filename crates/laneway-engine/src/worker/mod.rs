@@ -22,7 +22,8 @@ use std::path::{Path, PathBuf};
 use laneway_core::id::RunId;
 
 pub use control::Control;
-pub use drive::Drive;
+pub use drive::{Cut, Drive, Means, Worker};
+pub use prepare::Ground;
 
 /// Where the output of an attempt is kept. Names of steps are safe in paths: letters, digits, `_` and `-`.
 pub fn log_path(store_dir: &Path, run: RunId, step: &str, attempt: u32) -> PathBuf {

@@ -1,7 +1,7 @@
 //! From a claim to a job: evaluates what the step's expressions say, and nothing else.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use laneway_core::definition::Action;
 use laneway_core::expression::{Error, Scope, Template};
@@ -19,6 +19,40 @@ const LOG_CAP: u64 = 64 << 20;
 pub(super) struct Places {
     pub(super) store_dir: PathBuf,
     pub(super) scratch: PathBuf,
+    pub(super) ground: Ground,
+}
+
+/// Where steps run, and what of this process's environment they see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// As if the caller ran them: in the workflow file's directory, with its environment.
+    Caller,
+    /// In the workflow file's directory, which is on this host, with these variables.
+    Beside { pass_env: Vec<String> },
+    /// In a directory for each run below this one, with these variables.
+    Apart { workspaces: PathBuf, pass_env: Vec<String> },
+}
+
+impl Ground {
+    fn inherit(&self) -> InheritEnv {
+        match self {
+            Self::Caller => InheritEnv::All,
+            Self::Beside { pass_env } | Self::Apart { pass_env, .. } => InheritEnv::Only(pass_env.clone()),
+        }
+    }
+
+    /// The directory of a run, which is made if it is Laneway's to make.
+    fn dir(&self, claim: &Claim) -> Result<PathBuf, String> {
+        match self {
+            Self::Caller | Self::Beside { .. } => Ok(PathBuf::from(&claim.head.dir)),
+            Self::Apart { workspaces, .. } => {
+                let dir = workspaces.join(claim.head.run.to_string());
+                let failed = |error| format!("its workspace {} cannot be made: {error}", dir.display());
+                std::fs::create_dir_all(&dir).map_err(failed)?;
+                Ok(dir)
+            }
+        }
+    }
 }
 
 /// Steps whose outputs the expressions of this one read.
@@ -81,12 +115,12 @@ pub(super) fn work(
         ("LANEWAY_TASK".to_owned(), step.name.clone()),
         ("LANEWAY_ATTEMPT".to_owned(), claim.at.attempt.to_string()),
     ]);
-    let dir = Path::new(&claim.head.dir);
+    let dir = places.ground.dir(claim)?;
     Ok(Work::Process(Job {
         program,
         env,
-        inherit_env: InheritEnv::All,
-        workdir: step.workdir.as_ref().map_or_else(|| dir.to_owned(), |workdir| dir.join(workdir)),
+        inherit_env: places.ground.inherit(),
+        workdir: step.workdir.as_ref().map_or_else(|| dir.clone(), |workdir| dir.join(workdir)),
         scratch: places.scratch.clone(),
         output: places.scratch.join(format!("{}.a{}.out", step.name, claim.at.attempt)),
         log: log_path(&places.store_dir, claim.head.run, &step.name, claim.at.attempt),

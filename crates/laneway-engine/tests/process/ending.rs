@@ -164,8 +164,13 @@ async fn a_stranger_that_holds_the_pipe_does_not_hang_the_attempt() {
     let job = bench.script("echo $$ > leader; until [ -e go ]; do sleep 0.01; done; echo done");
     let (_stop, ending) = begin(job);
     let leader = bench.pid("leader").await;
+    // The shell's own stdout is that file for a moment.
+    let stdout = format!("/proc/{leader}/fd/1");
+    let is_pipe =
+        || std::fs::read_link(&stdout).is_ok_and(|target| target.to_string_lossy().starts_with("pipe:"));
+    until("its stdout is the pipe again", is_pipe).await;
     // This test is no descendant of the step, and nobody's to kill.
-    let pipe = std::fs::OpenOptions::new().write(true).open(format!("/proc/{leader}/fd/1"));
+    let pipe = std::fs::OpenOptions::new().write(true).open(&stdout);
     let _held = pipe.expect("the pipe can be opened again");
     std::fs::write(bench.path("work/go"), "").expect("write");
     assert_eq!(ending.await.outcome, Outcome::Exited(0));

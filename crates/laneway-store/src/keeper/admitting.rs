@@ -43,10 +43,8 @@ impl<F: Facts> Keeper<F> {
                 self.examine_later(position);
             }
         }
-        for (position, keys) in (0..).zip(&head.keys) {
-            if keys.is_some() {
-                self.stand_in_order(position, true);
-            }
+        for position in head.keys.keys() {
+            self.stand_in_order(*position, true);
         }
         self.fill_later();
         Ok(())

@@ -66,7 +66,7 @@ impl Found {
 
 impl<F: Facts> Keeper<F> {
     fn keys_of(&self, position: Position) -> Option<TaskKeys> {
-        self.head.keys.get(position as usize).cloned().flatten()
+        self.head.keys.get(&position).cloned()
     }
 
     /// Looks behind every key of a task, in the order in which keys are locked.

@@ -111,7 +111,7 @@ impl Missing {
 
     /// What the keys of a task will lead to, in one go: they are locked in one order.
     pub(super) fn add_keys(&mut self, head: &RunHead, position: Position) {
-        let Some(Some(keys)) = head.keys.get(position as usize) else { return };
+        let Some(keys) = head.keys.get(&position) else { return };
         for name in &keys.limits {
             self.limits.insert(name.clone());
             self.tats.insert(name.clone());

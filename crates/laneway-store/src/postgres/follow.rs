@@ -77,8 +77,9 @@ pub(super) async fn work<T>(
         follows.add(workflow, &made.changes);
     }
     if !follows.is_empty() {
+        let written = std::mem::take(&mut columns);
         let mut flight = link.flight();
-        std::mem::take(&mut columns).say(&mut flight);
+        written.say(&mut flight);
         flight.land().await?;
         follow(shelf, link, terms, follows).await?;
     }
@@ -140,9 +141,10 @@ async fn hand_on(shelf: &Shelf, link: &Link, terms: Terms, key: &Key, follows: &
         let still_waits = change(shelf, link, terms, (run, &[position]), follows, |keeper| {
             keeper.examine(position)?;
             Ok(keeper.task(position)?.gate_key.as_deref() == Some(&text))
-        });
+        })
+        .await?;
         // Whom it does not let through, it does not let through anybody behind.
-        if still_waits.await? {
+        if still_waits {
             return Ok(());
         }
     }

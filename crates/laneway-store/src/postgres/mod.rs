@@ -54,8 +54,8 @@ use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable, Reaped,
-    RunFilter, RunSummary, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
+    Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -271,7 +271,10 @@ impl Store for PostgresStore {
     async fn register(&self, node: NewSession) -> Result<SessionId> {
         let session = SessionId::new(Uuid::now_v7());
         let node = &node;
-        self.change(|link, terms| async move { lives::register(&self.shelf, &link, terms, session, node).await }).await?;
+        self.change(
+            |link, terms| async move { lives::register(&self.shelf, &link, terms, session, node).await },
+        )
+        .await?;
         self.own.lock().unwrap_or_else(PoisonError::into_inner).push(session);
         Ok(session)
     }
@@ -298,9 +301,9 @@ impl Store for PostgresStore {
 
     async fn submit(&self, submission: Submission) -> Result<RunId> {
         let (run, submission) = (RunId::new(Uuid::now_v7()), &submission);
-        self.change(|link, terms| async move {
-            submit::submit(&self.shelf, &link, terms, run, submission).await
-        })
+        self.change(
+            |link, terms| async move { submit::submit(&self.shelf, &link, terms, run, submission).await },
+        )
         .await
     }
 
@@ -383,17 +386,20 @@ impl Store for PostgresStore {
 
     async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
         let what = &what;
-        self.change(|link, terms| async move { people::pause(&self.shelf, &link, terms, what, by).await }).await
+        self.change(|link, terms| async move { people::pause(&self.shelf, &link, terms, what, by).await })
+            .await
     }
 
     async fn resume(&self, what: Pausable, by: &str) -> Result<()> {
         let what = &what;
-        self.change(|link, terms| async move { people::resume(&self.shelf, &link, terms, what, by).await }).await
+        self.change(|link, terms| async move { people::resume(&self.shelf, &link, terms, what, by).await })
+            .await
     }
 
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {
         let set = (name, limit, by);
-        self.change(|link, terms| async move { people::set_limit(&self.shelf, &link, terms, set).await }).await
+        self.change(|link, terms| async move { people::set_limit(&self.shelf, &link, terms, set).await })
+            .await
     }
 
     async fn drain(&self, node: &str) -> Result<Vec<SessionId>> {
@@ -470,7 +476,8 @@ impl Store for PostgresStore {
     }
 
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
-        self.ask_at_once(|link| async move { view::nodes(&link, &self.shelf, self.now(), claims).await }).await
+        self.ask_at_once(|link| async move { view::nodes(&link, &self.shelf, self.now(), claims).await })
+            .await
     }
 
     async fn examine(&self, limit: usize) -> Result<Examination> {

@@ -268,10 +268,7 @@ impl Wanted {
         }
         if !self.awaited.0.is_empty() {
             let (keys, runs, positions) = &self.awaited;
-            flight.ask(
-                sql!("key_awaited", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY),
-                vec![keys, runs, positions],
-            );
+            flight.ask(sql!("key_awaited", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![keys, runs, positions]);
         }
         if !self.takers.is_empty() {
             flight.ask(sql!("has_taker", INT8_ARRAY), vec![&self.takers]);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
+use laneway_core::key;
 use laneway_core::plan::Plan;
 use serde_json::{Map, Value};
 
@@ -53,12 +54,11 @@ impl Shelf {
         let found = link.row(sql!("run_head", TEXT), &[&run.to_string()]).await?;
         let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
         let plan = self.plan(link, &Version::from_stored(row::text(&found, 1)?)).await?;
-        let params: Map<String, Value> = serde_json::from_str(&row::text(&found, 3)?).map_err(|error| Error::Unreadable {
-            what: format!("params of run {}", run.short()),
-            why: error.to_string(),
+        let params: Map<String, Value> = serde_json::from_str(&row::text(&found, 3)?).map_err(|error| {
+            Error::Unreadable { what: format!("params of run {}", run.short()), why: error.to_string() }
         })?;
         let (dir, max_parallel) = (row::text(&found, 2)?, row::number(&found, 4)?);
-        let keys = RunHead::keys(&plan, &params).map_err(|error| Error::Unreadable {
+        let keys = key::bind(&plan, &params).map_err(|error| Error::Unreadable {
             what: format!("keys of run {}", run.short()),
             why: error.to_string(),
         })?;

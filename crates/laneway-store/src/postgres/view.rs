@@ -172,12 +172,7 @@ pub(super) async fn nodes(
     Ok(nodes)
 }
 
-async fn node_claims(
-    link: &Link,
-    shelf: &Shelf,
-    session: SessionId,
-    limit: usize,
-) -> Done<Vec<ClaimView>> {
+async fn node_claims(link: &Link, shelf: &Shelf, session: SessionId, limit: usize) -> Done<Vec<ClaimView>> {
     let (id, limit) = (session.to_string(), i64::try_from(limit).unwrap_or(i64::MAX));
     let mut claims = Vec::new();
     for found in link.rows(sql!("node_claims", TEXT, INT8), &[&id, &limit]).await? {

@@ -65,9 +65,7 @@ async fn of_the_run(link: &Link, head: &Head) -> Done<Option<Waits>> {
     }
     let pauses = row::maybe_text(&found, 1)?.as_deref().and_then(read_pauses).unwrap_or_default();
     let first = pauses.into_iter().next();
-    Ok(first.map(|pause| {
-        Waits::Paused(PausedWait { scope: pause.scope, by: pause.by, since: pause.since })
-    }))
+    Ok(first.map(|pause| Waits::Paused(PausedWait { scope: pause.scope, by: pause.by, since: pause.since })))
 }
 
 async fn queued(link: &Link, head: &Head) -> Done<Waits> {
@@ -102,7 +100,7 @@ struct Line {
 
 impl Look<'_> {
     async fn behind(&mut self, gate: Gate, stand: &Stand) -> Done<Option<Waits>> {
-        let keys = self.head.head.keys.get(stand.position as usize).cloned().flatten().unwrap_or_default();
+        let keys = self.head.head.keys.get(&stand.position).cloned().unwrap_or_default();
         Ok(match gate {
             Gate::Needs | Gate::RunAt | Gate::MaxParallel => Waits::of_run(gate),
             // Of a run as a whole, and told by it.
@@ -111,7 +109,8 @@ impl Look<'_> {
             Gate::Lock => match keys.lock {
                 Some(name) => {
                     let key = Key::Lock(name.clone());
-                    let (holders, place) = (self.holders(&key).await?, self.place(&key, stand.position).await?);
+                    let (holders, place) =
+                        (self.holders(&key).await?, self.place(&key, stand.position).await?);
                     Some(Waits::Lock(LockWait { key: name, holders, place }))
                 }
                 None => None,
@@ -171,7 +170,10 @@ impl Look<'_> {
         let rows = self.link.rows(before, &[&key, &version.stored(), &HOLDERS]).await?;
         let mut smaller = Vec::with_capacity(rows.len());
         for found in &rows {
-            smaller.push((row::word(found, 5, "version", OrderVersion::from_stored)?, self.holder(found).await?));
+            smaller.push((
+                row::word(found, 5, "version", OrderVersion::from_stored)?,
+                self.holder(found).await?,
+            ));
         }
         Ok(smaller)
     }

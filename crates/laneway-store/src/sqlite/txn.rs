@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use laneway_core::definition::{Source, compile};
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::key;
 use laneway_core::plan::Plan;
 use laneway_core::state::Illegal;
 use laneway_core::time::Millis;
@@ -222,7 +223,7 @@ pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> D
             what: format!("params of run {}", run.short()),
             why: error.to_string(),
         })?;
-    let keys = RunHead::keys(&plan, &params).map_err(|error| Error::Unreadable {
+    let keys = key::bind(&plan, &params).map_err(|error| Error::Unreadable {
         what: format!("keys of run {}", run.short()),
         why: error.to_string(),
     })?;

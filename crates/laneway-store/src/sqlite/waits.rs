@@ -103,7 +103,7 @@ impl Look<'_> {
         class: i64,
         wake_at: Option<Millis>,
     ) -> Done<Option<Waits>> {
-        let keys = self.head.head.keys.get(position as usize).cloned().flatten().unwrap_or_default();
+        let keys = self.head.head.keys.get(&position).cloned().unwrap_or_default();
         Ok(match gate {
             Gate::Needs | Gate::RunAt | Gate::MaxParallel => Waits::of_run(gate),
             // Of a run as a whole, and told by it.

@@ -1,6 +1,7 @@
 //! Claims ahead: a few tasks are held before there is a place for them, so that short tasks follow one another
 //! without a commit between. To everybody else they wait as before.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -14,6 +15,7 @@ for_each_database! {
     end_that_comes_before_its_start_was_said_tells_of_both,
     claim_ahead_that_is_given_back_is_next_in_line_again,
     claim_ahead_of_a_dead_node_comes_back,
+    history_of_a_dead_node_never_tells_of_more_than_there_are_places,
     nobody_holds_what_must_not_run_twice_nor_passes_it_over,
     retried_step_is_not_passed_over,
     claim_ahead_of_a_canceled_run_ends_when_it_is_given_back,
@@ -96,6 +98,30 @@ async fn claim_ahead_of_a_dead_node_comes_back(place: Place) {
         "who was lost stands at the end of the line"
     );
     assert_eq!(heir.status(run).await, RunStatus::Succeeded);
+}
+
+async fn history_of_a_dead_node_never_tells_of_more_than_there_are_places(place: Place) {
+    let node = place.node("one").await;
+    // Who is held ahead stands before who runs.
+    let steps = [("a", "needs: [b]"), ("b", ""), ("c", "")];
+    let run = node.submit(&flow("max_parallel: 1", &steps)).await;
+    let first = node.take_ahead(run, 1, 0).await;
+    node.succeed(&first[0]).await;
+    let held = node.take_ahead(run, 1, 1).await;
+    assert_eq!(names(&held), ["c", "a"]);
+    node.start(&held[0]).await;
+    drop(node);
+    let heir = place.node("heir").await;
+    assert_eq!(heir.store.reap().await.expect("an answer").tasks, 2);
+    let mut granted = BTreeSet::new();
+    for event in heir.events(run).await {
+        match (event.fact.name(), event.fact.step()) {
+            ("task_available" | "task_started", Some(step)) => drop(granted.insert(step.to_owned())),
+            ("task_finished" | "task_lost", Some(step)) => drop(granted.remove(step)),
+            (_, Some(_) | None) => {}
+        }
+        assert!(granted.len() <= 1, "event {} grants {granted:?}", event.seq);
+    }
 }
 
 async fn nobody_holds_what_must_not_run_twice_nor_passes_it_over(place: Place) {

@@ -36,6 +36,16 @@ pub(crate) enum Database {
     Postgres,
 }
 
+impl Database {
+    /// How many random cases to try. Each needs a schema of its own on Postgres, and every look a journey.
+    pub(crate) fn cases(self, cases: u32) -> u32 {
+        match self {
+            Self::Sqlite => cases,
+            Self::Postgres => (cases / 10).max(5),
+        }
+    }
+}
+
 /// Runs each named function once per database: with a fresh place, or, `by name`, with the database's name; those that
 /// look beneath the verbs, or at what SQLite alone has, are `sqlite only`. A function that is not named is reported as
 /// dead code.
@@ -235,7 +245,8 @@ impl Node {
         };
         let node = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) };
         let session = store.register(node).await.expect("a session");
-        Self { store, session }
+        let life = Arc::new(Life::begin(&*store, session).await);
+        Self { store, session, _life: life }
     }
 
     /// Submits a run that any node takes.

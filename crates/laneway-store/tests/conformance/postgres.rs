@@ -1,14 +1,17 @@
 //! What is about Postgres alone: getting there, the schema, and hints between nodes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_store::model::RunFilter;
+use laneway_store::model::{Ask, NewSession, RunFilter};
 use laneway_store::postgres::{Hearing, PostgresStore};
+use laneway_store::sqlite::Clock;
 use laneway_store::{Error, Open, Store};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::harness::block_on;
+use crate::harness::{START, block_on, flat, submission};
 use crate::server::{self, Schema};
 
 /// Waiting for what must come: long, because a busy machine is no fault.
@@ -157,6 +160,39 @@ fn question_that_hangs_is_ended_by_the_server() {
         assert!(matches!(error, Error::TooSlow { .. }) && error.is_passing(), "{error:?}");
         beneath.batch_execute("ROLLBACK").await.expect("the lock is given back");
         store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await.expect("an answer again");
+    });
+}
+
+#[test]
+fn lease_that_ended_is_reaped_only_by_a_node_that_has_renewed_since() {
+    block_on(async {
+        let (schema, clock) = (Schema::new(), Arc::new(Clock::manual(START)));
+        let (cut_off, node) = (schema.open_by(&clock), schema.open_by(&clock));
+        let theirs = cut_off.register(NewSession::ephemeral("cut off", 4)).await.expect("a session");
+        let ours = node.register(NewSession::ephemeral("one", 4)).await.expect("a session");
+        assert_eq!(node.reap().await.expect("an answer").nodes, Vec::<String>::new(), "it lives");
+        clock.advance(Duration::from_secs(61));
+        let reaped = node.reap().await.expect("an answer");
+        assert_eq!(reaped.nodes, Vec::<String>::new(), "who reaps may be the one that is cut off");
+        node.renew(ours).await.expect("a lease that nobody has reaped");
+        assert_eq!(node.reap().await.expect("an answer").nodes, ["cut off"]);
+        let over = cut_off.renew(theirs).await.expect_err("a reaped session never comes back");
+        assert!(matches!(over, Error::SessionOver { .. }), "{over:?}");
+    });
+}
+
+#[test]
+fn session_whose_lease_has_ended_claims_nothing() {
+    block_on(async {
+        let (schema, clock) = (Schema::new(), Arc::new(Clock::manual(START)));
+        let node = schema.open_by(&clock);
+        let session = node.register(NewSession::ephemeral("one", 4)).await.expect("a session");
+        let run = node.submit(submission(&flat(1, 1), json!({}), session)).await.expect("a run");
+        let ask = Ask { session, run: Some(run), limit: 1, ahead: 0 };
+        clock.advance(Duration::from_secs(61));
+        assert_eq!(node.claim(ask.clone()).await.expect("an answer").len(), 0);
+        node.renew(session).await.expect("a lease that nobody has reaped");
+        assert_eq!(node.claim(ask).await.expect("an answer").len(), 1);
     });
 }
 

@@ -91,7 +91,7 @@ type Command = (u8, u8, u8);
 fn every_history_is_sound_and_every_run_ends(database: Database) {
     let commands = vec((0..24_u8, any::<u8>(), any::<u8>()), 1..60);
     let cases = (document(heads(), true), commands);
-    prove("every_history_is_sound_and_every_run_ends", 200, cases, |(document, commands)| {
+    prove("every_history_is_sound_and_every_run_ends", database.cases(200), cases, |(document, commands)| {
         block_on(async {
             let mut world = World::begin(database, &document).await;
             for command in commands {

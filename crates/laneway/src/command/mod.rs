@@ -8,7 +8,10 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod graph;
+pub(crate) mod limit;
 pub(crate) mod logs;
+pub(crate) mod nodes;
+pub(crate) mod pause;
 pub(crate) mod plan;
 pub(crate) mod replay;
 pub(crate) mod retry;
@@ -18,8 +21,10 @@ pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod skip;
 pub(crate) mod start;
+pub(crate) mod submit;
 pub(crate) mod validate;
 pub(crate) mod warden;
+pub(crate) mod worker;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -83,6 +88,13 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Graph(args) => graph::execute(context, args),
         Command::Schema(args) => schema::execute(context, args),
         Command::Start(args) => start::execute(context, args).await,
+        Command::Submit(args) => submit::execute(context, args).await,
+        Command::Worker(args) => worker::execute(context, args).await,
+        Command::Nodes(args) => nodes::execute(context, args).await,
+        Command::Drain(args) => nodes::drain(context, args).await,
+        Command::Limit(args) => limit::execute(context, args).await,
+        Command::Pause(args) => pause::execute(context, args).await,
+        Command::Resume(args) => pause::resume(context, args).await,
         Command::Runs(args) => runs::execute(context, args).await,
         Command::Show(args) => show::execute(context, args).await,
         Command::Logs(args) => logs::execute(context, args).await,

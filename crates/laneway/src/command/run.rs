@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use laneway_core::definition::{Action, Step};
+use laneway_core::id::SessionId;
 use laneway_store::model::Submission;
 
 use super::Context;
@@ -45,21 +46,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let Some(file) = &args.file else {
         return Err(Refusal::new("no workflow file was named").into());
     };
-    let document = document::read(file)?;
-    let plan = document::compile(&document)?;
-    let params = args.params.bind(&plan)?;
-    let max_parallel = max_parallel(args.max_parallel, plan.workflow.max_parallel)?;
+    let start = Start::read(file, &args.params, args.max_parallel)?;
     if args.dry_run {
-        dry_run::show(&context.printer, &plan, &params, max_parallel, args.drive.json)?;
+        dry_run::show(&context.printer, &start.plan, &start.params, start.max_parallel, args.drive.json)?;
         return Ok(Exit::Succeeded);
     }
-    let start = Start {
-        plan: Arc::new(plan),
-        document: document.source.text,
-        dir: document.dir.to_string_lossy().into_owned(),
-        params,
-        max_parallel,
-    };
     start.drive(context, context.open_or_create()?, args.drive).await
 }
 
@@ -73,33 +64,56 @@ pub(super) struct Start {
 }
 
 impl Start {
+    /// From a file, with parameters that fit.
+    pub(super) fn read(file: &str, params: &ParamArgs, max: Option<NonZeroU32>) -> anyhow::Result<Self> {
+        let document = document::read(file)?;
+        let plan = document::compile(&document)?;
+        let params = params.bind(&plan)?;
+        let max_parallel = max_parallel(max, plan.workflow.max_parallel)?;
+        Ok(Self {
+            plan: Arc::new(plan),
+            document: document.source.text,
+            dir: document.dir.to_string_lossy().into_owned(),
+            params,
+            max_parallel,
+        })
+    }
+
+    /// As one that belongs to the session which submits it.
+    pub(super) fn submission(self, session: SessionId) -> Submission {
+        Submission {
+            plan: self.plan,
+            document: self.document,
+            dir: self.dir,
+            params: self.params,
+            max_parallel: self.max_parallel,
+            session,
+            is_shared: false,
+            key: None,
+            by: env::person(),
+        }
+    }
+
+    fn refuse_functions(&self) -> Result<(), Refusal> {
+        let calls = |step: &&Step| matches!(step.action, Action::Function { .. });
+        let Some(step) = self.plan.workflow.steps.iter().find(calls) else { return Ok(()) };
+        let message = format!("step `{}` calls a function, and `laneway` has none", step.name);
+        let hint = "functions belong to the program that embeds Laneway: run this workflow with that";
+        Err(Refusal::new(message).hint(hint))
+    }
+
     pub(super) async fn drive(
         self,
         context: &Context,
         store: Arc<dyn laneway_store::Store>,
         args: DriveArgs,
     ) -> anyhow::Result<Exit> {
-        let calls = |step: &&Step| matches!(step.action, Action::Function { .. });
-        if let Some(step) = self.plan.workflow.steps.iter().find(calls) {
-            let message = format!("step `{}` calls a function, and `laneway` has none", step.name);
-            let hint = "functions belong to the program that embeds Laneway: run this workflow with that";
-            return Err(Refusal::new(message).hint(hint).into());
-        }
-        let node = Node::begin(store).await?;
+        self.refuse_functions()?;
+        let node = Node::ephemeral(store).await?;
         let outcome = async {
-            let submission = Submission {
-                plan: Arc::clone(&self.plan),
-                document: self.document,
-                dir: self.dir,
-                params: self.params,
-                max_parallel: self.max_parallel,
-                session: node.session,
-                is_shared: false,
-                key: None,
-                by: env::person(),
-            };
-            let run = node.store.submit(submission).await?;
-            let work = Work { run, plan: self.plan, max_parallel: self.max_parallel, told: 0 };
+            let (plan, max_parallel) = (Arc::clone(&self.plan), self.max_parallel);
+            let run = node.store.submit(self.submission(node.session)).await?;
+            let work = Work { run, plan, max_parallel, told: 0 };
             drive::to_the_end(context, &node, work, args).await
         }
         .await;

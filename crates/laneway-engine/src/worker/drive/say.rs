@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::super::attempt;
 use super::super::control::Urge;
 use super::super::lineup::Wanted;
-use super::{Loop, Message, Running, SAY_AFTER};
+use super::{Aim, Loop, Message, Running, SAY_AFTER};
 use crate::process::StopSignal;
 
 impl Loop {
@@ -27,7 +27,7 @@ impl Loop {
         let batch = std::mem::take(&mut self.ended);
         self.unsaid.retain(|(_, claim)| self.running.contains_key(claim));
         self.recording = Some(batch.clone());
-        let (store, (wanted, ask)) = (Arc::clone(&self.drive.store), self.ask());
+        let (store, (wanted, ask)) = (Arc::clone(&self.store), self.ask());
         if let Some(late) = echoes() {
             let (store, batch) = (Arc::clone(&store), batch.clone());
             // As a message that the network delivers twice, late.
@@ -40,9 +40,14 @@ impl Loop {
     }
 
     pub(super) fn ask(&mut self) -> (Wanted, Ask) {
-        let wanted = self.lineup.ask(self.running.len());
-        let (session, run) = (self.drive.session, self.drive.run);
-        (wanted, Ask { session, run: Some(run), limit: wanted.now, ahead: wanted.ahead })
+        let (session, run) = match &self.aim {
+            Aim::Run { run, .. } => (self.session, Some(*run)),
+            Aim::Any { .. } => (self.session, None),
+        };
+        // A node that is to stop takes nothing new.
+        let is_leaving = run.is_none() && self.urge > Urge::None;
+        let wanted = if is_leaving { Wanted::default() } else { self.lineup.ask(self.running.len()) };
+        (wanted, Ask { session, run, limit: wanted.now, ahead: wanted.ahead })
     }
 
     pub(super) fn claim(&mut self) {
@@ -54,7 +59,7 @@ impl Loop {
         if wanted == Wanted::default() {
             return;
         }
-        let store = Arc::clone(&self.drive.store);
+        let store = Arc::clone(&self.store);
         self.events.spawn(async move { Message::Claimed(wanted, store.claim(ask).await) });
     }
 
@@ -77,11 +82,13 @@ impl Loop {
                 stop.kill_now();
             }
             self.unsaid.push_back((Instant::now() + SAY_AFTER, at));
-            self.running.insert(at, Running { stop: stop.clone(), reason: None, is_lost: false });
+            let step = claim.head.plan.step(at.position).name.clone();
+            self.running.insert(at, Running { step, stop: stop.clone(), reason: None, is_lost: false });
             let setting = self.setting.clone();
             self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop).await) });
         }
         pass(Point::Begun);
+        self.keep_no_longer();
     }
 
     /// When the next start is to be said. Not before what has ended: the history would tell of more at once than
@@ -98,7 +105,7 @@ impl Loop {
         if claims.is_empty() {
             return;
         }
-        let (store, said) = (Arc::clone(&self.drive.store), claims.clone());
+        let (store, said) = (Arc::clone(&self.store), claims.clone());
         self.say(async move { Message::Started(claims, store.start(said).await) });
     }
 
@@ -106,7 +113,7 @@ impl Loop {
         if claims.is_empty() {
             return;
         }
-        let (store, given) = (Arc::clone(&self.drive.store), claims.clone());
+        let (store, given) = (Arc::clone(&self.store), claims.clone());
         self.say(async move { Message::GivenBack(claims, store.give_back(given).await) });
     }
 
@@ -125,12 +132,13 @@ impl Loop {
         if self.ended.is_empty() {
             self.say_started(SAY_AFTER);
         }
-        let (store, run, by) = (Arc::clone(&self.drive.store), self.drive.run, self.drive.by.clone());
+        let Aim::Run { run, by } = &self.aim else { return };
+        let (store, run, by) = (Arc::clone(&self.store), *run, by.clone());
         self.say(async move { Message::Canceled(store.cancel(run, &by).await) });
     }
 
     pub(super) fn promote(&mut self) {
-        let store = Arc::clone(&self.drive.store);
+        let store = Arc::clone(&self.store);
         self.events.spawn(async move { Message::Promoted(store.promote().await) });
     }
 
@@ -141,7 +149,7 @@ impl Loop {
         if std::mem::take(&mut self.is_cancel_unsaid) {
             self.cancel();
         }
-        let (store, session) = (Arc::clone(&self.drive.store), self.drive.session);
+        let (store, session) = (Arc::clone(&self.store), self.session);
         self.events.spawn(async move { Message::Looked(store.stops(session).await) });
     }
 }

@@ -33,7 +33,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
     };
     let run = store.submit(submission).await.expect("a run");
     let kill_grace = Duration::from_secs(1);
-    let places = Places { store_dir: dir.to_owned(), scratch: dir.to_owned() };
+    let places = Places { store_dir: dir.to_owned(), scratch: dir.to_owned(), ground: Ground::Caller };
     // Nothing is started here, so any program will do.
     let command =
         WardenCommand { program: "/bin/true".into(), args: Vec::new(), lock: None, use_cgroups: false };
@@ -46,18 +46,15 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         functions: functions.clone(),
         told_of_logs: Arc::default(),
     };
-    let drive = Drive {
-        store,
-        session,
-        node: "test:1".into(),
-        run,
-        slots: 4,
-        kill_grace,
-        warden,
-        functions,
-        by: "ada".into(),
-    };
-    Loop::new(drive, setting)
+    let means = Means { store, session, slots: 4, kill_grace, warden, functions };
+    Loop::new(means, Aim::Run { run, by: "ada".into() }, setting)
+}
+
+fn run_of(work: &Loop) -> RunId {
+    match work.aim {
+        Aim::Run { run, .. } => run,
+        Aim::Any { .. } => panic!("it drives a run"),
+    }
 }
 
 fn full() -> laneway_store::Error {
@@ -86,7 +83,7 @@ async fn a_cancel_that_a_full_disk_refused_is_said_again() {
     while let Some(message) = work.events.join_next().await {
         assert!(!matches!(message, Ok(Message::Canceled(Err(_))) | Err(_)));
     }
-    let status = work.drive.store.status(work.drive.run).await.expect("a status");
+    let status = work.store.status(run_of(&work)).await.expect("a status");
     assert_eq!(status, RunStatus::Canceled);
 }
 
@@ -121,11 +118,18 @@ async fn drive_beside_another(dir: &std::path::Path, deafen: impl FnOnce(&mut Lo
         .add("endless", |_: Call<serde_json::Value>| std::future::pending::<Result<(), &str>>());
     let mut work = loop_of(dir, WAITS, functions).await;
     deafen(&mut work);
-    let run = work.drive.run;
+    let run = run_of(&work);
     let other = open(dir.join("laneway.db").to_str().expect("UTF-8"), Open::Existing).expect("a store");
     let cancel = async {
         let mut changes = other.changes();
-        while other.run_state(run).await.expect("a state").tasks.iter().filter(|task| task.status.is_final()).count()
+        while other
+            .run_state(run)
+            .await
+            .expect("a state")
+            .tasks
+            .iter()
+            .filter(|task| task.status.is_final())
+            .count()
             < 2
         {
             let _ = tokio::time::timeout(Duration::from_millis(20), changes.changed()).await;
@@ -134,7 +138,7 @@ async fn drive_beside_another(dir: &std::path::Path, deafen: impl FnOnce(&mut Lo
     };
     let both = async { tokio::join!(work.run(Control::new()), cancel).0 };
     let status = tokio::time::timeout(Duration::from_secs(60), both).await.expect("the run ends");
-    assert_eq!(status.expect("the worker works"), RunStatus::Canceled);
+    assert_eq!(status.expect("the worker works"), End::Run(RunStatus::Canceled));
 }
 
 #[tokio::test]

@@ -76,7 +76,11 @@ impl Asked {
             session: ask.session.to_string(),
             limit: count(ask.limit),
             ahead: count(ask.ahead),
-            never_ahead: head.as_ref().filter(|_| ask.ahead > 0).map(|head| never_ahead(head)).unwrap_or_default(),
+            never_ahead: head
+                .as_ref()
+                .filter(|_| ask.ahead > 0)
+                .map(|head| never_ahead(head))
+                .unwrap_or_default(),
             now: terms.now.map(|now| now.0),
             ask: ask.clone(),
             head,
@@ -132,8 +136,7 @@ impl Asked {
 
 fn never_ahead(head: &Head) -> Vec<i64> {
     let steps = (0..).zip(&head.head.plan.workflow.steps);
-    let barred = steps.filter(|(position, step)| {
-        step.on_lost == OnLost::Fail || head.head.has_keys(*position as Position)
-    });
+    let barred = steps
+        .filter(|(position, step)| step.on_lost == OnLost::Fail || head.head.has_keys(*position as Position));
     barred.map(|(position, _): (u32, _)| i64::from(position)).collect()
 }

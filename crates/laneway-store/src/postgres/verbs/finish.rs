@@ -13,9 +13,9 @@ use crate::keeper::Keeper;
 use crate::model::{Answer, Ask, Finished};
 use crate::postgres::facts::{Known, Missing};
 use crate::postgres::fault::Done;
+use crate::postgres::follow::work;
 use crate::postgres::link::{Link, sql};
 use crate::postgres::read;
-use crate::postgres::follow::work;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 

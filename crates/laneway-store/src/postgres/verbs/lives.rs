@@ -12,9 +12,9 @@ use crate::offer;
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
+use crate::postgres::follow::work;
 use crate::postgres::link::{Begin, Link, sql};
 use crate::postgres::row;
-use crate::postgres::follow::work;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 

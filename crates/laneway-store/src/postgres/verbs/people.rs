@@ -114,8 +114,7 @@ pub(in crate::postgres) async fn resume(
         let seed = Missing { unstarted: true, live: true, line: 8, ..Missing::default() };
         let job = job(shelf, link, run, seed).await?;
         let within = Terms { is_begun: true, ..terms };
-        let (_, columns) =
-            work(shelf, link, within, vec![job], |_, keeper| keeper.resume(scope, by)).await?;
+        let (_, columns) = work(shelf, link, within, vec![job], |_, keeper| keeper.resume(scope, by)).await?;
         let mut flight = link.flight();
         columns.say(&mut flight);
         flight.land().await?;

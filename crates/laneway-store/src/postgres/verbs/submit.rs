@@ -8,6 +8,7 @@ use laneway_core::class::Class;
 use laneway_core::event::{Closing, PauseScope};
 use laneway_core::gate::{Counts, Gate, Tat};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::key;
 use laneway_core::limit::Limit;
 use laneway_core::max_runs::{self, Admission, Runs};
 use laneway_core::plan::{Plan, Position};
@@ -18,9 +19,7 @@ use laneway_core::time::Millis;
 
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{
-    Changes, Facts, Failures, Keeper, Key, Pause, Rows, RunRow, TaskRow, pauses_text,
-};
+use crate::keeper::{Changes, Facts, Failures, Keeper, Key, Pause, Rows, RunRow, TaskRow, pauses_text};
 use crate::model::{RunHead, Submission};
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
@@ -49,8 +48,8 @@ pub(in crate::postgres) async fn submit(
     if submission.max_parallel == 0 {
         return Err(Error::NotRunnable { why: "`max_parallel` must be at least 1".to_owned() }.into());
     }
-    let keys = RunHead::keys(plan, &submission.params)
-        .map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+    let keys =
+        key::bind(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
     let (session, now) = (submission.session.to_string(), terms.now.map(|now| now.0));
     let mut flight = link.begin(Begin::Write);
     flight.ask(sql!("submit_begin", TEXT, INT8), vec![&session, &now]);
@@ -124,9 +123,10 @@ async fn begin(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<()>
     let head = shelf.head(link, run).await?;
     let room = head.head.max_parallel as usize;
     let mut seed = Missing { live: true, line: room.saturating_add(8), ..Missing::default() };
-    (0..head.head.keys.len().min(64)).for_each(|position| seed.add_keys(&head.head, position as Position));
+    head.head.keys.keys().take(64).for_each(|position| seed.add_keys(&head.head, *position));
     let within = Terms { is_begun: true, ..terms };
-    let (_, columns) = work(shelf, link, within, vec![Job { head, seed }], |_, keeper| keeper.begin()).await?;
+    let (_, columns) =
+        work(shelf, link, within, vec![Job { head, seed }], |_, keeper| keeper.begin()).await?;
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.land().await?;
@@ -138,7 +138,11 @@ async fn replace(shelf: &Shelf, link: &Link, terms: Terms, other: RunId, reason:
     let job = job(shelf, link, other, seed).await?;
     let within = Terms { is_begun: true, ..terms };
     let (_, columns) = work(shelf, link, within, vec![job], |_, keeper| {
-        if keeper.run.status.is_final() { Ok(()) } else { keeper.cancel_because("max_runs", reason.to_owned()) }
+        if keeper.run.status.is_final() {
+            Ok(())
+        } else {
+            keeper.cancel_because("max_runs", reason.to_owned())
+        }
     })
     .await?;
     let mut flight = link.flight();
@@ -278,19 +282,69 @@ async fn write(link: &Link, new: &New<'_>, changes: &Changes) -> Done<()> {
     );
     flight.ask(
         sql!(
-            "submit_run", INT8, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, INT8, TEXT, TEXT, TEXT, TEXT, INT8, INT8, INT8, INT8,
-            INT8, INT8, TEXT, TEXT, TEXT, TEXT, TEXT
+            "submit_run",
+            INT8,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT,
+            INT8,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT,
+            INT8,
+            INT8,
+            INT8,
+            INT8,
+            INT8,
+            INT8,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT,
+            TEXT
         ),
         vec![
-            &no, &id, &tail, name, &version, &submission.dir, &params, &max_parallel, &status, &made.reason, &owner,
-            &submission.by, &now.0, &times.0, &times.1, &times.2, &last_event, &unsettled, &closing, &placement,
-            &head.submitted_from, &submission.key, &pauses,
+            &no,
+            &id,
+            &tail,
+            name,
+            &version,
+            &submission.dir,
+            &params,
+            &max_parallel,
+            &status,
+            &made.reason,
+            &owner,
+            &submission.by,
+            &now.0,
+            &times.0,
+            &times.1,
+            &times.2,
+            &last_event,
+            &unsettled,
+            &closing,
+            &placement,
+            &head.submitted_from,
+            &submission.key,
+            &pauses,
         ],
     );
     for tasks in &tasks {
         flight.ask(
             sql!(
-                "submit_task", INT8, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
+                "submit_task",
+                INT8,
+                INT8_ARRAY,
+                INT8_ARRAY,
+                TEXT_ARRAY,
+                TEXT_ARRAY,
+                INT8_ARRAY,
+                TEXT_ARRAY,
+                TEXT_ARRAY,
                 INT8_ARRAY
             ),
             vec![

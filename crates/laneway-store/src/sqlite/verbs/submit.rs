@@ -7,6 +7,7 @@ use laneway_core::class::Class;
 use laneway_core::event::PauseScope;
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
+use laneway_core::key;
 use laneway_core::limit::Limit;
 use laneway_core::max_runs::{self, Admission, Runs};
 use laneway_core::plan::Position;
@@ -16,7 +17,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::error::Error;
 use crate::keeper::{Pause, unreadable};
-use crate::model::{RunHead, Submission};
+use crate::model::Submission;
 use crate::sqlite::classes;
 use crate::sqlite::run_work::{limit, on_run, runs_of};
 use crate::sqlite::txn::{Done, Head, Txn, sql};
@@ -38,7 +39,7 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
     if submission.max_parallel == 0 {
         return Err(Error::NotRunnable { why: "`max_parallel` must be at least 1".to_owned() }.into());
     }
-    RunHead::keys(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+    key::bind(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
     declare_limits(txn, submission)?;
     if let Admission::Refuse { why } = admission(txn, run, submission)? {
         return Err(Error::NotRunnable { why }.into());

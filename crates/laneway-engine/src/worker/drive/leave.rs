@@ -1,0 +1,86 @@
+//! What is different for a node that takes whatever comes: when it ends, how it stops, and that it keeps nothing from
+//! others that it does not use.
+
+use std::time::Duration;
+
+use laneway_store::ClaimRef;
+use tokio::time::Instant;
+
+use super::super::Error;
+use super::super::control::Urge;
+use super::{ASK_AGAIN, Aim, Cut, End, LOOK_EVERY, Loop};
+
+/// How long a claim may be held for a slot that is not free, while other nodes may have one.
+const HOLD: Duration = Duration::from_millis(100);
+
+/// After a claim that found nothing, how soon a hint makes for another: hints come in swarms.
+const CLAIM_AGAIN: Duration = Duration::from_millis(2);
+
+impl Loop {
+    /// Nothing runs, nothing is under way: whether that is the end.
+    pub(super) async fn end(&mut self) -> Result<Option<End>, Error> {
+        let run = match &self.aim {
+            Aim::Any { .. } => {
+                let is_over = self.urge > Urge::None;
+                return Ok(is_over.then(|| End::Left(std::mem::take(&mut self.cut))));
+            }
+            Aim::Run { run, .. } => *run,
+        };
+        match self.store.status(run).await {
+            Ok(status) if status.is_final() => Ok(Some(End::Run(status))),
+            Ok(_) => Ok(None),
+            Err(error) => {
+                self.tolerate(error)?;
+                self.later(ASK_AGAIN);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Somebody changed the store. A node that takes whatever comes asks for work at once; what else there may be,
+    /// a request to stop something, has time.
+    pub(super) fn on_change(&mut self) {
+        self.later(LOOK_EVERY);
+        if matches!(self.aim, Aim::Any { .. }) && self.lineup.has_place(self.running.len()) {
+            let now = Instant::now();
+            match self.asked_at {
+                Some(at) if now < at + CLAIM_AGAIN => self.later(CLAIM_AGAIN),
+                Some(_) | None => {
+                    self.asked_at = Some(now);
+                    self.claim();
+                }
+            }
+        }
+    }
+
+    /// The node is to stop: what is held goes back now, what runs has its time.
+    pub(super) fn leave(&mut self, grace: Duration) {
+        let held = self.lineup.let_go_of_all();
+        self.give_back(held);
+        self.stop_at = Some(Instant::now() + grace);
+    }
+
+    /// The time is over.
+    pub(super) fn cut_short(&mut self) {
+        self.stop_at = None;
+        for (claim, running) in &mut self.running {
+            // Its result would be that of a step that was cut short: another attempt makes a better one.
+            running.is_lost = true;
+            running.stop.stop();
+            let ClaimRef { run, attempt, .. } = *claim;
+            self.cut.push(Cut { run, step: running.step.clone(), attempt });
+        }
+    }
+
+    /// Claims that wait for a slot wait not for long: another node may have one.
+    pub(super) fn keep_no_longer(&mut self) {
+        let is_shared = matches!(self.aim, Aim::Any { .. });
+        self.return_at = (is_shared && self.lineup.is_holding()).then(|| Instant::now() + HOLD);
+    }
+
+    pub(super) fn return_held(&mut self) {
+        self.return_at = None;
+        let held = self.lineup.let_go_of_all();
+        self.give_back(held);
+    }
+}

@@ -1,0 +1,191 @@
+//! `laneway worker`: a node that takes what it can run, of whatever run, until it is told to stop or its parent dies.
+//!
+//! ```text
+//!   signals ───┐ first: take nothing more, let what runs end; second: kill
+//!   parent ────┼──▶ control ──▶ worker (laneway_engine::worker) ──▶ store
+//! ```
+
+use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use laneway_core::class::{Labels, Offer, is_label};
+use laneway_engine::function::Functions;
+use laneway_engine::worker::{Control, Cut, Ground, Means, Worker};
+use laneway_store::model::NewSession;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
+
+use super::Context;
+use super::run::at_least_one;
+use crate::drive::{Interrupts, Node, duration};
+use crate::env;
+use crate::exit::{Exit, Refusal};
+
+/// What steps see of the worker's own environment; `--pass-env` adds to it.
+const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway worker --slots 8 --label zone=eu\n\n\
+    Ctrl-C lets what runs end; a second one kills it. It stops by itself when the process that started it dies.")]
+pub(crate) struct Args {
+    /// How many tasks it runs at once
+    #[arg(long, env = env::SLOTS, value_name = "N", default_value = "4", value_parser = at_least_one)]
+    slots: NonZeroU32,
+    /// A label that steps may ask for with `runs_on`; repeatable
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// The name of this node on screens; default: host name and pid
+    #[arg(long, env = env::NODE_ADDRESS, value_name = "ADDRESS")]
+    node_address: Option<String>,
+    /// Another variable that steps see; repeatable
+    #[arg(long, value_name = "NAME")]
+    pass_env: Vec<String>,
+    /// How long what runs may go on after the worker was told to stop
+    #[arg(long, env = env::SHUTDOWN_GRACE, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    shutdown_grace: Duration,
+    /// How long a step may take to end after it was asked to, before it is killed
+    #[arg(long, env = env::KILL_GRACE, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    kill_grace: Duration,
+    /// Go on when the process that started it dies
+    #[arg(long)]
+    outlive_parent: bool,
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if is_label(name) && is_label(value) => Ok((name.to_owned(), value.to_owned())),
+        Some(_) => Err("use letters, digits and _ - . / : in its name and value".to_owned()),
+        None => Err("write it as NAME=VALUE, for example zone=eu".to_owned()),
+    }
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let labels = labels(&args.labels)?;
+    let parent = if args.outlive_parent { None } else { Parent::watch() };
+    let store = context.open_or_create()?;
+    let name = args.node_address.clone().unwrap_or_else(env::node);
+    let offer = Offer { node: name.clone(), labels, has_process: true, functions: Default::default() };
+    tell_settings(context, &name, &args, &offer);
+    let session = NewSession { offer: Some(offer), ..NewSession::ephemeral(&name, args.slots.get()) };
+    let node = Node::begin(store, session).await?;
+    let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
+    pass_env.extend(args.pass_env);
+    let worker = Worker {
+        means: Means {
+            store: std::sync::Arc::clone(&node.store),
+            session: node.session,
+            slots: args.slots.get() as usize,
+            kill_grace: args.kill_grace,
+            warden: node.warden.clone(),
+            functions: Functions::new(),
+        },
+        ground: Ground::Beside { pass_env },
+        shutdown_grace: args.shutdown_grace,
+    };
+    let outcome = until_told(context, worker, parent).await;
+    node.end().await;
+    tell_cut(context, &outcome?);
+    Ok(Exit::Succeeded)
+}
+
+/// Works until a signal or the death of its parent ends it.
+async fn until_told(context: &Context, worker: Worker, parent: Option<Parent>) -> anyhow::Result<Vec<Cut>> {
+    let control = Control::new();
+    let mut interrupts = Interrupts::listen()?;
+    let mut work = std::pin::pin!(worker.until_stopped(control.clone()));
+    let mut death = std::pin::pin!(async move {
+        match parent {
+            Some(parent) => parent.dies().await,
+            None => std::future::pending().await,
+        }
+    });
+    let (mut was_told, mut is_orphan) = (false, false);
+    loop {
+        tokio::select! {
+            cut = &mut work => return cut.context("the worker could not go on"),
+            () = interrupts.next() => {
+                if was_told {
+                    context.printer.note("killing what still runs");
+                    control.kill();
+                } else {
+                    context.printer.note("stopping: nothing new is taken, what runs may end; once more kills it");
+                    control.cancel();
+                }
+                was_told = true;
+            }
+            pid = &mut death, if !is_orphan => {
+                is_orphan = true;
+                context.printer.note(&format!("stopping: the process that started it ({pid}) is gone (parent_died)"));
+                control.cancel();
+                was_told = true;
+            }
+        }
+    }
+}
+
+/// The same label twice would be a riddle.
+fn labels(given: &[(String, String)]) -> Result<Labels, Refusal> {
+    let mut labels = Labels::new();
+    for (name, value) in given {
+        if labels.insert(name.clone(), value.clone()).is_some_and(|before| before != *value) {
+            return Err(Refusal::new(format!("the label `{name}` is given twice")).hint("give it one value"));
+        }
+    }
+    Ok(labels)
+}
+
+fn tell_settings(context: &Context, name: &str, args: &Args, offer: &Offer) {
+    let labels: Vec<String> = offer.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(" ") };
+    context.printer.note(&format!("worker {name} takes work from {}", context.store));
+    context.printer.note(&format!(
+        "slots {}, labels {labels}, engines process, shutdown_grace {:?}, kill_grace {:?}",
+        args.slots, args.shutdown_grace, args.kill_grace
+    ));
+}
+
+fn tell_cut(context: &Context, cut: &[Cut]) {
+    for cut in cut {
+        let Cut { run, step, attempt } = cut;
+        context.printer.note(&format!(
+            "{step} of run {} did not end in time and was stopped (attempt {attempt}); it runs again elsewhere",
+            run.short()
+        ));
+    }
+}
+
+/// The process that started this one, held by a descriptor: a number may be given to somebody else, this never is.
+struct Parent {
+    pid: Pid,
+    life: OwnedFd,
+}
+
+impl Parent {
+    /// `None` where nobody is to be watched: started by the first process of the system, or by one that is gone.
+    fn watch() -> Option<Self> {
+        let pid = getppid().filter(|pid| !pid.is_init())?;
+        let life = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        // It may have died, and its number be another's, between the two calls.
+        (getppid() == Some(pid)).then_some(Self { pid, life })
+    }
+
+    /// Ends when it does. A thread waits for that, which costs nothing until then.
+    async fn dies(self) -> i32 {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let mut life = [PollFd::new(&self.life, PollFlags::IN)];
+            // An error of the watch is no proof of death, and a false one would stop a good worker.
+            while let Err(Errno::INTR) = poll(&mut life, None) {}
+            if life[0].revents().contains(PollFlags::IN) {
+                let _ = tell.send(self.pid.as_raw_nonzero().get());
+            }
+        });
+        match told.await {
+            Ok(pid) => pid,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
