@@ -141,7 +141,7 @@ async fn workflow_with_a_key_that_nothing_acts_on_is_refused(place: Place) {
         assert!(matches!(refusal, Error::NotRunnable { .. }), "{refusal}");
         assert!(refusal.to_string().contains("not run yet"), "{refusal}");
     }
-    assert_eq!(rows(&place), 0);
+    assert_eq!(rows(&node).await, 0);
 }
 
 async fn run_without_room_for_a_task_is_refused(place: Place) {
