@@ -168,6 +168,9 @@ fn make(bin: &Path, user: &User, dir: &Path) -> Result<()> {
         "/CN=localhost",
         "-addext",
         "subjectAltName=DNS:localhost",
+        // Trusted for itself: one that may sign others is refused as a server's.
+        "-addext",
+        "basicConstraints=critical,CA:FALSE",
         "-keyout",
         "server.key",
         "-out",

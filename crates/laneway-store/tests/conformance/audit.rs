@@ -19,11 +19,18 @@ use crate::server;
 
 /// The history tells the state byte for byte, and the state is a possible one.
 pub(crate) async fn check(store: &dyn Store, run: RunId) {
-    let events = store.events_since(run, 0, usize::MAX).await.expect("events");
+    // Somebody else may change the run between the two looks: then both are taken again.
+    let (events, stored) = loop {
+        let events = store.events_since(run, 0, usize::MAX).await.expect("events");
+        let stored = store.run_state(run).await.expect("a run");
+        let again = store.events_since(run, 0, usize::MAX).await.expect("events");
+        if again.len() == events.len() {
+            break (events, stored);
+        }
+    };
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event.seq, index as u64 + 1, "events are numbered from 1 without gaps");
     }
-    let stored = store.run_state(run).await.expect("a run");
     let plan = store.plan(&stored.version).await.expect("a plan");
     check_replay(&plan, &events, &stored);
     let view = store.run(run).await.expect("a view of the run");
