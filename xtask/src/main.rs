@@ -5,6 +5,7 @@ mod bench;
 mod examples;
 mod generate;
 mod links;
+mod postgres;
 mod program;
 mod shell;
 mod stage;
@@ -14,10 +15,12 @@ mod torture;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
+use crate::postgres::{Durability, Postgres};
 use crate::program::Program;
-use crate::shell::{Shell, cargo};
+use crate::shell::{Shell, cargo, program};
 use crate::stage::Stages;
 
 #[derive(Debug, Parser)]
@@ -41,6 +44,15 @@ enum Task {
     Lint,
     /// All tests, and those in the documentation
     Test,
+    /// A private Postgres for tests: for the length of a command, or until Enter
+    Postgres {
+        /// Sync every commit to disk, as a Postgres does by itself: to measure
+        #[arg(long)]
+        durable: bool,
+        /// What to run while it is there; tests find it through the environment
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
     /// Validate and run every example
     Examples,
     /// Links of all pages, and the crates' own documentation
@@ -69,6 +81,11 @@ fn main() -> ExitCode {
         Task::Fmt => stages.run("format", "", || shell.run(cargo(&["fmt", "--all"]))),
         Task::Lint => lint(&shell, &mut stages),
         Task::Test => test(&shell, &mut stages),
+        Task::Postgres { durable, command } => {
+            stages.run("postgres", "its log is above, if it has one", || {
+                lend_postgres(&shell, if durable { Durability::Full } else { Durability::None }, &command)
+            });
+        }
         Task::Examples => run_examples(&shell, &mut stages),
         Task::Docs => {
             check_links(&shell, &mut stages);
@@ -109,13 +126,24 @@ fn lint(shell: &Shell, stages: &mut Stages) {
 
 fn test(shell: &Shell, stages: &mut Stages) {
     stages.run("tools", "install what it names", tools::bring);
-    stages.run("tests", "run one again with `cargo nextest run NAME`, or `cargo test NAME`", || {
-        if shell.has_nextest() {
-            shell.run(cargo(&["nextest", "run", "--workspace", "--profile", "ci"]))
+    // One for all tests; it ends with this function, whatever becomes of them.
+    let mut server = None;
+    stages.run("postgres", "install Debian's package postgresql, or your system's", || {
+        server = Some(Postgres::start(Durability::None)?);
+        Ok(())
+    });
+    let advice = "run one again with `cargo xtask postgres cargo nextest run NAME`";
+    stages.run("tests", advice, || {
+        let mut command = if shell.has_nextest() {
+            cargo(&["nextest", "run", "--workspace", "--profile", "ci"])
         } else {
             stage::note("cargo-nextest is not installed; `cargo test` runs the same tests, but not each in a process of its own");
-            shell.run(cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]))
+            cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
+        };
+        if let Some(server) = &server {
+            command.env(postgres::VARIABLE, server.url());
         }
+        shell.run(command)
     });
     stages.run("tests without cgroups", "run them again with LANEWAY_CGROUPS=off", || {
         // What depends most on them; the rest of the suites is the same with and without.
@@ -131,6 +159,19 @@ fn test(shell: &Shell, stages: &mut Stages) {
     stages.run("tests in documentation", "mend the example that it names", || {
         shell.run(cargo(&["test", "--workspace", "--doc", "--quiet"]))
     });
+}
+
+fn lend_postgres(shell: &Shell, durability: Durability, command: &[OsString]) -> Result<()> {
+    let server = Postgres::start(durability)?;
+    if let Some((name, args)) = command.split_first() {
+        let mut command = program(name);
+        command.args(args).env(postgres::VARIABLE, server.url());
+        return shell.run(command);
+    }
+    stage::note(&format!("export {}='{}'", postgres::VARIABLE, server.url()));
+    stage::note("it is there until Enter is pressed here");
+    std::io::stdin().read_line(&mut String::new()).context("the terminal cannot be read")?;
+    Ok(())
 }
 
 fn run_examples(shell: &Shell, stages: &mut Stages) {

@@ -20,7 +20,7 @@ pub(crate) fn bring() -> Result<()> {
 }
 
 /// Works for whoever may: in a container of CI that is everybody.
-fn install(name: &str, package: &str) -> Result<()> {
+pub(crate) fn install(name: &str, package: &str) -> Result<()> {
     let apt = |words: &[&str]| program("apt-get").args(words).status().is_ok_and(|status| status.success());
     let install = ["install", "--yes", "--no-install-recommends", package];
     // A fresh image has no lists of packages yet.

@@ -41,6 +41,26 @@ pub enum Error {
         "this program was built with SQLite {found}, which can corrupt a store; {wanted} or newer is needed"
     )]
     OldSqlite { found: String, wanted: &'static str },
+    #[error("{address} cannot be reached: {why}")]
+    Unreachable { address: String, why: String },
+    #[error("{address} does not let us in: {why}")]
+    Login { address: String, why: String },
+    #[error("there is no database `{database}` at {address}")]
+    NoDatabase { address: String, database: String },
+    #[error("{address} is Postgres {found}; {wanted} or newer is needed")]
+    OldPostgres { address: String, found: String, wanted: u32 },
+    /// Nothing of what was asked has been kept.
+    #[error("the connection to {address} was lost: {why}")]
+    Disconnected { address: String, why: String },
+    /// The answer to a commit did not come. Whoever asks again finds out: verbs may be said twice.
+    #[error(
+        "the connection to {address} was lost during a commit, and whether that was kept is not known: {why}"
+    )]
+    Unknown { address: String, why: String },
+    #[error("{address} took too long: {why}")]
+    TooSlow { address: String, why: String },
+    #[error("{address} does not do what was asked: {why}")]
+    Postgres { address: String, why: String },
     #[error("session {session} is over: another process found it dead and returned its tasks")]
     SessionOver { session: SessionId },
     #[error("{why}")]
@@ -137,7 +157,23 @@ impl Error {
             )),
             Self::Exists { .. } => Some("name a file that is not there yet".to_owned()),
             Self::NotSetAside { run } => Some(format!("`laneway show {}` shows it", run.short())),
-            Self::Io { .. }
+            Self::Unreachable { .. } => Some(
+                "look whether the server runs, and whether host and port in --store are right".to_owned(),
+            ),
+            Self::Login { .. } => Some(
+                "look at user and password in --store, and at the server's pg_hba.conf".to_owned(),
+            ),
+            Self::NoDatabase { database, .. } => {
+                Some(format!("make it with `createdb {database}`, or name another one with --store"))
+            }
+            Self::OldPostgres { .. } => Some("use a newer server; this one was left as it is".to_owned()),
+            Self::TooSlow { .. } => {
+                Some("look for what else this database does, and for locks that nobody gives back".to_owned())
+            }
+            Self::Postgres { .. }
+            | Self::Disconnected { .. }
+            | Self::Unknown { .. }
+            | Self::Io { .. }
             | Self::Closed { .. }
             | Self::SessionOver { .. }
             | Self::OldSqlite { .. }
@@ -149,7 +185,16 @@ impl Error {
     /// Whether the same call may succeed later without anybody changing it: the caller keeps its result and
     /// asks again.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::Busy { .. } | Self::UnderWay { .. })
+        matches!(
+            self,
+            Self::Full { .. }
+                | Self::Busy { .. }
+                | Self::UnderWay { .. }
+                | Self::Unreachable { .. }
+                | Self::Disconnected { .. }
+                | Self::Unknown { .. }
+                | Self::TooSlow { .. }
+        )
     }
 
     /// Whether the store as a whole is out of use, as opposed to a request that it refuses.
@@ -170,6 +215,14 @@ impl Error {
                 | Self::SetAside { .. }
                 | Self::Closed { .. }
                 | Self::SessionOver { .. }
+                | Self::Unreachable { .. }
+                | Self::Login { .. }
+                | Self::NoDatabase { .. }
+                | Self::OldPostgres { .. }
+                | Self::Disconnected { .. }
+                | Self::Unknown { .. }
+                | Self::TooSlow { .. }
+                | Self::Postgres { .. }
                 | Self::OldSqlite { .. }
         )
     }

@@ -33,6 +33,14 @@ impl Clock {
         }
     }
 
+    /// Where a manual clock stands; `None` for a system clock. A database with a clock of its own asks this one only.
+    pub(crate) fn hand(&self) -> Option<Millis> {
+        match self {
+            Self::System(_) => None,
+            Self::Manual(hand) => Some(Millis(hand.load(Ordering::Relaxed))),
+        }
+    }
+
     /// Moves a manual clock; a system clock moves by itself.
     pub fn advance(&self, by: std::time::Duration) {
         if let Self::Manual(hand) = self {

@@ -15,13 +15,22 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Store;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::server;
+
 /// The history tells the state byte for byte, and the state is a possible one.
 pub(crate) async fn check(store: &dyn Store, run: RunId) {
-    let events = store.events_since(run, 0, usize::MAX).await.expect("events");
+    // Somebody else may change the run between the two looks: then both are taken again.
+    let (events, stored) = loop {
+        let events = store.events_since(run, 0, usize::MAX).await.expect("events");
+        let stored = store.run_state(run).await.expect("a run");
+        let again = store.events_since(run, 0, usize::MAX).await.expect("events");
+        if again.len() == events.len() {
+            break (events, stored);
+        }
+    };
     for (index, event) in events.iter().enumerate() {
         assert_eq!(event.seq, index as u64 + 1, "events are numbered from 1 without gaps");
     }
-    let stored = store.run_state(run).await.expect("a run");
     let plan = store.plan(&stored.version).await.expect("a plan");
     check_replay(&plan, &events, &stored);
     let view = store.run(run).await.expect("a view of the run");
@@ -29,7 +38,7 @@ pub(crate) async fn check(store: &dyn Store, run: RunId) {
         cause.as_ref().is_some_and(|cause| Gate::parse(cause.gate).is_some_and(is_behind_others))
     };
     let outside = Outside {
-        held_ahead: held_ahead(store, run),
+        held_ahead: held_ahead(store, run).await,
         behind_others: view.causes.iter().map(elsewhere).collect(),
     };
     check_state(&plan, &stored, &outside);
@@ -60,7 +69,13 @@ fn check_replay(plan: &Plan, events: &[Event], stored: &RunState) {
 }
 
 /// Tasks that somebody has claimed, and that wait for their place to everybody else.
-fn held_ahead(store: &dyn Store, run: RunId) -> Vec<Position> {
+async fn held_ahead(store: &dyn Store, run: RunId) -> Vec<Position> {
+    if let Some(beneath) = server::beneath(store.dir()).await {
+        let ahead = "SELECT position FROM tasks WHERE is_ahead AND started_at IS NULL
+                     AND run_no = (SELECT no FROM runs WHERE id = $1)";
+        let rows = beneath.query(ahead, &[&run.to_string()]).await.expect("an answer");
+        return rows.iter().map(|row| row.get::<_, i64>(0) as Position).collect();
+    }
     let file = Connection::open_with_flags(store.dir().join("laneway.db"), OpenFlags::SQLITE_OPEN_READ_WRITE);
     file.and_then(|file| {
         file.prepare(

@@ -27,15 +27,28 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::audit;
+use crate::server::{self, Schema};
 
 /// The databases that the suite drives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Database {
     Sqlite,
+    Postgres,
 }
 
-/// Runs each named function once per database: with a fresh place, or, `by name`, with the database's name.
-/// A function that is not named is reported as dead code.
+impl Database {
+    /// How many random cases to try. Each needs a schema of its own on Postgres, and every look a journey.
+    pub(crate) fn cases(self, cases: u32) -> u32 {
+        match self {
+            Self::Sqlite => cases,
+            Self::Postgres => (cases / 10).max(5),
+        }
+    }
+}
+
+/// Runs each named function once per database: with a fresh place, or, `by name`, with the database's name; those that
+/// look beneath the verbs, or at what SQLite alone has, are `sqlite only`. A function that is not named is reported as
+/// dead code.
 macro_rules! for_each_database {
     (by name: $($name:ident,)+) => {
         mod sqlite {
@@ -44,12 +57,32 @@ macro_rules! for_each_database {
                 super::$name(crate::harness::Database::Sqlite);
             })+
         }
+        mod postgres {
+            $(#[test]
+            fn $name() {
+                super::$name(crate::harness::Database::Postgres);
+            })+
+        }
+    };
+    (sqlite only: $($name:ident,)+) => {
+        mod sqlite_only {
+            $(#[test]
+            fn $name() {
+                crate::harness::run(crate::harness::Database::Sqlite, super::$name);
+            })+
+        }
     };
     ($($name:ident,)+) => {
         mod sqlite {
             $(#[test]
             fn $name() {
                 crate::harness::run(crate::harness::Database::Sqlite, super::$name);
+            })+
+        }
+        mod postgres {
+            $(#[test]
+            fn $name() {
+                crate::harness::run(crate::harness::Database::Postgres, super::$name);
             })+
         }
     };
@@ -61,7 +94,7 @@ pub(crate) fn run<F: Future<Output = ()>>(database: Database, test: impl FnOnce(
 }
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     runtime.expect("threads can be started").block_on(future)
 }
 
@@ -82,6 +115,7 @@ pub(crate) struct Place {
     pub(crate) database: Database,
     pub(crate) clock: Arc<Clock>,
     dir: TempDir,
+    schema: Option<Schema>,
 }
 
 impl Place {
@@ -97,7 +131,11 @@ impl Place {
 
     fn within(database: Database, parent: PathBuf) -> Self {
         let dir = tempfile::tempdir_in(parent).expect("a temporary directory");
-        Self { database, clock: Arc::new(Clock::manual(START)), dir }
+        let schema = match database {
+            Database::Sqlite => None,
+            Database::Postgres => Some(Schema::new()),
+        };
+        Self { database, clock: Arc::new(Clock::manual(START)), dir, schema }
     }
 
     /// The store's file, for those who look beneath the verbs.
@@ -112,11 +150,12 @@ impl Place {
 
     /// The same with a clock of its own.
     pub(crate) fn open_by(&self, clock: &Arc<Clock>) -> Arc<dyn Store> {
-        match self.database {
-            Database::Sqlite => {
+        match &self.schema {
+            None => {
                 let store = SqliteStore::open_with(&self.path(), Open::Create, Arc::clone(clock));
                 Arc::new(store.expect("a store that opens"))
             }
+            Some(schema) => Arc::new(schema.open_by(clock)),
         }
     }
 
@@ -135,6 +174,40 @@ impl Place {
 pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
+    _life: Arc<Life>,
+}
+
+/// On Postgres a session lives as long as it is renewed. Here it lives as long as somebody holds its node, and is over in
+/// the moment in which nobody does, as a process that holds a lock; what time does to leases has its own tests.
+struct Life {
+    dir: PathBuf,
+    session: SessionId,
+}
+
+impl Life {
+    async fn begin(store: &dyn Store, session: SessionId) -> Self {
+        let (dir, always) = (store.dir().to_owned(), i64::MAX / 2);
+        if let Some(beneath) = server::beneath(&dir).await {
+            let renew = "UPDATE sessions SET renewed_at = $2, expires_at = $2 WHERE id = $1";
+            beneath.execute(renew, &[&session.to_string(), &always]).await.expect("a lease without an end");
+        }
+        Self { dir, session }
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        // A store that is gone has no sessions, and a test that failed has its own words.
+        if self.dir.exists() && !std::thread::panicking() {
+            let (dir, session) = (self.dir.clone(), self.session.to_string());
+            server::at_once(async move {
+                if let Some(beneath) = server::beneath(&dir).await {
+                    let end = "UPDATE sessions SET expires_at = 0 WHERE id = $1";
+                    beneath.execute(end, &[&session]).await.expect("a lease that ends");
+                }
+            });
+        }
+    }
 }
 
 /// A claim with the name of its step.
@@ -154,7 +227,8 @@ impl Node {
     pub(crate) async fn register(store: Arc<dyn Store>, name: &str) -> Self {
         let node = NewSession::ephemeral(name, 4);
         let session = store.register(node).await.expect("a session");
-        Self { store, session }
+        let life = Arc::new(Life::begin(&*store, session).await);
+        Self { store, session, _life: life }
     }
 
     /// A node that takes work of others, with labels as `zone=eu`.
@@ -171,7 +245,8 @@ impl Node {
         };
         let node = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) };
         let session = store.register(node).await.expect("a session");
-        Self { store, session }
+        let life = Arc::new(Life::begin(&*store, session).await);
+        Self { store, session, _life: life }
     }
 
     /// Submits a run that any node takes.

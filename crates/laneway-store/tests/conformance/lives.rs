@@ -29,6 +29,9 @@ for_each_database! {
     ended_run_is_not_adopted,
     retired_session_returns_what_it_held,
     result_that_arrives_before_anybody_reaped_is_good,
+}
+
+for_each_database! { sqlite only:
     dead_session_is_not_reaped_before_its_warden_has_ended,
     files_of_a_dead_session_go_with_it,
     files_of_a_session_that_died_between_lock_and_row_are_swept,

@@ -25,52 +25,62 @@ for_each_database! { by name:
 fn run_ends_as_the_reference_says_in_whatever_order(database: Database) {
     let head = (1..5_u8).prop_map(|n| format!("on_failure: continue\nmax_parallel: {n}"));
     let cases = (document(head, false), vec(any::<bool>(), 8), vec(any::<u8>(), 1..8));
-    prove("run_ends_as_the_reference_says_in_whatever_order", 100, cases, |(document, luck, order)| {
-        block_on(async {
-            let place = Place::quick(database);
-            let node = place.node("one").await;
-            let run = node.submit(&document).await;
-            let (mut held, mut turn, mut ran) = (Vec::new(), 0, Vec::new());
-            loop {
-                let pick = usize::from(order[turn % order.len()]);
-                turn += 1;
-                held.extend(node.take(run, pick % 3).await);
-                if held.is_empty() {
-                    held.extend(node.take(run, 1).await);
+    prove(
+        "run_ends_as_the_reference_says_in_whatever_order",
+        database.cases(100),
+        cases,
+        |(document, luck, order)| {
+            block_on(async {
+                let place = Place::quick(database);
+                let node = place.node("one").await;
+                let run = node.submit(&document).await;
+                let (mut held, mut turn, mut ran) = (Vec::new(), 0, Vec::new());
+                loop {
+                    let pick = usize::from(order[turn % order.len()]);
+                    turn += 1;
+                    held.extend(node.take(run, pick % 3).await);
+                    if held.is_empty() {
+                        held.extend(node.take(run, 1).await);
+                    }
+                    if held.is_empty() {
+                        break;
+                    }
+                    let one = held.swap_remove(pick % held.len());
+                    let is_lucky = luck[one.at.position as usize];
+                    node.finish(&one, if is_lucky { succeeded() } else { failed(1) }).await;
+                    ran.push(one.at.position as usize);
                 }
-                if held.is_empty() {
-                    break;
-                }
-                let one = held.swap_remove(pick % held.len());
-                let is_lucky = luck[one.at.position as usize];
-                node.finish(&one, if is_lucky { succeeded() } else { failed(1) }).await;
-                ran.push(one.at.position as usize);
-            }
-            let state = node.state(run).await;
-            assert_reference(&document, &luck, &state, ran);
-        });
-    });
+                let state = node.state(run).await;
+                assert_reference(&document, &luck, &state, ran);
+            });
+        },
+    );
 }
 
 fn run_that_three_processes_share_ends_as_the_reference_says(database: Database) {
     let head = (1..5_u8).prop_map(|n| format!("on_failure: continue\nmax_parallel: {n}"));
     let cases = (document(head, false), vec(any::<bool>(), 8));
-    prove("run_that_three_processes_share_ends_as_the_reference_says", 25, cases, |(document, luck)| {
-        block_on(async {
-            let place = Place::quick(database);
-            let nodes = [place.node("one").await, place.node("two").await, place.node("three").await];
-            let run = nodes[0].submit(&document).await;
-            let workers = nodes.map(|node| tokio::spawn(work(node, run, luck.clone())));
-            let mut ran = Vec::new();
-            for worker in workers {
-                ran.extend(worker.await.expect("a worker that ends"));
-            }
-            let store = place.open();
-            crate::audit::check(&*store, run).await;
-            let state = store.run_state(run).await.expect("a run");
-            assert_reference(&document, &luck, &state, ran);
-        });
-    });
+    prove(
+        "run_that_three_processes_share_ends_as_the_reference_says",
+        database.cases(25),
+        cases,
+        |(document, luck)| {
+            block_on(async {
+                let place = Place::quick(database);
+                let nodes = [place.node("one").await, place.node("two").await, place.node("three").await];
+                let run = nodes[0].submit(&document).await;
+                let workers = nodes.map(|node| tokio::spawn(work(node, run, luck.clone())));
+                let mut ran = Vec::new();
+                for worker in workers {
+                    ran.extend(worker.await.expect("a worker that ends"));
+                }
+                let store = place.open();
+                crate::audit::check(&*store, run).await;
+                let state = store.run_state(run).await.expect("a run");
+                assert_reference(&document, &luck, &state, ran);
+            });
+        },
+    );
 }
 
 /// Takes one task after the other along with the finish of the last, until the run has ended.

@@ -6,12 +6,11 @@ use laneway_core::event::Event;
 use laneway_core::gate::Counts;
 use laneway_core::id::RunId;
 use laneway_core::plan::Position;
-use laneway_core::reason::Reason;
-use laneway_core::run_state::{self, RunState};
+use laneway_core::run_state::RunState;
 use rusqlite::{Connection, Row};
 
 use crate::error::Error;
-use crate::keeper::Settled;
+use crate::examine::{miscounts, parts_from, unfit, unknown_word};
 use crate::sqlite::txn::{Done, Failure, Head, Plans, read_head, sql};
 use crate::sqlite::{fault, read};
 
@@ -33,14 +32,10 @@ pub(in crate::sqlite) fn examine_run(connection: &Connection, plans: &Plans, run
     if let Some(why) = events.and_then(|events| parts_from(&state, &events)) {
         troubles.push(unfit(run, "history", why));
     }
-    for why in miscounts(connection, &head, &state)? {
+    for why in miscounted(connection, &head, &state)? {
         troubles.push(unfit(run, "counter", why));
     }
     Ok(troubles)
-}
-
-fn unfit(run: RunId, what: &str, why: String) -> Error {
-    Error::Unreadable { what: format!("{what} of run {}", run.short()), why }
 }
 
 /// A value, or the trouble with it kept.
@@ -71,29 +66,6 @@ fn history(connection: &Connection, run: RunId) -> Done<Vec<Event>> {
     }
 }
 
-/// Where the history and the stored state part, if they do.
-fn parts_from(state: &RunState, events: &[Event]) -> Option<String> {
-    let gap = events.iter().zip(1..).find(|(event, number)| event.seq != *number);
-    if let Some((event, number)) = gap {
-        return Some(format!("event {} stands where event {number} should", event.seq));
-    }
-    if events.len() as u64 != state.last_event {
-        return Some(format!("it has {} events, and {} are there", state.last_event, events.len()));
-    }
-    match run_state::replay(state.tasks.iter().map(|task| task.step.as_str()), events) {
-        Err(broken) => Some(broken.to_string()),
-        Ok(told) => {
-            let text = |state: &RunState| serde_json::to_string(state).unwrap_or_default();
-            (text(&told) != text(state)).then(|| {
-                format!(
-                    "it tells another state than the one that is stored; `laneway replay {}` shows where",
-                    state.run.short()
-                )
-            })
-        }
-    }
-}
-
 fn attempts(connection: &Connection, head: &Head) -> Done<()> {
     let mut statement = connection.prepare_cached(sql!("examine_attempts"))?;
     let mut rows = statement.query([head.no])?;
@@ -115,25 +87,14 @@ fn attempt_row(row: &Row<'_>) -> Result<(), String> {
         Ok((row.get(3)?, row.get(4)?))
     };
     let (outcome, reason) = read().map_err(|error| error.to_string())?;
-    if !["succeeded", "failed", "canceled", "lost", "returned"].contains(&outcome.as_str()) {
-        return Err(format!("`{outcome}` is not known"));
-    }
-    match reason {
-        Some(word) if Reason::parse(&word).is_none() => Err(format!("`{word}` is not known")),
-        Some(_) | None => Ok(()),
-    }
+    unknown_word(&outcome, reason.as_deref()).map_or(Ok(()), Err)
 }
 
 /// Counters that differ from a count of what they stand for.
-fn miscounts(connection: &Connection, head: &Head, state: &RunState) -> Done<Vec<String>> {
-    let mut wrong = Vec::new();
-    let counter: i64 =
+fn miscounted(connection: &Connection, head: &Head, state: &RunState) -> Done<Vec<String>> {
+    let unsettled: i64 =
         connection.prepare_cached(sql!("examine_counter"))?.query_row([head.no], |row| row.get(0))?;
-    let open = state.tasks.iter().filter(|task| !task.status.is_final()).count();
-    if counter != open as i64 {
-        wrong.push(format!("it counts {counter} unsettled tasks, and {open} are there"));
-    }
-    let stored: BTreeMap<usize, Counts> = connection
+    let sets: BTreeMap<usize, Counts> = connection
         .prepare_cached(sql!("examine_needs"))?
         .query_map([head.no], |row| {
             let counts = Counts {
@@ -145,25 +106,5 @@ fn miscounts(connection: &Connection, head: &Head, state: &RunState) -> Done<Vec
             Ok((row.get(0)?, counts))
         })?
         .collect::<rusqlite::Result<_>>()?;
-    for (set, needs) in head.head.plan.needs_sets.iter().enumerate() {
-        if stored.get(&set) != Some(&count(state, &needs.needs)) {
-            wrong.push(format!("what it counts for needs set {set} is not what its tasks say"));
-        }
-    }
-    Ok(wrong)
-}
-
-fn count(state: &RunState, needs: &[Position]) -> Counts {
-    let mut counts = Counts::default();
-    for need in needs {
-        // A plan refers to its own steps, and there are as many tasks as steps (`read::run_state`).
-        let task = &state.tasks[*need as usize];
-        match Settled::of(task.status, task.reason) {
-            Some(Settled::Succeeded) => counts.succeeded += 1,
-            Some(Settled::Failed) => counts.failed += 1,
-            Some(Settled::PassedOver) => counts.passed_over += 1,
-            None => counts.unsettled += 1,
-        }
-    }
-    counts
+    Ok(miscounts(&head.head.plan, state, unsettled, &sets))
 }

@@ -1,0 +1,87 @@
+//! One run against itself, once everything of it could be read: does its history tell what is stored, do its counters
+//! count right. Pure, and the same for both databases.
+
+use std::collections::BTreeMap;
+
+use laneway_core::event::Event;
+use laneway_core::gate::Counts;
+use laneway_core::id::RunId;
+use laneway_core::plan::{Plan, Position};
+use laneway_core::reason::Reason;
+use laneway_core::run_state::{self, RunState};
+
+use crate::error::Error;
+use crate::keeper::Settled;
+
+pub(crate) fn unfit(run: RunId, what: &str, why: String) -> Error {
+    Error::Unreadable { what: format!("{what} of run {}", run.short()), why }
+}
+
+/// Where the history and the stored state part, if they do.
+pub(crate) fn parts_from(state: &RunState, events: &[Event]) -> Option<String> {
+    let gap = events.iter().zip(1..).find(|(event, number)| event.seq != *number);
+    if let Some((event, number)) = gap {
+        return Some(format!("event {} stands where event {number} should", event.seq));
+    }
+    if events.len() as u64 != state.last_event {
+        return Some(format!("it has {} events, and {} are there", state.last_event, events.len()));
+    }
+    match run_state::replay(state.tasks.iter().map(|task| task.step.as_str()), events) {
+        Err(broken) => Some(broken.to_string()),
+        Ok(told) => {
+            let text = |state: &RunState| serde_json::to_string(state).unwrap_or_default();
+            (text(&told) != text(state)).then(|| {
+                format!(
+                    "it tells another state than the one that is stored; `laneway replay {}` shows where",
+                    state.run.short()
+                )
+            })
+        }
+    }
+}
+
+/// The words of an attempt's record that nobody knows.
+pub(crate) fn unknown_word(outcome: &str, reason: Option<&str>) -> Option<String> {
+    if !["succeeded", "failed", "canceled", "lost", "returned"].contains(&outcome) {
+        return Some(format!("`{outcome}` is not known"));
+    }
+    match reason {
+        Some(word) if Reason::parse(word).is_none() => Some(format!("`{word}` is not known")),
+        Some(_) | None => None,
+    }
+}
+
+/// Counters that differ from a count of what they stand for.
+pub(crate) fn miscounts(
+    plan: &Plan,
+    state: &RunState,
+    unsettled: i64,
+    sets: &BTreeMap<usize, Counts>,
+) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let open = state.tasks.iter().filter(|task| !task.status.is_final()).count();
+    if unsettled != open as i64 {
+        wrong.push(format!("it counts {unsettled} unsettled tasks, and {open} are there"));
+    }
+    for (set, needs) in plan.needs_sets.iter().enumerate() {
+        if sets.get(&set) != Some(&count(state, &needs.needs)) {
+            wrong.push(format!("what it counts for needs set {set} is not what its tasks say"));
+        }
+    }
+    wrong
+}
+
+fn count(state: &RunState, needs: &[Position]) -> Counts {
+    let mut counts = Counts::default();
+    for need in needs {
+        // A plan refers to its own steps, and there are as many tasks as steps: whoever read the state saw to it.
+        let task = &state.tasks[*need as usize];
+        match Settled::of(task.status, task.reason) {
+            Some(Settled::Succeeded) => counts.succeeded += 1,
+            Some(Settled::Failed) => counts.failed += 1,
+            Some(Settled::PassedOver) => counts.passed_over += 1,
+            None => counts.unsettled += 1,
+        }
+    }
+    counts
+}

@@ -1,0 +1,194 @@
+//! What a Postgres URL says: whom to connect to, how far to trust the line, and how it is shown to people: without its
+//! password. Owns the words for every URL that cannot be one.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+use crate::error::{Error, Result};
+
+/// How long a server may take to answer at all. A host that drops packets says nothing, and people wait.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// After this long without an answer to what was sent, the other side counts as gone; the system asks by itself on a
+/// line that is idle. A lease is a minute, and there has to be time for a second try.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// A database, and how to get there.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    pub(super) config: Config,
+    pub(super) trust: Trust,
+    /// For people: who, where, which database. Never the password.
+    pub(super) shown: String,
+}
+
+/// `sslmode`, with `sslrootcert` where it is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// No TLS.
+    Disable,
+    /// TLS if the server has it; anybody may be the server.
+    Prefer,
+    /// TLS; anybody may be the server.
+    Require,
+    /// TLS, and the server is who its certificate says, signed by one of these.
+    VerifyFull { roots: PathBuf },
+}
+
+impl Address {
+    pub(super) fn parse(url: &str) -> Result<Self> {
+        let (plain, trust) = split(url)?;
+        let mut config = Config::from_str(&plain).map_err(|error| refused(&error))?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            config.host("localhost");
+        }
+        config.ssl_mode(match trust {
+            Trust::Disable => SslMode::Disable,
+            Trust::Prefer => SslMode::Prefer,
+            Trust::Require | Trust::VerifyFull { .. } => SslMode::Require,
+        });
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT);
+        }
+        config.keepalives(true).keepalives_idle(SILENCE).keepalives_interval(SILENCE / 3);
+        config.keepalives_retries(3).tcp_user_timeout(SILENCE);
+        if config.get_application_name().is_none() {
+            config.application_name("laneway");
+        }
+        let shown = shown(&config);
+        Ok(Self { config, trust, shown })
+    }
+
+    /// As a part of errors that speak of files.
+    pub(super) fn path(&self) -> PathBuf {
+        PathBuf::from(&self.shown)
+    }
+}
+
+/// Takes out what the driver does not know of.
+fn split(url: &str) -> Result<(String, Trust)> {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("sslmode", value)) => mode = Some(value.to_owned()),
+            Some(("sslrootcert", value)) => roots = Some(PathBuf::from(decode(value)?)),
+            Some(_) | None => rest.push(pair),
+        }
+    }
+    let trust = match (mode.as_deref(), roots) {
+        (Some("disable"), None) => Trust::Disable,
+        (Some("prefer") | None, None) => Trust::Prefer,
+        (Some("require"), None) => Trust::Require,
+        (Some("verify-full"), Some(roots)) => Trust::VerifyFull { roots },
+        (Some("verify-full"), None) => {
+            return Err(address(
+                "sslmode=verify-full needs sslrootcert=FILE, the certificates to trust; those of the system are \
+                 often in /etc/ssl/certs/ca-certificates.crt",
+            ));
+        }
+        (Some("disable" | "prefer" | "require") | None, Some(_)) => {
+            return Err(address("sslrootcert is used with sslmode=verify-full alone"));
+        }
+        (Some(other), _) => {
+            return Err(address(&format!(
+                "sslmode={other} is not known; give disable, prefer, require or verify-full"
+            )));
+        }
+    };
+    let plain = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
+    Ok((plain, trust))
+}
+
+/// `%2F` and its like.
+fn decode(text: &str) -> Result<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        rest = behind;
+        let byte = match (first, behind) {
+            (b'%', [high, low, behind @ ..]) => {
+                rest = behind;
+                let digits = std::str::from_utf8(&[*high, *low]).ok().map(str::to_owned);
+                digits.and_then(|digits| u8::from_str_radix(&digits, 16).ok())
+            }
+            (b'%', _) => None,
+            (byte, _) => Some(*byte),
+        };
+        bytes.push(byte.ok_or_else(|| address(&format!("`{text}` is not encoded as a URL is")))?);
+    }
+    String::from_utf8(bytes).map_err(|_| address(&format!("`{text}` is not UTF-8")))
+}
+
+fn shown(config: &Config) -> String {
+    let user = config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
+    let hosts: Vec<String> = config
+        .get_hosts()
+        .iter()
+        .enumerate()
+        .map(|(index, host)| {
+            let ports = config.get_ports();
+            let port = ports.get(index).or(ports.first()).map(|port| format!(":{port}")).unwrap_or_default();
+            match host {
+                Host::Tcp(name) => format!("{name}{port}"),
+                Host::Unix(path) => format!("{}{port}", path.display()),
+            }
+        })
+        .collect();
+    let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
+    format!("postgres://{user}{}/{database}", hosts.join(","))
+}
+
+fn refused(error: &tokio_postgres::Error) -> Error {
+    // The driver's own words leave out what is wrong, its cause names it, and neither repeats the password.
+    let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    address(&format!("the URL of the store cannot be read: {cause}"))
+}
+
+fn address(why: &str) -> Error {
+    Error::Address { why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn password_is_never_shown() {
+        let address = Address::parse("postgres://ada:s3cret@db.example:5433/jobs").expect("a URL");
+        assert_eq!(address.shown, "postgres://ada@db.example:5433/jobs");
+    }
+
+    #[test]
+    fn tls_is_as_the_url_asks() {
+        let trust =
+            |query: &str| Address::parse(&format!("postgres://h/d{query}")).map(|address| address.trust);
+        assert_eq!(trust("").ok(), Some(Trust::Prefer));
+        assert_eq!(trust("?sslmode=disable").ok(), Some(Trust::Disable));
+        assert_eq!(trust("?sslmode=require&connect_timeout=3").ok(), Some(Trust::Require));
+        let roots = PathBuf::from("/etc/a b.pem");
+        assert_eq!(
+            trust("?sslmode=verify-full&sslrootcert=%2Fetc%2Fa%20b.pem").ok(),
+            Some(Trust::VerifyFull { roots })
+        );
+        for (query, word) in [
+            ("?sslmode=verify-full", "sslrootcert=FILE"),
+            ("?sslmode=maybe", "verify-full"),
+            ("?sslrootcert=x", "alone"),
+            ("?sslmode=verify-full&sslrootcert=%2", "encoded"),
+        ] {
+            let why = trust(query).expect_err("refused").to_string();
+            assert!(why.contains(word), "{query}: {why}");
+        }
+    }
+
+    #[test]
+    fn unknown_key_of_a_url_is_named() {
+        let why = Address::parse("postgres://h/d?colour=red").expect_err("refused").to_string();
+        assert!(why.contains("colour"), "{why}");
+    }
+}

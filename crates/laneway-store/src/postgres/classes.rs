@@ -1,0 +1,67 @@
+//! Classes of tasks and who takes them: written when a session begins and when a class is new, so that neither a claim nor
+//! a gate has to compare labels. Both happen under one lock, inside the open transaction.
+
+use std::collections::HashMap;
+
+use laneway_core::class::{self, Class, Offer};
+use laneway_core::id::SessionId;
+
+use super::fault::Done;
+use super::link::{Link, sql};
+use super::row;
+use crate::offer;
+
+/// A session takes every class that it can run. Gives their numbers.
+pub(super) async fn offer_to_all(link: &Link, session: SessionId, offer: &Offer) -> Done<Vec<i64>> {
+    let mut flight = link.flight();
+    flight.ask(sql!("classes_lock"), Vec::new());
+    flight.ask(sql!("classes"), Vec::new());
+    let rows = flight.land().await?.pop().unwrap_or_default();
+    let mut taken = Vec::new();
+    for found in &rows {
+        // One that a newer program wrote is none that this one could run.
+        let is_ours = Class::parse(&row::text(found, 1)?).is_some_and(|class| class::can_run(offer, &class));
+        if is_ours {
+            taken.push(found.try_get(0)?);
+        }
+    }
+    let sessions = vec![session.to_string(); taken.len()];
+    link.rows(sql!("taker_add", INT8_ARRAY, TEXT_ARRAY), &[&taken, &sessions]).await?;
+    Ok(taken)
+}
+
+/// The numbers of classes. New ones are offered to every session that takes work.
+pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Class, i64>> {
+    let texts: Vec<String> = classes.iter().map(ToString::to_string).collect();
+    let mut known: HashMap<String, i64> = HashMap::new();
+    for found in link.rows(sql!("class", TEXT_ARRAY), &[&texts]).await? {
+        known.insert(row::text(&found, 1)?, found.try_get(0)?);
+    }
+    let new: Vec<String> = texts.iter().filter(|text| !known.contains_key(*text)).cloned().collect();
+    if !new.is_empty() {
+        let mut flight = link.flight();
+        flight.ask(sql!("classes_lock"), Vec::new());
+        flight.ask(sql!("class_add", TEXT_ARRAY), vec![&new]);
+        flight.ask(sql!("class", TEXT_ARRAY), vec![&new]);
+        flight.ask(sql!("offers"), Vec::new());
+        let answers = flight.land().await?;
+        for found in answers.get(2).into_iter().flatten() {
+            known.insert(row::text(found, 1)?, found.try_get(0)?);
+        }
+        let (mut numbers, mut sessions): (Vec<i64>, Vec<String>) = (Vec::new(), Vec::new());
+        for found in answers.get(3).into_iter().flatten() {
+            let Some(offer) = offer::from_text(&row::text(found, 1)?) else { continue };
+            for class in classes.iter().filter(|class| new.contains(&class.to_string())) {
+                if class::can_run(&offer, class)
+                    && let Some(no) = known.get(&class.to_string())
+                {
+                    numbers.push(*no);
+                    sessions.push(row::text(found, 0)?);
+                }
+            }
+        }
+        link.rows(sql!("taker_add", INT8_ARRAY, TEXT_ARRAY), &[&numbers, &sessions]).await?;
+    }
+    let numbered = classes.iter().filter_map(|class| Some((class.clone(), *known.get(&class.to_string())?)));
+    Ok(numbered.collect())
+}

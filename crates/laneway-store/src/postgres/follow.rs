@@ -1,0 +1,210 @@
+//! What the change of one run means for others: a key that was let go of, a run that has ended. They go on in the same
+//! transaction, so that nobody has to look for what became free.
+//!
+//! Here runs are locked that the verb did not begin with, and so not in the one order of locks. Two who meet on that way
+//! are parted by the database, and one of them is said again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use laneway_core::id::RunId;
+use laneway_core::max_runs::{self, Running};
+use laneway_core::plan::Position;
+use laneway_core::state::RunStatus;
+
+use super::facts::{Known, Missing};
+use super::fault::Done;
+use super::link::{Link, sql};
+use super::row;
+use super::run_work::{Job, Made, Terms, on_runs};
+use super::save::Columns;
+use super::shelf::Shelf;
+use crate::keeper::{Changes, Keeper, Key};
+
+/// What is still to be done for others.
+#[derive(Debug, Default)]
+pub(super) struct Follows {
+    freed: BTreeSet<Key>,
+    /// Workflows of which a run has ended: another one may start.
+    ended: BTreeSet<String>,
+}
+
+impl Follows {
+    pub(super) fn of_key(key: Key) -> Self {
+        Self { freed: BTreeSet::from([key]), ..Self::default() }
+    }
+
+    fn add(&mut self, workflow: &str, changes: &Changes) {
+        self.freed.extend(changes.keys.freed.iter().cloned());
+        if changes.run.status.is_final() && !changes.was.status.is_final() {
+            self.ended.insert(workflow.to_owned());
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.freed.is_empty() && self.ended.is_empty()
+    }
+}
+
+/// Does something to runs, with everything that follows, also for others. What is not written yet comes back, to be
+/// said along with the commit: all of it where nobody else is concerned, which is the rule.
+pub(super) async fn work<T>(
+    shelf: &Shelf,
+    link: &Link,
+    mut terms: Terms,
+    jobs: Vec<Job>,
+    mut verb: impl FnMut(usize, &mut Keeper<&mut Known>) -> Done<T>,
+) -> Done<(Vec<Made<T>>, Columns)> {
+    // Runs that share keys must see what became of each other's: one after the other.
+    let is_apart = jobs.len() > 1 && jobs.iter().any(|job| !job.head.head.keys.is_empty());
+    let workflows: Vec<String> = jobs.iter().map(|job| job.head.head.plan.workflow.name.clone()).collect();
+    let mut made = Vec::with_capacity(jobs.len());
+    let mut columns = Columns::default();
+    if is_apart {
+        for (index, job) in jobs.into_iter().enumerate() {
+            let one = on_runs(link, terms, vec![job], |_, keeper| verb(index, keeper)).await?;
+            terms.is_begun = true;
+            save(link, &one).await?;
+            made.extend(one);
+        }
+    } else {
+        made = on_runs(link, terms, jobs, verb).await?;
+        terms.is_begun = true;
+        made.iter().for_each(|made| columns.add(made.no, made.now, &made.changes));
+    }
+    let mut follows = Follows::default();
+    for (made, workflow) in made.iter().zip(&workflows) {
+        follows.add(workflow, &made.changes);
+    }
+    if !follows.is_empty() {
+        let written = std::mem::take(&mut columns);
+        let mut flight = link.flight();
+        written.say(&mut flight);
+        flight.land().await?;
+        follow(shelf, link, terms, follows).await?;
+    }
+    Ok((made, columns))
+}
+
+async fn save<T>(link: &Link, made: &[Made<T>]) -> Done<()> {
+    let mut columns = Columns::default();
+    made.iter().for_each(|made| columns.add(made.no, made.now, &made.changes));
+    let mut flight = link.flight();
+    columns.say(&mut flight);
+    flight.land().await?;
+    Ok(())
+}
+
+/// Until nothing follows any more. The transaction is open.
+pub(super) async fn follow(shelf: &Shelf, link: &Link, terms: Terms, mut follows: Follows) -> Done<()> {
+    let terms = Terms { is_begun: true, ..terms };
+    loop {
+        if let Some(key) = follows.freed.pop_first() {
+            hand_on(shelf, link, terms, &key, &mut follows).await?;
+        } else if let Some(workflow) = follows.ended.pop_first() {
+            start_next(shelf, link, terms, &workflow, &mut follows).await?;
+        } else {
+            return Ok(());
+        }
+    }
+}
+
+async fn change<T>(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    (run, positions): (RunId, &[Position]),
+    follows: &mut Follows,
+    mut verb: impl FnMut(&mut Keeper<&mut Known>) -> Done<T>,
+) -> Done<T> {
+    let head = shelf.head(link, run).await?;
+    let mut seed = Missing::for_examining(&head.head.plan, positions);
+    positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
+    let workflow = head.head.plan.workflow.name.clone();
+    let made = on_runs(link, terms, vec![Job { head, seed }], |_, keeper| verb(keeper)).await?;
+    save(link, &made).await?;
+    made.iter().for_each(|made| follows.add(&workflow, &made.changes));
+    Ok(made.into_iter().next().expect("one run went in").answer)
+}
+
+/// A key that somebody let go of goes to who waits longest.
+async fn hand_on(shelf: &Shelf, link: &Link, terms: Terms, key: &Key, follows: &mut Follows) -> Done<()> {
+    let text = key.text();
+    loop {
+        let found = match key {
+            Key::Limit(_) | Key::Lock(_) => link.row(sql!("key_next", TEXT), &[&text]).await?,
+            Key::Order(name) => link.row(sql!("order_next", TEXT), &[name]).await?,
+        };
+        let Some(found) = found else { return Ok(()) };
+        let run = row::word(&found, 1, "run id", RunId::parse)?;
+        let position: Position = row::number(&found, 2)?;
+        let still_waits = change(shelf, link, terms, (run, &[position]), follows, |keeper| {
+            keeper.examine(position)?;
+            Ok(keeper.task(position)?.gate_key.as_deref() == Some(&text))
+        })
+        .await?;
+        // Whom it does not let through, it does not let through anybody behind.
+        if still_waits {
+            return Ok(());
+        }
+    }
+}
+
+/// A run of a workflow has ended: those that wait for that start, oldest first, as many as may.
+async fn start_next(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    workflow: &str,
+    follows: &mut Follows,
+) -> Done<()> {
+    // Most workflows have nobody waiting, and need no lock.
+    if link.row(sql!("runs_queued", TEXT), &[&workflow]).await?.is_none() {
+        return Ok(());
+    }
+    loop {
+        let runs = runs_of(link, workflow).await?;
+        let Some(next) = runs.queued.first().copied() else { return Ok(()) };
+        let max = shelf.head(link, next).await?.head.plan.workflow.max_runs;
+        if !max_runs::may_start(max, u32::try_from(runs.running.len()).unwrap_or(u32::MAX)) {
+            return Ok(());
+        }
+        change(shelf, link, terms, (next, &[]), follows, |keeper| {
+            // Somebody may have canceled it meanwhile.
+            if keeper.run.status == RunStatus::Queued { keeper.begin() } else { Ok(()) }
+        })
+        .await?;
+    }
+}
+
+/// The runs of a workflow that have not ended.
+#[derive(Debug, Default)]
+pub(super) struct RunsOf {
+    pub(super) running: Vec<Running>,
+    pub(super) queued: Vec<RunId>,
+}
+
+/// Under a lock of the workflow, and counted behind it: two who start a run at the same time count each other's.
+pub(super) async fn runs_of(link: &Link, workflow: &str) -> Done<RunsOf> {
+    let names = vec![format!("workflow:{workflow}")];
+    let mut flight = link.flight();
+    flight.ask(sql!("key_make", TEXT_ARRAY), vec![&names]);
+    flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&names]);
+    flight.ask(sql!("runs_running", TEXT), vec![&workflow]);
+    flight.ask(sql!("runs_queued", TEXT), vec![&workflow]);
+    let answers = flight.land().await?;
+    let mut runs = RunsOf::default();
+    for found in answers.get(2).into_iter().flatten() {
+        let (run, is_canceling) = (row::word(found, 0, "run id", RunId::parse)?, found.try_get(1)?);
+        runs.running.push(Running { run, is_canceling });
+    }
+    for found in answers.get(3).into_iter().flatten() {
+        runs.queued.push(row::word(found, 0, "run id", RunId::parse)?);
+    }
+    Ok(runs)
+}
+
+/// A job that is about nothing in particular.
+pub(super) async fn job(shelf: &Shelf, link: &Link, run: RunId, seed: Missing) -> Done<Job> {
+    Ok(Job { head: Arc::clone(&shelf.head(link, run).await?), seed })
+}

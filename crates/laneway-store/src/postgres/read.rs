@@ -1,0 +1,235 @@
+//! Reads: short, and never blocked by a writer. `view.rs` builds what is shown.
+
+use laneway_core::event::{Closing, Event, Fact};
+use laneway_core::expression::Scope;
+use laneway_core::hash::Version;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::{Plan, Position};
+use laneway_core::reason::Reason;
+use laneway_core::run_state::{RunState, TaskState};
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use tokio_postgres::Row;
+
+use super::fault::{self, Done};
+use super::link::{Link, sql};
+use super::row::{self, unreadable};
+use super::shelf::Head;
+use crate::error::Error;
+use crate::fence::ClaimRef;
+use crate::keeper::{self, read_pauses};
+use crate::model::{Attempt, Known, Stop};
+
+/// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
+pub(super) async fn scope(link: &Link, head: &Head, steps: &[&str]) -> Done<Scope> {
+    let plan = &head.head.plan;
+    let positions: Vec<i64> = steps.iter().filter_map(|step| plan.position(step)).map(i64::from).collect();
+    let mut seen = Vec::with_capacity(positions.len());
+    if !positions.is_empty() {
+        for found in link.rows(sql!("scope", INT8, INT8_ARRAY), &[&head.no, &positions]).await? {
+            let status = row::word(&found, 1, "status of a task", TaskStatus::parse)?;
+            seen.push((row::number(&found, 0)?, status, row::maybe_text(&found, 2)?));
+        }
+    }
+    Ok(keeper::scope(&head.head, seen)?)
+}
+
+/// Claims of a session that its holder is asked to stop. Refuses a session of which nobody knows: it was reaped, and
+/// can never come back.
+pub(super) async fn stops(link: &Link, session: SessionId) -> Done<Vec<Stop>> {
+    let id = session.to_string();
+    let mut flight = link.flight();
+    flight.ask(sql!("session_node", TEXT), vec![&id]);
+    flight.ask(sql!("stops", TEXT), vec![&id]);
+    let answers = flight.land().await?;
+    let [known, stops] = answers.as_slice() else { return Ok(Vec::new()) };
+    if known.is_empty() {
+        return Err(Error::SessionOver { session }.into());
+    }
+    stops.iter().map(|found| stop(found, session)).collect()
+}
+
+pub(super) fn stop(found: &Row, session: SessionId) -> Done<Stop> {
+    let claim = ClaimRef {
+        run: row::word(found, 0, "run id", RunId::parse)?,
+        position: row::number(found, 1)?,
+        attempt: row::number(found, 2)?,
+        session,
+    };
+    Ok(Stop { claim, reason: row::word(found, 3, "request to stop", Reason::parse)? })
+}
+
+pub(super) async fn status(link: &Link, run: RunId) -> Done<RunStatus> {
+    let found = link.row(sql!("run_status", TEXT), &[&run.to_string()]).await?;
+    let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
+    row::word(&found, 0, "status of a run", RunStatus::parse)
+}
+
+/// By id, by a unique beginning of it or of its end, or `last`.
+pub(super) async fn find_run(link: &Link, name: &str) -> Done<RunId> {
+    let typed = name.to_ascii_lowercase();
+    let found = if name == "last" {
+        link.rows(sql!("run_last"), &[]).await?
+    } else if typed.len() < 4 || !typed.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-') {
+        // Four digits are the least that means one.
+        Vec::new()
+    } else {
+        link.rows(sql!("run_find", TEXT), &[&typed]).await?
+    };
+    let ids: Vec<String> = found.iter().map(|found| row::text(found, 0)).collect::<Done<_>>()?;
+    match ids.as_slice() {
+        [] => Err(Error::NoSuchRun { name: name.to_owned() }.into()),
+        [id] => Ok(RunId::parse(id).ok_or_else(|| unreadable("run id", id))?),
+        [..] => Err(Error::AmbiguousRun { name: name.to_owned(), candidates: ids }.into()),
+    }
+}
+
+pub(super) async fn events_since(link: &Link, run: RunId, after: u64, limit: usize) -> Done<Vec<Event>> {
+    let (id, after) = (run.to_string(), i64::try_from(after).unwrap_or(i64::MAX));
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut flight = link.flight();
+    flight.ask(sql!("run_no", TEXT), vec![&id]);
+    flight.ask(sql!("events_since", TEXT, INT8, INT8), vec![&id, &after, &limit]);
+    let answers = flight.land().await?;
+    let [known, rows] = answers.as_slice() else { return Ok(Vec::new()) };
+    if known.is_empty() {
+        return Err(Error::NoSuchRun { name: id }.into());
+    }
+    let mut events: Vec<Event> = Vec::with_capacity(rows.len());
+    for found in rows {
+        let seq: u64 = row::number(found, 0)?;
+        match event(found, run, seq) {
+            Ok(event) => events.push(event),
+            // Whoever reads gets what stands before it, and hears of it with the next question.
+            Err(_) if !events.is_empty() => break,
+            Err(why) => return Err(Error::UnreadableEvent { run, seq, why }.into()),
+        }
+    }
+    Ok(events)
+}
+
+/// An event, or why it cannot be read.
+fn event(found: &Row, run: RunId, seq: u64) -> Result<Event, String> {
+    let read = || -> Result<(i64, String, i64, String), tokio_postgres::Error> {
+        Ok((found.try_get(1)?, found.try_get(2)?, found.try_get(3)?, found.try_get(4)?))
+    };
+    let (at, name, version, body) = read().map_err(|error| fault::words(&error))?;
+    let version = u32::try_from(version).map_err(|error| error.to_string())?;
+    let fact = Fact::read(&name, version, &body).map_err(|error| error.to_string())?;
+    Ok(Event { run, seq, at: Millis(at), fact })
+}
+
+/// The stored side of a replay: exactly what the events say, and nothing else. Inside a transaction that reads: the
+/// run and its tasks are of one moment.
+pub(super) async fn run_state(link: &Link, head: &Head) -> Done<RunState> {
+    let mut flight = link.flight();
+    flight.ask(sql!("run_state", INT8), vec![&head.no]);
+    flight.ask(sql!("task_states", INT8), vec![&head.no]);
+    let answers = flight.land().await?;
+    let (Some([found]), Some(tasks)) = (answers.first().map(Vec::as_slice), answers.get(1)) else {
+        return Err(Error::NoSuchRun { name: head.head.run.to_string() }.into());
+    };
+    let mut state = run_row(found, head)?;
+    for found in tasks {
+        state.tasks.push(task_row(found, &head.head.plan)?);
+    }
+    let steps = head.head.plan.workflow.steps.len();
+    if state.tasks.len() != steps {
+        let why = format!("its workflow has {steps} steps, and {} tasks are there", state.tasks.len());
+        let what = format!("list of tasks of run {}", head.head.run.short());
+        return Err(Error::Unreadable { what, why }.into());
+    }
+    Ok(state)
+}
+
+fn run_row(found: &Row, head: &Head) -> Done<RunState> {
+    let status = row::word(found, 2, "status of a run", RunStatus::parse)?;
+    Ok(RunState {
+        run: head.head.run,
+        workflow: row::text(found, 0)?,
+        version: Version::from_stored(row::text(found, 1)?),
+        params: head.head.params.clone(),
+        max_parallel: head.head.max_parallel,
+        status,
+        // While a run is being canceled its row knows why already; the history says it with the run's end.
+        reason: row::maybe_text(found, 3)?.filter(|_| status.is_final()),
+        closing: row::maybe_word(found, 4, "closing of a run", Closing::parse)?,
+        submitted_at: Millis(found.try_get(5)?),
+        started_at: row::moment(found, 6)?,
+        finished_at: row::moment(found, 7)?,
+        last_event: row::number(found, 8)?,
+        paused: row::maybe_word(found, 9, "pauses of a run", read_pauses)?
+            .unwrap_or_default()
+            .into_iter()
+            .map(|pause| pause.scope)
+            .collect(),
+        tasks: Vec::new(),
+    })
+}
+
+fn task_row(found: &Row, plan: &Plan) -> Done<TaskState> {
+    let position: Position = row::number(found, 0)?;
+    let step = plan.workflow.steps.get(position as usize);
+    let step = step.ok_or_else(|| unreadable("position of a task", &position.to_string()))?;
+    let mut task = TaskState {
+        step: step.name.clone(),
+        status: row::word(found, 1, "status of a task", TaskStatus::parse)?,
+        attempt: row::number(found, 2)?,
+        node: row::maybe_text(found, 3)?,
+        reason: row::reason(found, 4)?,
+        detail: row::maybe_text(found, 5)?,
+        exit_code: row::maybe_number(found, 6)?,
+        output: row::output(found, 7)?,
+        run_at: row::moment(found, 8)?,
+        started_at: row::moment(found, 9)?,
+        finished_at: row::moment(found, 10)?,
+        retries: row::number(found, 11)?,
+        lost: row::number(found, 12)?,
+        took_ms: row::maybe_number(found, 13)?,
+    };
+    // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
+    // that the claim minted has not been heard of.
+    if task.status == TaskStatus::Running && task.started_at.is_none() {
+        let is_ahead: bool = found.try_get(14)?;
+        task.status = if is_ahead { TaskStatus::Pending } else { TaskStatus::Available };
+        task.attempt = task.attempt.saturating_sub(1);
+    }
+    Ok(task)
+}
+
+/// Attempts that have ended, and the one that is running.
+pub(super) async fn attempts(link: &Link, head: &Head, position: Position) -> Done<Vec<Attempt>> {
+    let rows = link.rows(sql!("attempts", INT8, INT8), &[&head.no, &i64::from(position)]).await?;
+    rows.iter()
+        .map(|found| {
+            Ok(Attempt {
+                attempt: row::number(found, 0)?,
+                node: row::maybe_text(found, 1)?,
+                outcome: row::text(found, 2)?,
+                reason: row::maybe_text(found, 3)?.as_deref().and_then(Reason::parse),
+                detail: row::maybe_text(found, 4)?,
+                exit_code: row::maybe_number(found, 5)?,
+                started_at: row::moment(found, 6)?,
+                finished_at: row::moment(found, 7)?,
+                took_ms: row::maybe_number(found, 8)?,
+            })
+        })
+        .collect()
+}
+
+/// The newest version that was submitted under a name.
+pub(super) async fn latest(link: &Link, workflow: &str) -> Done<Known> {
+    let found = link.row(sql!("latest", TEXT), &[&workflow]).await?;
+    let found = found.ok_or_else(|| Error::NoSuchWorkflow { name: workflow.to_owned() })?;
+    Ok(Known { version: Version::from_stored(row::text(&found, 0)?), dir: row::text(&found, 1)? })
+}
+
+pub(super) async fn document(link: &Link, version: &Version) -> Done<String> {
+    let found = link.row(sql!("document", TEXT), &[&version.as_str()]).await?;
+    let found = found.ok_or_else(|| unreadable("workflow", version.as_str()))?;
+    row::text(&found, 0)
+}
+
+pub(super) fn position(head: &Head, step: &str) -> Done<Position> {
+    Ok(head.head.plan.position(step).ok_or_else(|| keeper::no_such_step(&head.head, step))?)
+}

@@ -1,0 +1,2 @@
+BEGIN;
+SET LOCAL synchronous_commit = off

@@ -1,0 +1,2 @@
+-- Classes by their texts.
+SELECT no, text FROM classes WHERE text = ANY ($1);

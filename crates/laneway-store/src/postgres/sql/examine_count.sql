@@ -1,0 +1,2 @@
+-- How many runs there are.
+SELECT count(*) FROM runs WHERE is_visible;

@@ -1,0 +1,2 @@
+-- What a run counts for itself.
+SELECT unsettled FROM runs WHERE no = $1;

@@ -1,0 +1,2 @@
+-- Which store this is, for ever.
+SELECT value FROM meta WHERE key = 'instance';

@@ -1,0 +1,2 @@
+-- Named limits.
+SELECT name, value FROM limits WHERE name = ANY ($1);

@@ -1,0 +1,6 @@
+-- Runs, newest first, along the primary key: it ends at the limit, and reads all runs where few are like that.
+-- Locks nothing.
+SELECT no, id, workflow, status, reason, submitted_at, started_at, finished_at, submitted_by, owner, placement
+FROM runs
+WHERE is_visible AND ($1::text IS NULL OR status = $1) AND ($2::text IS NULL OR workflow = $2)
+ORDER BY no DESC LIMIT $3;

@@ -1,0 +1,2 @@
+-- A workflow goes on.
+DELETE FROM paused_workflows WHERE name = $1;

@@ -1,0 +1,103 @@
+//! `finish`: the heart. Checks the fence, keeps the attempt, appends events, decides on a retry, counts down
+//! successors, opens gates, ends the run if it is done, and claims the next tasks, all in one transaction of two round
+//! trips. `start` and `give_back` are said in the same way.
+
+use std::sync::Arc;
+
+use laneway_core::time::Millis;
+
+use super::claim::{Asked, claims};
+use super::sorted;
+use crate::fence::{ClaimRef, Fate};
+use crate::keeper::Keeper;
+use crate::model::{Answer, Ask, Finished};
+use crate::postgres::facts::{Known, Missing};
+use crate::postgres::fault::Done;
+use crate::postgres::follow::work;
+use crate::postgres::link::{Link, sql};
+use crate::postgres::read;
+use crate::postgres::run_work::{Job, Terms};
+use crate::postgres::shelf::Shelf;
+
+pub(in crate::postgres) async fn finish(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    finished: &[Finished],
+    ask: Option<&Ask>,
+) -> Done<Answer> {
+    let runs = sorted(shelf, link, finished.iter().map(|one| one.claim.run)).await?;
+    let asked = match ask {
+        Some(ask) => Some(Asked::new(shelf, link, terms, ask).await?),
+        None => None,
+    };
+    let job = |(head, places): &(Arc<_>, Vec<usize>)| {
+        let head: &Arc<crate::postgres::shelf::Head> = head;
+        let claims = places.iter().map(|place| &finished[*place].claim);
+        Job { seed: Missing::for_ends(&head.head.plan, claims), head: Arc::clone(head) }
+    };
+    let jobs = runs.iter().map(job).collect();
+    let (made, columns) = work(shelf, link, terms, jobs, |index, keeper| {
+        let fates = runs[index].1.iter().map(|place| keeper.finish(&finished[*place]));
+        let fates: Vec<Fate> = fates.collect::<Done<_>>()?;
+        Ok((fates, keeper.is_closing()))
+    })
+    .await?;
+    let session = ask.map(|ask| ask.session.to_string());
+    let mut flight = link.flight();
+    columns.say(&mut flight);
+    let said = flight.len();
+    if let (Some(asked), Some(session)) = (&asked, &session) {
+        asked.say(&mut flight);
+        flight.ask(sql!("stops", TEXT), vec![session]);
+    }
+    flight.ask(sql!("promote_next"), Vec::new());
+    let mut answers = flight.commit().await?.into_iter().skip(said);
+    let mut claimed = Vec::new();
+    let mut answer = Answer { fates: vec![Fate::ClaimLost; finished.len()], ..Answer::default() };
+    for ((_, places), made) in runs.iter().zip(&made) {
+        let (fates, is_closing) = &made.answer;
+        places.iter().zip(fates).for_each(|(place, fate)| answer.fates[*place] = *fate);
+        answer.is_closing |= is_closing;
+    }
+    if let (Some(asked), Some(ask)) = (&asked, ask) {
+        claimed = asked.hear(&mut answers)?;
+        let stops = answers.next().unwrap_or_default();
+        answer.stops = stops.iter().map(|found| read::stop(found, ask.session)).collect::<Done<_>>()?;
+    }
+    if let Some(found) = answers.next().and_then(|rows| rows.into_iter().next()) {
+        answer.wake_at = found.try_get::<_, Option<i64>>(0)?.map(Millis);
+    }
+    answer.claims = claims(shelf, link, claimed).await?;
+    Ok(answer)
+}
+
+/// Says something about claims, run by run, and gives the fates in the order in which they came.
+pub(in crate::postgres) async fn say(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    claims: &[ClaimRef],
+    word: impl Fn(&mut Keeper<&mut Known>, &ClaimRef) -> Done<Fate>,
+) -> Done<Vec<Fate>> {
+    let runs = sorted(shelf, link, claims.iter().map(|claim| claim.run)).await?;
+    let jobs = runs
+        .iter()
+        .map(|(head, places)| {
+            let of_run = places.iter().map(|place| &claims[*place]);
+            Job { seed: Missing::for_claims(&head.head.plan, of_run), head: Arc::clone(head) }
+        })
+        .collect();
+    let (made, columns) = work(shelf, link, terms, jobs, |index, keeper| {
+        runs[index].1.iter().map(|place| word(keeper, &claims[*place])).collect::<Done<Vec<Fate>>>()
+    })
+    .await?;
+    let mut flight = link.flight();
+    columns.say(&mut flight);
+    flight.commit().await?;
+    let mut fates = vec![Fate::ClaimLost; claims.len()];
+    for ((_, places), made) in runs.iter().zip(&made) {
+        places.iter().zip(&made.answer).for_each(|(place, fate)| fates[*place] = *fate);
+    }
+    Ok(fates)
+}

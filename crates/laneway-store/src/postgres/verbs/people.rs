@@ -1,0 +1,166 @@
+//! What people want: `cancel`, `retry`, `skip`, `pause` and `resume`, limits, `drain`.
+
+use laneway_core::event::PauseScope;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::limit::Limit;
+use laneway_core::state::RunStatus;
+
+use super::on_run;
+use crate::error::Error;
+use crate::keeper::Key;
+use crate::model::Pausable;
+use crate::postgres::facts::Missing;
+use crate::postgres::fault::Done;
+use crate::postgres::follow::{Follows, follow, job, work};
+use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::row;
+use crate::postgres::run_work::Terms;
+use crate::postgres::shelf::Shelf;
+
+/// Nothing of the run is claimed once this has committed. What runs is stopped by its holder.
+pub(in crate::postgres) async fn cancel(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    run: RunId,
+    by: &str,
+) -> Done<RunStatus> {
+    let seed = Missing { unstarted: true, running: true, live: true, line: 1, ..Missing::default() };
+    let job = job(shelf, link, run, seed).await?;
+    let (_, row) = on_run(shelf, link, terms, job, |keeper| keeper.cancel(by)).await?;
+    Ok(row.status)
+}
+
+pub(in crate::postgres) async fn retry(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    run: RunId,
+    words: (Option<&str>, &str),
+) -> Done<Vec<String>> {
+    let (from, by) = words;
+    let job = job(shelf, link, run, everything()).await?;
+    Ok(on_run(shelf, link, terms, job, |keeper| keeper.retry(from, by)).await?.0)
+}
+
+pub(in crate::postgres) async fn skip(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    run: RunId,
+    words: (&str, &str),
+) -> Done<Vec<String>> {
+    let (step, by) = words;
+    let job = job(shelf, link, run, everything()).await?;
+    Ok(on_run(shelf, link, terms, job, |keeper| keeper.skip_by_person(step, by)).await?.0)
+}
+
+fn everything() -> Missing {
+    Missing { all: true, live: true, line: 8, ..Missing::default() }
+}
+
+pub(in crate::postgres) async fn pause(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    what: &Pausable,
+    by: &str,
+) -> Done<()> {
+    let now = terms.now.map(|now| now.0);
+    let (runs, scope) = match what {
+        Pausable::Run(run) => (begin_with(link, *run).await?, PauseScope::Run),
+        Pausable::Workflow(name) => {
+            let mut flight = link.begin(Begin::Write);
+            flight.ask(sql!("workflow_pause", TEXT, TEXT, INT8), vec![name, &by, &now]);
+            flight.ask(sql!("runs_of_workflow", TEXT), vec![name]);
+            (ids(flight.land().await?.pop().unwrap_or_default())?, PauseScope::Workflow)
+        }
+    };
+    for run in runs {
+        let seed = Missing { unstarted: true, ..Missing::default() };
+        let job = job(shelf, link, run, seed).await?;
+        let within = Terms { is_begun: true, ..terms };
+        let is_whole = scope == PauseScope::Workflow;
+        let (_, columns) = work(shelf, link, within, vec![job], |_, keeper| {
+            // It may have ended since it was listed.
+            if is_whole && keeper.run.status.is_final() { Ok(false) } else { keeper.pause(scope, by) }
+        })
+        .await?;
+        let mut flight = link.flight();
+        columns.say(&mut flight);
+        flight.land().await?;
+    }
+    link.flight().commit().await?;
+    Ok(())
+}
+
+pub(in crate::postgres) async fn resume(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    what: &Pausable,
+    by: &str,
+) -> Done<()> {
+    let (runs, scope) = match what {
+        Pausable::Run(run) => (begin_with(link, *run).await?, PauseScope::Run),
+        Pausable::Workflow(name) => {
+            let mut flight = link.begin(Begin::Write);
+            flight.ask(sql!("workflow_resume", TEXT), vec![name]);
+            flight.ask(sql!("runs_of_workflow", TEXT), vec![name]);
+            (ids(flight.land().await?.pop().unwrap_or_default())?, PauseScope::Workflow)
+        }
+    };
+    for run in runs {
+        let seed = Missing { unstarted: true, live: true, line: 8, ..Missing::default() };
+        let job = job(shelf, link, run, seed).await?;
+        let within = Terms { is_begun: true, ..terms };
+        let (_, columns) = work(shelf, link, within, vec![job], |_, keeper| keeper.resume(scope, by)).await?;
+        let mut flight = link.flight();
+        columns.say(&mut flight);
+        flight.land().await?;
+    }
+    link.flight().commit().await?;
+    Ok(())
+}
+
+async fn begin_with(link: &Link, run: RunId) -> Done<Vec<RunId>> {
+    link.begin(Begin::Write).land().await?;
+    Ok(vec![run])
+}
+
+fn ids(rows: Vec<tokio_postgres::Row>) -> Done<Vec<RunId>> {
+    rows.iter().map(|found| row::word(found, 0, "run id", RunId::parse)).collect()
+}
+
+/// Who waits at the limit is looked at again: there may be room now.
+pub(in crate::postgres) async fn set_limit(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    (name, limit, by): (&str, Limit, &str),
+) -> Done<()> {
+    let (value, now) = (limit.to_string(), terms.now.map(|now| now.0));
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("limit_set", TEXT, TEXT, TEXT, INT8), vec![&name, &value, &by, &now]);
+    flight.land().await?;
+    follow(shelf, link, terms, Follows::of_key(Key::Limit(name.to_owned()))).await?;
+    link.flight().commit().await?;
+    Ok(())
+}
+
+/// It keeps what it holds, and is offered nothing more.
+pub(in crate::postgres) async fn drain(link: &Link, node: &str) -> Done<Vec<SessionId>> {
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("drain", TEXT), vec![&node]);
+    let rows = flight.land().await?.pop().unwrap_or_default();
+    if rows.is_empty() {
+        return Err(Error::NoSuchNode { node: node.to_owned() }.into());
+    }
+    let ids: Vec<String> = rows.iter().map(|found| row::text(found, 0)).collect::<Done<_>>()?;
+    let mut flight = link.flight();
+    for id in &ids {
+        flight.ask(sql!("takers_remove", TEXT), vec![id]);
+    }
+    flight.commit().await?;
+    rows.iter().map(|found| row::word(found, 0, "session", SessionId::parse)).collect()
+}

@@ -1,0 +1,191 @@
+//! What people are shown of runs: lists, and one run with the cause of everything that waits.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use laneway_core::cause;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::limit::Limit;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use tokio_postgres::Row;
+
+use super::fault::Done;
+use super::link::{Link, sql};
+use super::shelf::{Head, Shelf};
+use super::{read, row, waits};
+use crate::model::{ClaimView, LimitView, NodeView, RunFilter, RunSummary, RunView, SetAside};
+use crate::offer;
+
+/// Inside a transaction that reads.
+pub(super) async fn run(link: &Link, shelf: &Shelf, now: Option<Millis>, head: &Head) -> Done<RunView> {
+    let state = read::run_state(link, head).await?;
+    let numbers = vec![head.no];
+    let mut flight = link.flight();
+    flight.ask(sql!("run_owner", INT8), vec![&head.no]);
+    flight.ask(sql!("quarantine_read", INT8_ARRAY), vec![&numbers]);
+    let answers = flight.land().await?;
+    let (mut by, mut owner) = (String::new(), None);
+    if let Some(found) = answers.first().and_then(|rows| rows.first()) {
+        by = row::text(found, 0)?;
+        owner =
+            living(link, now, row::maybe_text(found, 1)?.into_iter().collect()).await?.into_values().next();
+    }
+    let mut set_aside = set_aside(answers.get(1).map_or(&[][..], Vec::as_slice))?;
+    let is_interrupted = head.is_local && !state.status.is_final() && owner.is_none();
+    let waits = waits::of_run(link, shelf, head).await?;
+    let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
+    Ok(RunView {
+        state,
+        plan: Arc::clone(&head.head.plan),
+        dir: head.head.dir.clone(),
+        submitted_by: by,
+        owner,
+        is_interrupted,
+        set_aside: set_aside.remove(&head.no),
+        causes,
+    })
+}
+
+/// Of some sessions, those whose lease has not ended, with their nodes.
+async fn living(link: &Link, now: Option<Millis>, sessions: Vec<String>) -> Done<HashMap<String, String>> {
+    if sessions.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let now = now.map(|now| now.0);
+    let rows = link.rows(sql!("sessions_living", TEXT_ARRAY, INT8), &[&sessions, &now]).await?;
+    rows.iter().map(|found| Ok((row::text(found, 0)?, row::text(found, 1)?))).collect()
+}
+
+fn set_aside(rows: &[Row]) -> Done<HashMap<i64, SetAside>> {
+    rows.iter()
+        .map(|found| {
+            let why = SetAside {
+                what: row::text(found, 1)?,
+                why: row::text(found, 2)?,
+                since: Millis(found.try_get(3)?),
+            };
+            Ok((found.try_get(0)?, why))
+        })
+        .collect()
+}
+
+/// Newest first. Inside a transaction that reads.
+pub(super) async fn runs(link: &Link, now: Option<Millis>, filter: &RunFilter) -> Done<Vec<RunSummary>> {
+    let (status, limit) =
+        (filter.status.map(RunStatus::as_str), i64::try_from(filter.limit).unwrap_or(i64::MAX));
+    let rows = link.rows(sql!("runs", TEXT, TEXT, INT8), &[&status, &filter.workflow, &limit]).await?;
+    let numbers: Vec<i64> = rows.iter().map(|found| row::number(found, 0)).collect::<Done<_>>()?;
+    let mut flight = link.flight();
+    flight.ask(sql!("task_counts", INT8_ARRAY), vec![&numbers]);
+    flight.ask(sql!("quarantine_read", INT8_ARRAY), vec![&numbers]);
+    let answers = flight.land().await?;
+    let mut counts = counts(answers.first().map_or(&[][..], Vec::as_slice))?;
+    let mut aside = set_aside(answers.get(1).map_or(&[][..], Vec::as_slice))?;
+    let owners: Vec<Option<String>> =
+        rows.iter().map(|found| row::maybe_text(found, 9)).collect::<Done<_>>()?;
+    let living = living(link, now, owners.iter().flatten().cloned().collect()).await?;
+    let mut runs = Vec::with_capacity(rows.len());
+    for ((found, no), owner) in rows.iter().zip(numbers).zip(owners) {
+        // One row must not hide the others.
+        let Some(mut run) = summary(found)? else {
+            tracing::warn!("a run is not listed, because its id cannot be read; `laneway doctor` names it");
+            continue;
+        };
+        run.counts = counts.remove(&no).unwrap_or_default();
+        run.is_interrupted = run.is_interrupted
+            && run.status.is_some_and(|status| !status.is_final())
+            && !owner.is_some_and(|owner| living.contains_key(&owner));
+        run.set_aside = aside.remove(&no);
+        runs.push(run);
+    }
+    Ok(runs)
+}
+
+fn summary(found: &Row) -> Done<Option<RunSummary>> {
+    let Some(run) = RunId::parse(&row::text(found, 1)?) else { return Ok(None) };
+    Ok(Some(RunSummary {
+        run,
+        workflow: row::text(found, 2)?,
+        status: RunStatus::parse(&row::text(found, 3)?),
+        reason: row::maybe_text(found, 4)?,
+        submitted_at: Millis(found.try_get(5)?),
+        started_at: row::moment(found, 6)?,
+        finished_at: row::moment(found, 7)?,
+        submitted_by: row::text(found, 8)?,
+        counts: Vec::new(),
+        // As far as the row can tell: one that belongs to nobody cannot be.
+        is_interrupted: row::text(found, 10)? == "local",
+        set_aside: None,
+    }))
+}
+
+fn counts(rows: &[Row]) -> Done<HashMap<i64, Vec<(TaskStatus, u64)>>> {
+    let mut counts: HashMap<i64, Vec<(TaskStatus, u64)>> = HashMap::new();
+    for found in rows {
+        if let Some(status) = TaskStatus::parse(&row::text(found, 1)?) {
+            counts.entry(found.try_get(0)?).or_default().push((status, row::number(found, 2)?));
+        }
+    }
+    counts.values_mut().for_each(|counts| counts.sort_unstable());
+    Ok(counts)
+}
+
+pub(super) async fn limits(link: &Link) -> Done<Vec<LimitView>> {
+    let rows = link.rows(sql!("limits"), &[]).await?;
+    rows.iter()
+        .map(|found| {
+            Ok(LimitView {
+                name: row::text(found, 0)?,
+                limit: row::word(found, 1, "limit", |text| Limit::parse(text).ok())?,
+                set_by: row::text(found, 2)?,
+                set_at: Millis(found.try_get(3)?),
+                holders: row::number(found, 4)?,
+                waiting: row::number(found, 5)?,
+            })
+        })
+        .collect()
+}
+
+/// Those whose lease has not ended.
+pub(super) async fn nodes(
+    link: &Link,
+    shelf: &Shelf,
+    now: Option<Millis>,
+    claims: usize,
+) -> Done<Vec<NodeView>> {
+    let mut nodes = Vec::new();
+    for found in link.rows(sql!("nodes", INT8), &[&now.map(|now| now.0)]).await? {
+        let session = row::word(&found, 0, "session", SessionId::parse)?;
+        nodes.push(NodeView {
+            node: row::text(&found, 1)?,
+            session,
+            pid: row::number(&found, 2)?,
+            registered_at: Millis(found.try_get(3)?),
+            slots: row::number(&found, 4)?,
+            offer: row::maybe_text(&found, 5)?.as_deref().and_then(offer::from_text),
+            is_draining: found.try_get(6)?,
+            held: row::number(&found, 7)?,
+            claims: node_claims(link, shelf, session, claims).await?,
+        });
+    }
+    Ok(nodes)
+}
+
+async fn node_claims(link: &Link, shelf: &Shelf, session: SessionId, limit: usize) -> Done<Vec<ClaimView>> {
+    let (id, limit) = (session.to_string(), i64::try_from(limit).unwrap_or(i64::MAX));
+    let mut claims = Vec::new();
+    for found in link.rows(sql!("node_claims", TEXT, INT8), &[&id, &limit]).await? {
+        let run = row::word(&found, 0, "run id", RunId::parse)?;
+        let position: usize = row::number(&found, 1)?;
+        let head = shelf.head(link, run).await?;
+        let step = head.head.plan.workflow.steps.get(position);
+        claims.push(ClaimView {
+            run,
+            step: step.map(|step| step.name.clone()).unwrap_or_default(),
+            attempt: row::number(&found, 2)?,
+            started_at: row::moment(&found, 3)?,
+        });
+    }
+    Ok(claims)
+}

@@ -1,0 +1,249 @@
+//! What is about Postgres alone: getting there, the schema, and hints between nodes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_store::model::{Ask, NewSession, RunFilter};
+use laneway_store::postgres::{Hearing, PostgresStore};
+use laneway_store::sqlite::Clock;
+use laneway_store::{Error, Open, Store};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::harness::{START, block_on, flat, submission};
+use crate::server::{self, Schema};
+
+/// Waiting for what must come: long, because a busy machine is no fault.
+const SOON: Duration = Duration::from_secs(30);
+
+fn refusal(url: &str) -> Error {
+    let dir = tempfile::tempdir().expect("a directory");
+    PostgresStore::open(url, dir.path(), Open::Create).expect_err("refused")
+}
+
+/// The server over TCP, where it asks for a password: the socket's URL names the port.
+fn over_tcp(user: &str, database: &str, query: &str) -> String {
+    let url = server::url();
+    let port = url.rsplit_once(':').and_then(|(_, end)| end.split('/').next()).expect("a port").to_owned();
+    format!("postgres://{user}@localhost:{port}/{database}{query}")
+}
+
+/// Beside the socket, as `cargo xtask postgres` leaves it.
+fn certificate() -> String {
+    let url = server::url();
+    let socket = url.split('@').nth(1).and_then(|rest| rest.split(':').next()).expect("a socket");
+    format!("{socket}%2Fserver.crt")
+}
+
+#[test]
+fn wrong_password_is_said_so() {
+    let error = refusal(&over_tcp("laneway:wrong", "postgres", ""));
+    assert!(matches!(error, Error::Login { .. }), "{error:?}");
+    assert!(error.to_string().contains("password authentication failed"), "{error}");
+    assert!(!error.to_string().contains("wrong"), "the password is not repeated: {error}");
+    let error = refusal(&over_tcp("laneway", "postgres", ""));
+    assert!(matches!(error, Error::Login { .. }), "none was given: {error:?}");
+}
+
+#[test]
+fn database_that_is_not_there_is_named() {
+    let error = refusal(&over_tcp("laneway:laneway", "nowhere", ""));
+    assert!(matches!(&error, Error::NoDatabase { database, .. } if database == "nowhere"), "{error:?}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("createdb nowhere")));
+}
+
+#[test]
+fn server_that_is_not_there_is_said_so() {
+    let error = refusal("postgres://ada:secret@localhost:1/jobs");
+    assert!(matches!(error, Error::Unreachable { .. }) && error.is_passing(), "{error:?}");
+    let said = error.to_string();
+    assert!(said.contains("postgres://ada@localhost:1/jobs") && !said.contains("secret"), "{said}");
+}
+
+#[test]
+fn tls_is_used_as_the_url_asks() {
+    block_on(async {
+        let schema = Schema::new();
+        let path = format!("options=-csearch_path%3D{}", schema.name);
+        let trusted = format!("?sslmode=verify-full&sslrootcert={}&{path}", certificate());
+        for query in ["?sslmode=require&".to_owned() + &path, trusted] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let url = over_tcp("laneway:laneway", "postgres", &query);
+            let store = PostgresStore::open(&url, dir.path(), Open::Create).expect("a store over TLS");
+            let mark = schema.beneath().await;
+            store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await.expect("an answer");
+            let encrypted: i64 = mark
+                .query_one(
+                    "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+                     WHERE ssl AND application_name = 'laneway'",
+                    &[],
+                )
+                .await
+                .expect("an answer")
+                .get(0);
+            assert!(encrypted > 0, "{query}");
+        }
+    });
+}
+
+#[test]
+fn server_whose_certificate_is_not_trusted_is_refused() {
+    let other = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(other.path(), STRANGER).expect("a certificate");
+    let file = other.path().to_string_lossy().replace('/', "%2F");
+    let query = format!("?sslmode=verify-full&sslrootcert={file}");
+    let error = refusal(&over_tcp("laneway:laneway", "postgres", &query));
+    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    assert!(error.to_string().to_lowercase().contains("certificate"), "{error}");
+}
+
+#[test]
+fn store_is_made_once_by_whoever_comes_first() {
+    block_on(async {
+        let schema = Schema::new();
+        let missing = schema.try_open(Open::Existing).expect_err("nothing is there yet");
+        assert!(matches!(missing, Error::Missing { .. }), "{missing:?}");
+        let instances: Vec<_> = std::thread::scope(|scope| {
+            let opened: Vec<_> = (0..5).map(|_| scope.spawn(|| schema.open().instance())).collect();
+            opened.into_iter().map(|opened| opened.join().expect("a store")).collect()
+        });
+        assert!(instances.iter().all(|instance| *instance == instances[0]), "{instances:?}");
+        assert_eq!(schema.try_open(Open::Existing).expect("it is there").instance(), instances[0]);
+    });
+}
+
+#[test]
+fn store_of_a_newer_program_is_refused_and_left_alone() {
+    block_on(async {
+        let schema = Schema::new();
+        drop(schema.open());
+        let beneath = schema.beneath().await;
+        beneath.batch_execute("INSERT INTO laneway_migrations (version) VALUES (99)").await.expect("a row");
+        let refusal = schema.try_open(Open::Create).expect_err("refused");
+        assert!(matches!(refusal, Error::Newer { found: 99, .. }), "{refusal:?}");
+    });
+}
+
+#[test]
+fn tables_of_somebody_else_are_not_taken_for_a_store() {
+    block_on(async {
+        let schema = Schema::new();
+        let beneath = schema.beneath().await;
+        beneath.batch_execute("CREATE TABLE customers (id int)").await.expect("a table");
+        drop(schema.open());
+        let taken = Schema::new();
+        let beneath = taken.beneath().await;
+        beneath.batch_execute("CREATE TABLE runs (id int)").await.expect("a table");
+        let refusal = taken.try_open(Open::Create).expect_err("refused");
+        assert!(matches!(refusal, Error::NotAStore { .. }), "{refusal:?}");
+    });
+}
+
+#[test]
+fn schema_that_is_not_there_is_said_so() {
+    let error = refusal(&format!("{}?options=-csearch_path%3Dnowhere", server::url()));
+    assert!(error.to_string().contains("CREATE SCHEMA"), "{error}");
+}
+
+#[test]
+fn question_that_hangs_is_ended_by_the_server() {
+    block_on(async {
+        let mut schema = Schema::new();
+        // What the URL says wins over what we say: half a minute is long for a test.
+        schema.url += "%20-cstatement_timeout%3D300ms";
+        let store = schema.open();
+        store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await.expect("an answer");
+        let beneath = schema.beneath().await;
+        beneath.batch_execute("BEGIN; LOCK TABLE runs").await.expect("a lock");
+        let error = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await.expect_err("too slow");
+        assert!(matches!(error, Error::TooSlow { .. }) && error.is_passing(), "{error:?}");
+        beneath.batch_execute("ROLLBACK").await.expect("the lock is given back");
+        store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await.expect("an answer again");
+    });
+}
+
+#[test]
+fn lease_that_ended_is_reaped_only_by_a_node_that_has_renewed_since() {
+    block_on(async {
+        let (schema, clock) = (Schema::new(), Arc::new(Clock::manual(START)));
+        let (cut_off, node) = (schema.open_by(&clock), schema.open_by(&clock));
+        let theirs = cut_off.register(NewSession::ephemeral("cut off", 4)).await.expect("a session");
+        let ours = node.register(NewSession::ephemeral("one", 4)).await.expect("a session");
+        assert_eq!(node.reap().await.expect("an answer").nodes, Vec::<String>::new(), "it lives");
+        clock.advance(Duration::from_secs(61));
+        let reaped = node.reap().await.expect("an answer");
+        assert_eq!(reaped.nodes, Vec::<String>::new(), "who reaps may be the one that is cut off");
+        node.renew(ours).await.expect("a lease that nobody has reaped");
+        assert_eq!(node.reap().await.expect("an answer").nodes, ["cut off"]);
+        let over = cut_off.renew(theirs).await.expect_err("a reaped session never comes back");
+        assert!(matches!(over, Error::SessionOver { .. }), "{over:?}");
+    });
+}
+
+#[test]
+fn session_whose_lease_has_ended_claims_nothing() {
+    block_on(async {
+        let (schema, clock) = (Schema::new(), Arc::new(Clock::manual(START)));
+        let node = schema.open_by(&clock);
+        let session = node.register(NewSession::ephemeral("one", 4)).await.expect("a session");
+        let run = node.submit(submission(&flat(1, 1), json!({}), session)).await.expect("a run");
+        let ask = Ask { session, run: Some(run), limit: 1, ahead: 0 };
+        clock.advance(Duration::from_secs(61));
+        assert_eq!(node.claim(ask.clone()).await.expect("an answer").len(), 0);
+        node.renew(session).await.expect("a lease that nobody has reaped");
+        assert_eq!(node.claim(ask).await.expect("an answer").len(), 1);
+    });
+}
+
+async fn until(hearing: &mut watch::Receiver<Hearing>, wanted: Hearing) {
+    let waited = timeout(SOON, hearing.wait_for(|hearing| *hearing == wanted)).await;
+    waited.unwrap_or_else(|_| panic!("never {wanted:?}")).expect("a listener");
+}
+
+#[test]
+fn node_hears_what_another_says_also_after_its_line_was_cut() {
+    block_on(async {
+        let schema = Schema::new();
+        let store = schema.open();
+        let mut changes = store.changes();
+        let mut hearing = store.hearing().expect("a listener");
+        until(&mut hearing, Hearing::Listening).await;
+        let beneath = schema.beneath().await;
+        let instance = store.instance().to_string();
+        for round in 0..2 {
+            changes.mark_unchanged();
+            // The hint at the beginning of a connection may still be under way: what is told comes after it.
+            let told = async {
+                loop {
+                    beneath.query("SELECT pg_notify('laneway', $1)", &[&instance]).await.expect("sent");
+                    if timeout(Duration::from_millis(50), changes.changed()).await.is_ok() {
+                        return;
+                    }
+                }
+            };
+            timeout(SOON, told).await.expect("a hint");
+            if round == 0 {
+                let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                           WHERE application_name = 'laneway listen ' || $1";
+                assert_eq!(beneath.query(cut, &[&instance]).await.expect("cut").len(), 1);
+                until(&mut hearing, Hearing::Unconnected).await;
+                until(&mut hearing, Hearing::Listening).await;
+            }
+        }
+    });
+}
+
+/// Of a name that no server here has.
+const STRANGER: &str = "-----BEGIN CERTIFICATE-----
+MIIBjDCCATOgAwIBAgIUdQ4sgm2dcfdDL5dBsuUwC8+RdxswCgYIKoZIzj0EAwIw
+GzEZMBcGA1UEAwwQc3RyYW5nZXIuZXhhbXBsZTAgFw0yNjExMTYwNTE4MzhaGA8y
+MTI2MTAyMzA1MTgzOFowGzEZMBcGA1UEAwwQc3RyYW5nZXIuZXhhbXBsZTBZMBMG
+ByqGSM49AgEGCCqGSM49AwEHA0IABLpbcatTkFl9N/D4Q3zLMQJzYf0cqlHfnX12
+oCOvdne2AUr/YoQqHUQRf4vF7Pl9L5++b/uLOENlBZW9uEiAK5WjUzBRMB0GA1Ud
+DgQWBBTiRvfy9WsrZM9OK5rWT6mQ4itr+DAfBgNVHSMEGDAWgBTiRvfy9WsrZM9O
+K5rWT6mQ4itr+DAPBgNVHRMBAf8EBTADAQH/MAoGCCqGSM49BAMCA0cAMEQCICLP
+hqxrXfbr32qIb/92XXN8sfjn5Q9kU61rK4B+9pzTAiBt8XkaRnIp8i/FSgS4qyDs
+aisLBBB4Hm0xSI3os3ELdA==
+-----END CERTIFICATE-----
+";

@@ -1,0 +1,86 @@
+//! The Postgres that the tests share, and a schema of it for each of them.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use laneway_store::Open;
+use laneway_store::postgres::PostgresStore;
+use laneway_store::sqlite::Clock;
+use tempfile::TempDir;
+use tokio_postgres::{Client, NoTls};
+use uuid::Uuid;
+
+/// Set by `cargo xtask test`.
+const VARIABLE: &str = "LANEWAY_TEST_POSTGRES";
+
+/// In a store's directory: where it is, for those who look beneath the verbs.
+const ADDRESS: &str = "address";
+
+/// A test that needs it and does not find it fails: nothing is left out in silence.
+pub(crate) fn url() -> String {
+    std::env::var(VARIABLE).unwrap_or_else(|_| {
+        panic!(
+            "{VARIABLE} is not set: run `cargo xtask test`, or `cargo xtask postgres` in another terminal and export \
+             what it prints"
+        )
+    })
+}
+
+/// A schema of its own.
+pub(crate) struct Schema {
+    pub(crate) name: String,
+    pub(crate) url: String,
+    dir: TempDir,
+}
+
+impl Schema {
+    pub(crate) fn new() -> Self {
+        let name = format!("t{}", Uuid::now_v7().simple());
+        let make = format!("CREATE SCHEMA {name}");
+        at_once(async move { connect(&url()).await.batch_execute(&make).await.expect("a schema") });
+        let url = format!("{}?options=-csearch_path%3D{name}", url());
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join(ADDRESS), &url).expect("a file");
+        Self { name, url, dir }
+    }
+
+    pub(crate) fn open(&self) -> PostgresStore {
+        self.try_open(Open::Create).expect("a store that opens")
+    }
+
+    pub(crate) fn open_by(&self, clock: &Arc<Clock>) -> PostgresStore {
+        let opened = PostgresStore::open_with(&self.url, self.dir.path(), Open::Create, Arc::clone(clock));
+        opened.expect("a store that opens")
+    }
+
+    pub(crate) fn try_open(&self, mode: Open) -> laneway_store::Result<PostgresStore> {
+        PostgresStore::open(&self.url, self.dir.path(), mode)
+    }
+
+    /// A connection that looks beneath the verbs.
+    pub(crate) async fn beneath(&self) -> Client {
+        connect(&self.url).await
+    }
+}
+
+/// Beneath the verbs of the store that lives here, if that is on Postgres.
+pub(crate) async fn beneath(dir: &Path) -> Option<Client> {
+    let url = std::fs::read_to_string(dir.join(ADDRESS)).ok()?;
+    Some(connect(&url).await)
+}
+
+/// Runs to its end, on a thread of its own: where nobody can wait.
+pub(crate) fn at_once<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let thread = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime").block_on(work)
+    });
+    thread.join().expect("a thread that ends")
+}
+
+async fn connect(url: &str) -> Client {
+    let (client, line) = tokio_postgres::connect(url, NoTls).await.expect("a connection");
+    tokio::spawn(line);
+    client
+}
