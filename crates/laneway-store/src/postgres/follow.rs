@@ -4,12 +4,13 @@
 //! Here runs are locked that the verb did not begin with, and so not in the one order of locks. Two who meet on that way
 //! are parted by the database, and one of them is said again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use laneway_core::definition::Workflow;
 use laneway_core::id::RunId;
 use laneway_core::max_runs::{self, Running};
-use laneway_core::plan::Position;
+use laneway_core::plan::{Plan, Position};
 use laneway_core::state::RunStatus;
 
 use super::facts::{Known, Missing};
@@ -25,8 +26,8 @@ use crate::keeper::{Changes, Keeper, Key};
 #[derive(Debug, Default)]
 pub(super) struct Follows {
     freed: BTreeSet<Key>,
-    /// Workflows of which a run has ended: another one may start.
-    ended: BTreeSet<String>,
+    /// Workflows of which a run has ended, so that another one may start; and whether that one bounded them.
+    ended: BTreeMap<String, bool>,
 }
 
 impl Follows {
@@ -34,10 +35,14 @@ impl Follows {
         Self { freed: BTreeSet::from([key]), ..Self::default() }
     }
 
-    fn add(&mut self, workflow: &str, changes: &Changes) {
+    pub(super) fn of_workflow(name: String) -> Self {
+        Self { ended: BTreeMap::from([(name, true)]), ..Self::default() }
+    }
+
+    fn add(&mut self, workflow: &Workflow, changes: &Changes) {
         self.freed.extend(changes.keys.freed.iter().cloned());
         if changes.run.status.is_final() && !changes.was.status.is_final() {
-            self.ended.insert(workflow.to_owned());
+            *self.ended.entry(workflow.name.clone()).or_default() |= workflow.max_runs.is_some();
         }
     }
 
@@ -57,7 +62,7 @@ pub(super) async fn work<T>(
 ) -> Done<(Vec<Made<T>>, Columns)> {
     // Runs that share keys must see what became of each other's: one after the other.
     let is_apart = jobs.len() > 1 && jobs.iter().any(|job| !job.head.head.keys.is_empty());
-    let workflows: Vec<String> = jobs.iter().map(|job| job.head.head.plan.workflow.name.clone()).collect();
+    let plans: Vec<Arc<Plan>> = jobs.iter().map(|job| Arc::clone(&job.head.head.plan)).collect();
     let mut made = Vec::with_capacity(jobs.len());
     let mut columns = Columns::default();
     if is_apart {
@@ -73,8 +78,8 @@ pub(super) async fn work<T>(
         made.iter().for_each(|made| columns.add(made.no, made.now, &made.changes));
     }
     let mut follows = Follows::default();
-    for (made, workflow) in made.iter().zip(&workflows) {
-        follows.add(workflow, &made.changes);
+    for (made, plan) in made.iter().zip(&plans) {
+        follows.add(&plan.workflow, &made.changes);
     }
     if !follows.is_empty() {
         let written = std::mem::take(&mut columns);
@@ -101,8 +106,8 @@ pub(super) async fn follow(shelf: &Shelf, link: &Link, terms: Terms, mut follows
     loop {
         if let Some(key) = follows.freed.pop_first() {
             hand_on(shelf, link, terms, &key, &mut follows).await?;
-        } else if let Some(workflow) = follows.ended.pop_first() {
-            start_next(shelf, link, terms, &workflow, &mut follows).await?;
+        } else if let Some((workflow, is_bounded)) = follows.ended.pop_first() {
+            start_next(shelf, link, terms, (&workflow, is_bounded), &mut follows).await?;
         } else {
             return Ok(());
         }
@@ -120,16 +125,23 @@ async fn change<T>(
     let head = shelf.head(link, run).await?;
     let mut seed = Missing::for_examining(&head.head.plan, positions);
     positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
-    let workflow = head.head.plan.workflow.name.clone();
+    let plan = Arc::clone(&head.head.plan);
     let made = on_runs(link, terms, vec![Job { head, seed }], |_, keeper| verb(keeper)).await?;
     save(link, &made).await?;
-    made.iter().for_each(|made| follows.add(&workflow, &made.changes));
+    made.iter().for_each(|made| follows.add(&plan.workflow, &made.changes));
     Ok(made.into_iter().next().expect("one run went in").answer)
 }
 
 /// A key that somebody let go of goes to who waits longest.
 async fn hand_on(shelf: &Shelf, link: &Link, terms: Terms, key: &Key, follows: &mut Follows) -> Done<()> {
     let text = key.text();
+    // Whoever is just about to wait here has this lock, and counted us among the holders: it must have sat down before
+    // we look who waits.
+    let names = vec![text.clone()];
+    let mut flight = link.flight();
+    flight.ask(sql!("key_make", TEXT_ARRAY), vec![&names]);
+    flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&names]);
+    flight.land().await?;
     loop {
         let found = match key {
             Key::Limit(_) | Key::Lock(_) => link.row(sql!("key_next", TEXT), &[&text]).await?,
@@ -155,11 +167,12 @@ async fn start_next(
     shelf: &Shelf,
     link: &Link,
     terms: Terms,
-    workflow: &str,
+    (workflow, is_bounded): (&str, bool),
     follows: &mut Follows,
 ) -> Done<()> {
-    // Most workflows have nobody waiting, and need no lock.
-    if link.row(sql!("runs_queued", TEXT), &[&workflow]).await?.is_none() {
+    // Most workflows have no bound and nobody waiting, and need no lock. Where there is a bound, somebody may be just
+    // about to wait, who counted us: that shows behind the lock.
+    if !is_bounded && link.row(sql!("runs_queued", TEXT), &[&workflow]).await?.is_none() {
         return Ok(());
     }
     loop {

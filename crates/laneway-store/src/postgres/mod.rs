@@ -54,14 +54,17 @@ use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
-    Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, Lease, LimitView, NewSession, NodeView,
+    Pausable, Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
 
 /// How often a verb is said again before it is given up: the second try locks out those who got in its way.
 const TRIES: usize = 6;
+
+/// How often a session is renewed: it may miss many before its lease ends.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -213,13 +216,6 @@ impl PostgresStore {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Renews the lease of a session. An error if it is over: somebody has returned its tasks.
-    pub async fn renew(&self, session: SessionId) -> Result<()> {
-        let is_there =
-            self.write(|link, terms| async move { lives::renew(&link, terms, session).await }).await?;
-        if is_there { Ok(()) } else { Err(Error::SessionOver { session }) }
-    }
-
     async fn reap_one(&self, session: SessionId, end: lives::End) -> Result<Option<usize>> {
         self.change(|link, terms| async move { lives::reap(&self.shelf, &link, terms, session, end).await })
             .await
@@ -277,6 +273,12 @@ impl Store for PostgresStore {
         .await?;
         self.own.lock().unwrap_or_else(PoisonError::into_inner).push(session);
         Ok(session)
+    }
+
+    async fn renew(&self, session: SessionId) -> Result<()> {
+        let is_there =
+            self.write(|link, terms| async move { lives::renew(&link, terms, session).await }).await?;
+        if is_there { Ok(()) } else { Err(Error::SessionOver { session }) }
     }
 
     async fn retire(&self, session: SessionId) -> Result<()> {
@@ -501,6 +503,15 @@ impl Store for PostgresStore {
     fn max_poll_interval(&self) -> Duration {
         let is_heard = self.hearing().is_some_and(|hearing| *hearing.borrow() == Hearing::Listening);
         Duration::from_secs(if is_heard { 15 } else { 1 })
+    }
+
+    fn lease(&self) -> Option<Lease> {
+        let ttl = Duration::from_millis(lives::LEASE_MS.unsigned_abs());
+        Some(Lease { ttl, every: HEARTBEAT })
+    }
+
+    fn is_embedded(&self) -> bool {
+        false
     }
 
     fn instance(&self) -> InstanceId {

@@ -30,11 +30,17 @@ const HOLDERS: i64 = 20;
 pub(super) async fn of_run(link: &Link, shelf: &Shelf, head: &Head) -> Done<Vec<Option<Waits>>> {
     let of_the_run = of_the_run(link, head).await?;
     let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
+    let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
     let mut look = Look { link, shelf, head, of_the_run, lines: HashMap::new() };
     let mut waits = Vec::new();
     for (position, found) in (0..).zip(link.rows(sql!("task_gates", INT8), &[&head.no]).await?) {
         let gate = row::maybe_text(&found, 0)?.as_deref().and_then(Gate::parse);
-        let gate = gate.map(|gate| if is_queued { Gate::MaxRuns } else { gate });
+        // Nobody writes into every row that a run is queued or paused: it holds for all that would be next.
+        let gate = gate.map(|gate| match gate {
+            _ if is_queued => Gate::MaxRuns,
+            Gate::MaxParallel if is_paused => Gate::Paused,
+            gate => gate,
+        });
         let stand = Stand {
             position,
             class: found.try_get(1)?,

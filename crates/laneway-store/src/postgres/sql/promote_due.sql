@@ -1,5 +1,15 @@
--- Tasks that are to be looked at by now, but for runs that are set aside. Index: tasks_timed.
-SELECT run_no, runs.id, position FROM tasks JOIN runs ON runs.no = tasks.run_no
-WHERE wake_at IS NOT NULL AND wake_at <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
-  AND NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.run_no = runs.no)
-ORDER BY wake_at LIMIT 1000;
+-- Tasks that are to be looked at by now, but for runs that are set aside. Those for which no node was there, and is now,
+-- are among them: a node that joined in the very moment in which they were looked at did not see them.
+-- Index: tasks_timed, tasks_for_nodes.
+SELECT due.run_no, runs.id, due.position
+FROM (
+    (SELECT run_no, position FROM tasks
+     WHERE wake_at IS NOT NULL
+       AND wake_at <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+     ORDER BY wake_at LIMIT 1000)
+    UNION ALL
+    (SELECT run_no, position FROM tasks
+     WHERE gate = 'node' AND EXISTS (SELECT 1 FROM takers WHERE takers.class = tasks.class) LIMIT 1000)
+) AS due
+JOIN runs ON runs.no = due.run_no
+WHERE NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.run_no = runs.no);

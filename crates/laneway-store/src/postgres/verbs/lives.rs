@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
 
-use super::on_run;
 use crate::fence::ClaimRef;
 use crate::model::NewSession;
 use crate::offer;
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
-use crate::postgres::follow::work;
+use crate::postgres::follow::{Follows, follow, work};
 use crate::postgres::link::{Begin, Link, sql};
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
@@ -168,6 +167,16 @@ pub(in crate::postgres) async fn adopt(
     let head = shelf.head(link, run).await?;
     let seed = Missing { nodes: [session].into(), ..Missing::default() };
     let is_local = head.is_local;
-    on_run(shelf, link, terms, Job { head, seed }, |keeper| keeper.adopt(session, is_local)).await?;
+    let workflow = head.head.plan.workflow.name.clone();
+    link.begin(Begin::Write).land().await?;
+    let within = Terms { is_begun: true, ..terms };
+    let jobs = vec![Job { head, seed }];
+    let (_, columns) = work(shelf, link, within, jobs, |_, keeper| keeper.adopt(session, is_local)).await?;
+    let mut flight = link.flight();
+    columns.say(&mut flight);
+    flight.land().await?;
+    // One that was queued when its owner died has been passed over since.
+    follow(shelf, link, within, Follows::of_workflow(workflow)).await?;
+    link.flight().commit().await?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 use laneway_core::event::PauseScope;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
+use laneway_core::max_runs::{self, Runs};
 use laneway_core::state::RunStatus;
 
 use super::on_run;
@@ -11,11 +12,11 @@ use crate::keeper::Key;
 use crate::model::Pausable;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
-use crate::postgres::follow::{Follows, follow, job, work};
+use crate::postgres::follow::{Follows, follow, job, runs_of, work};
 use crate::postgres::link::{Begin, Link, sql};
-use crate::postgres::row;
 use crate::postgres::run_work::Terms;
 use crate::postgres::shelf::Shelf;
+use crate::postgres::{read, row};
 
 /// Nothing of the run is claimed once this has committed. What runs is stopped by its holder.
 pub(in crate::postgres) async fn cancel(
@@ -39,6 +40,7 @@ pub(in crate::postgres) async fn retry(
     words: (Option<&str>, &str),
 ) -> Done<Vec<String>> {
     let (from, by) = words;
+    let terms = find_room(shelf, link, terms, run).await?;
     let job = job(shelf, link, run, everything()).await?;
     Ok(on_run(shelf, link, terms, job, |keeper| keeper.retry(from, by)).await?.0)
 }
@@ -51,8 +53,25 @@ pub(in crate::postgres) async fn skip(
     words: (&str, &str),
 ) -> Done<Vec<String>> {
     let (step, by) = words;
+    let terms = find_room(shelf, link, terms, run).await?;
     let job = job(shelf, link, run, everything()).await?;
     Ok(on_run(shelf, link, terms, job, |keeper| keeper.skip_by_person(step, by)).await?.0)
+}
+
+/// A run that goes on would jump the queue of its workflow, so it needs room. Begins the transaction where that has to be
+/// looked at.
+async fn find_room(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<Terms> {
+    let head = shelf.head(link, run).await?;
+    let workflow = &head.head.plan.workflow;
+    if workflow.max_runs.is_none() || !read::status(link, run).await?.is_final() {
+        return Ok(terms);
+    }
+    link.begin(Begin::Write).land().await?;
+    let runs = runs_of(link, &workflow.name).await?;
+    let runs = Runs { running: &runs.running, queued: &runs.queued };
+    max_runs::may_reopen(&workflow.name, workflow.max_runs, runs)
+        .map_err(|why| Error::NotRunnable { why })?;
+    Ok(Terms { is_begun: true, ..terms })
 }
 
 fn everything() -> Missing {
