@@ -19,13 +19,14 @@ use crate::server;
 
 /// The history tells the state byte for byte, and the state is a possible one.
 pub(crate) async fn check(store: &dyn Store, run: RunId) {
-    // Somebody else may change the run between the two looks: then both are taken again.
-    let (events, stored) = loop {
+    // Somebody else may change the run between these looks: then all of them are taken again.
+    let (events, stored, view) = loop {
         let events = store.events_since(run, 0, usize::MAX).await.expect("events");
         let stored = store.run_state(run).await.expect("a run");
+        let view = store.run(run).await.expect("a view of the run");
         let again = store.events_since(run, 0, usize::MAX).await.expect("events");
         if again.len() == events.len() {
-            break (events, stored);
+            break (events, stored, view);
         }
     };
     for (index, event) in events.iter().enumerate() {
@@ -33,7 +34,6 @@ pub(crate) async fn check(store: &dyn Store, run: RunId) {
     }
     let plan = store.plan(&stored.version).await.expect("a plan");
     check_replay(&plan, &events, &stored);
-    let view = store.run(run).await.expect("a view of the run");
     let elsewhere = |cause: &Option<Cause>| {
         cause.as_ref().is_some_and(|cause| Gate::parse(cause.gate).is_some_and(is_behind_others))
     };
