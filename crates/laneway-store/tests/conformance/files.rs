@@ -102,10 +102,8 @@ fn directory_in_place_of_the_file_is_refused() {
 
 #[test]
 fn address_of_an_unknown_kind_is_refused() {
-    for address in ["postgres://host/db", "redis://host"] {
-        let refusal = laneway_store::open(address, Open::Create).expect_err("not a store of ours");
-        assert!(matches!(refusal, Error::Address { .. }), "{refusal}");
-    }
+    let refusal = laneway_store::open("redis://host", Open::Create).expect_err("not a store of ours");
+    assert!(matches!(refusal, Error::Address { .. }), "{refusal}");
     let dir = dir();
     let address = format!("sqlite://{}", dir.path().join("laneway.db").display());
     laneway_store::open(&address, Open::Create).expect("a store by its URL");

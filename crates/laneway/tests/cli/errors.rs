@@ -104,15 +104,7 @@ fn an_unknown_kind_of_store_is_refused() {
     exit code 2
     ----- stdout
     ----- stderr
-    error: `redis://` is not a kind of store; give a path or sqlite://PATH
-    hint: the default is .laneway/laneway.db
-    ");
-    assert_snapshot!(Place::with("hello.yaml", ONE).laneway("run hello.yaml --store postgres://here"), @r"
-    $ laneway run hello.yaml --store postgres://here
-    exit code 2
-    ----- stdout
-    ----- stderr
-    error: a store on Postgres is not supported yet
+    error: `redis://` is not a kind of store; give a path, sqlite://PATH or postgres://USER@HOST/DATABASE
     hint: the default is .laneway/laneway.db
     ");
 }

@@ -127,7 +127,11 @@ pub(in crate::postgres) async fn reap(
     // All runs at once, in order: those that it owns are written as well.
     let mut numbers: Vec<i64> = owned.iter().map(|found| found.try_get(0)).collect::<Result<_, _>>()?;
     numbers.extend(claims.iter().map(|(no, _)| *no));
-    link.rows(sql!("runs_lock", INT8_ARRAY), &[&numbers]).await?;
+    let mut flight = link.flight();
+    flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
+    // So that what it held does not count on it: a task that nobody else can run waits for a node.
+    flight.ask(sql!("takers_remove", TEXT), vec![&id]);
+    flight.land().await?;
     let of_runs: Vec<&[(i64, ClaimRef)]> = claims.chunk_by(|a, b| a.0 == b.0).collect();
     let mut jobs = Vec::with_capacity(of_runs.len());
     for of_run in &of_runs {
@@ -151,7 +155,6 @@ pub(in crate::postgres) async fn reap(
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.ask(sql!("reap_runs", TEXT), vec![&id]);
-    flight.ask(sql!("takers_remove", TEXT), vec![&id]);
     flight.ask(sql!("reap_session", TEXT), vec![&id]);
     flight.commit().await?;
     Ok(Some(made.iter().map(|made| made.answer).sum()))

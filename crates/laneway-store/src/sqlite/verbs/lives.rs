@@ -66,6 +66,8 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
     if has(Bug::LostDropped) {
         held.clear();
     }
+    // First, so that what it held does not count on it: a task that nobody else can run waits for a node.
+    txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
     for of_run in held.chunk_by(|a, b| a.0 == b.0) {
         let run = txn.run_id(of_run[0].0)?;
         on_run(txn, run, |keeper| {
@@ -77,7 +79,6 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
     }
     discard_half_submitted(txn, &id)?;
     txn.connection.prepare_cached(sql!("reap_runs"))?.execute([&id])?;
-    txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
     txn.connection.prepare_cached(sql!("reap_session"))?.execute([&id])?;
     txn.shelf.forget();
     Ok(Some(held.len()))
