@@ -9,6 +9,7 @@ mod errors;
 mod interrupt;
 mod looking_back;
 mod place;
+mod postgres;
 mod repair;
 mod run;
 mod terminal;

@@ -1,0 +1,96 @@
+//! The same program on Postgres: `--store postgres://…` is the only difference. `cargo xtask test` lends the server.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+
+use crate::place::{Place, text};
+
+/// Where the tests' server is.
+const VARIABLE: &str = "LANEWAY_TEST_POSTGRES";
+
+const FLOW: &str = "
+steps:
+  a: {run: 'echo hello; echo \"word=hi\" >> $LANEWAY_OUTPUT'}
+  b: {needs: [a], run: 'test \"$WORD\" = hi', env: {WORD: '${{ steps.a.output.word }}'}}
+";
+
+/// A schema of its own on the tests' server, as a URL.
+fn schema() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let server = std::env::var(VARIABLE).unwrap_or_else(|_| {
+        panic!("{VARIABLE} is not set: run this with `cargo xtask postgres cargo nextest run`")
+    });
+    let name = format!("cli_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let made = Command::new("psql").args([&server, "-qc", &format!("CREATE SCHEMA {name}")]).status();
+    assert!(made.expect("psql runs").success());
+    let mark = if server.contains('?') { '&' } else { '?' };
+    format!("{server}{mark}options=-csearch_path%3D{name}")
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_run_on_postgres_is_like_any_other() {
+    let (place, store) = (Place::with("flow.yaml", FLOW), schema());
+    let run = place.laneway(&format!("run flow.yaml --store {store}"));
+    assert_eq!(run.code, Some(0), "{run}");
+    let shown = place.json(&format!("show last --json --store {store}"));
+    assert_eq!(text(&shown["status"]), "succeeded");
+    assert_eq!(shown["tasks"][0]["output"]["word"], "hi");
+    let logs = place.laneway(&format!("logs last a --store {store}"));
+    assert!(logs.stdout.contains("hello"), "{logs}");
+    assert_eq!(place.laneway(&format!("replay last --store {store}")).code, Some(0));
+    assert_eq!(place.laneway(&format!("doctor --store {store}")).code, Some(0));
+}
+
+#[test]
+fn workers_on_postgres_share_a_run_and_hand_over_what_one_returns() {
+    let place = Place::with(
+        "flow.yaml",
+        "steps:\n  a: {run: 'test $LANEWAY_ATTEMPT = 2 || exec sleep 600'}\n  b: {needs: [a], run: 'true'}\n",
+    );
+    let store = schema();
+    let nodes = || place.json(&format!("nodes --json --store {store}")).as_array().map_or(0, Vec::len);
+    let status = || text(&place.json(&format!("show last --json --store {store}"))["status"]).to_owned();
+    let submitted = place.laneway(&format!("submit flow.yaml --store {store}"));
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    let one = place.spawn(&format!("worker --shutdown-grace 0s --node-address one --store {store}"));
+    until("the first attempt", || {
+        place.json(&format!("show last --json --store {store}"))["tasks"][0]["status"] == "running"
+    });
+    let two = place.spawn(&format!("worker --shutdown-grace 1s --node-address two --store {store}"));
+    until("a second node", || nodes() == 2);
+    one.signal(Signal::TERM);
+    let left = one.wait();
+    assert_eq!(left.code, Some(0), "{left}");
+    until("the end of the run", || status() == "succeeded");
+    let shown = place.json(&format!("show last --json --store {store}"));
+    assert_eq!([text(&shown["tasks"][0]["node"]), text(&shown["tasks"][1]["node"])], ["two", "two"]);
+    two.signal(Signal::TERM);
+    assert_eq!(two.wait().code, Some(0));
+    assert_eq!(nodes(), 0);
+    assert_eq!(place.laneway(&format!("replay last --store {store}")).code, Some(0));
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said_in_words() {
+    let place = Place::with("flow.yaml", FLOW);
+    assert_snapshot!(place.laneway("run flow.yaml --store postgres://127.0.0.1:1/db"), @r"
+    $ laneway run flow.yaml --store postgres://127.0.0.1:1/db
+    exit code 3
+    ----- stdout
+    ----- stderr
+    error: postgres://127.0.0.1:1/db cannot be reached: error connecting to server: Connection refused (os error 111)
+    hint: look whether the server runs, and whether host and port in --store are right
+    ");
+}
