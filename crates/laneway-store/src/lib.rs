@@ -7,6 +7,7 @@ mod error;
 mod examine;
 mod fence;
 mod keeper;
+mod locks;
 pub mod model;
 mod offer;
 mod plans;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 pub use error::{Error, Result};
 pub use fence::{ClaimRef, Fate};
-pub use sqlite::{scratch_dir, warden_lock};
+pub use locks::{scratch_dir, warden_lock};
 pub use store::Store;
 
 /// Whether a store that is not there is made.

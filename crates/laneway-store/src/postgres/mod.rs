@@ -53,6 +53,7 @@ use verbs::{claim, finish, lives, people, promote, submit};
 use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
+use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Ask, Attempt, Claim, Examination, Finished, Known, Lease, LimitView, NewSession, NodeView,
     Pausable, Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
@@ -73,6 +74,8 @@ pub struct PostgresStore {
     instance: InstanceId,
     dir: PathBuf,
     shelf: Shelf,
+    /// By these a process of this host is known to be dead before its lease ends.
+    locks: SessionLocks,
     clock: Arc<Clock>,
     /// Sessions that were registered here: who reaps must itself be alive.
     own: Mutex<Vec<SessionId>>,
@@ -102,6 +105,7 @@ impl PostgresStore {
             instance,
             dir: dir.to_owned(),
             shelf: Shelf::default(),
+            locks: SessionLocks::new(dir),
             clock,
             own: Mutex::default(),
             changes,
@@ -216,7 +220,27 @@ impl PostgresStore {
         self.own.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn reap_one(&self, session: SessionId, end: lives::End) -> Result<Option<usize>> {
+    /// Processes of this host, in this directory, that are proven to be dead: after a restart nobody waits for a lease.
+    async fn reap_neighbours(&self) -> Result<Reaped> {
+        let (mut reaped, own) = (Reaped::default(), self.own());
+        for session in self.locks.list().into_iter().filter(|session| !own.contains(session)) {
+            match self.locks.look_after_its_warden(session).await? {
+                Life::Alive | Life::Ending => {}
+                // The proof is held until the transaction has committed.
+                proof @ Life::Dead(_) => {
+                    if let Some((node, tasks)) = self.reap_one(session, lives::End::Retired).await? {
+                        reaped.nodes.push(node);
+                        reaped.tasks += tasks;
+                    }
+                    self.locks.forget(session);
+                    drop(proof);
+                }
+            }
+        }
+        Ok(reaped)
+    }
+
+    async fn reap_one(&self, session: SessionId, end: lives::End) -> Result<Option<(String, usize)>> {
         self.change(|link, terms| async move { lives::reap(&self.shelf, &link, terms, session, end).await })
             .await
     }
@@ -267,10 +291,16 @@ impl Store for PostgresStore {
     async fn register(&self, node: NewSession) -> Result<SessionId> {
         let session = SessionId::new(Uuid::now_v7());
         let node = &node;
-        self.change(
-            |link, terms| async move { lives::register(&self.shelf, &link, terms, session, node).await },
-        )
-        .await?;
+        self.locks.hold(session)?;
+        let written = self
+            .change(
+                |link, terms| async move { lives::register(&self.shelf, &link, terms, session, node).await },
+            )
+            .await;
+        if let Err(error) = written {
+            self.locks.release(session);
+            return Err(error);
+        }
         self.own.lock().unwrap_or_else(PoisonError::into_inner).push(session);
         Ok(session)
     }
@@ -284,6 +314,7 @@ impl Store for PostgresStore {
     async fn retire(&self, session: SessionId) -> Result<()> {
         self.reap_one(session, lives::End::Retired).await?;
         self.own.lock().unwrap_or_else(PoisonError::into_inner).retain(|own| *own != session);
+        self.locks.release(session);
         Ok(())
     }
 
@@ -291,9 +322,9 @@ impl Store for PostgresStore {
         let own = &self.own();
         let expired =
             self.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
-        let mut reaped = Reaped::default();
-        for (session, node) in expired {
-            if let Some(tasks) = self.reap_one(session, lives::End::Expired).await? {
+        let mut reaped = self.reap_neighbours().await?;
+        for (session, _) in expired {
+            if let Some((node, tasks)) = self.reap_one(session, lives::End::Expired).await? {
                 reaped.nodes.push(node);
                 reaped.tasks += tasks;
             }

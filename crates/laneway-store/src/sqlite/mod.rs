@@ -12,7 +12,6 @@ mod migrate;
 mod quarantine;
 mod read;
 mod run_work;
-mod session;
 mod txn;
 mod verbs;
 mod view;
@@ -40,8 +39,6 @@ use tokio::sync::watch as signal;
 use uuid::Uuid;
 
 pub use clock::Clock;
-use session::{Life, SessionLocks};
-pub use session::{scratch_dir, warden_lock};
 use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql};
 use verbs::{cancel, claim, finish, give_back, lives, people, promote, reopen, start, submit};
 use writer::Writer;
@@ -50,6 +47,7 @@ use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
+use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Ask, Attempt, Claim, Examination, Finished, Known, Lease, LimitView, NewSession, NodeView,
     Pausable, Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
@@ -154,20 +152,6 @@ impl SqliteStore {
         ended.map(|()| run)
     }
 
-    /// Waits for the end of a warden whose node is dead: what it is killing must not run beside what is
-    /// started in its place. It takes milliseconds, unless the system cannot end a process.
-    async fn look_after_its_warden(&self, session: SessionId) -> Result<Life> {
-        const PATIENCE: Duration = Duration::from_secs(10);
-        const PAUSE: Duration = Duration::from_millis(2);
-        let until = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            match self.shared.locks.look(session)? {
-                Life::Ending if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
-                life => return Ok(life),
-            }
-        }
-    }
-
     /// Reaps sessions of which we hold proof, one transaction each, so that a large one blocks nobody long.
     async fn reap_one(&self, session: SessionId, node: String, reaped: &mut Reaped) -> Result<()> {
         let tasks = self.write(move |txn| lives::reap(txn, session)).await?;
@@ -258,7 +242,7 @@ impl Store for SqliteStore {
         self.shared.locks.sweep(files.into_iter());
         let mut reaped = Reaped::default();
         for (session, node) in sessions {
-            match self.look_after_its_warden(session).await? {
+            match self.shared.locks.look_after_its_warden(session).await? {
                 Life::Alive => {}
                 Life::Ending => {
                     tracing::warn!(%session, node, "its warden still has steps to kill; its tasks stay where they are");

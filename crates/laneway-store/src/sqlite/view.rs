@@ -9,10 +9,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::quarantine;
 use super::read;
-use super::session::{Life, SessionLocks};
 use super::txn::{Done, Head, Plans, read_head, sql};
 use super::waits;
 use crate::keeper::unreadable;
+use crate::locks::{Life, SessionLocks};
 use crate::model::{ClaimView, LimitView, NodeView, RunFilter, RunSummary, RunView};
 use crate::offer;
 

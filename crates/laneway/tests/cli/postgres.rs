@@ -94,3 +94,22 @@ fn a_server_that_is_not_there_is_said_in_words() {
     hint: look whether the server runs, and whether host and port in --store are right
     ");
 }
+
+#[test]
+fn a_worker_that_is_started_again_takes_back_what_it_held_before_its_lease_ends() {
+    let place =
+        Place::with("flow.yaml", "steps:\n  a: {run: 'test $LANEWAY_ATTEMPT = 2 || exec sleep 600'}\n");
+    let store = schema();
+    let shown = || place.json(&format!("show last --json --store {store}"));
+    place.laneway(&format!("submit flow.yaml --store {store}"));
+    let one = place.spawn(&format!("worker --store {store}"));
+    until("the first attempt", || shown()["tasks"][0]["status"] == "running");
+    one.signal(Signal::KILL);
+    drop(one.wait());
+    let killed = Instant::now();
+    let two = place.spawn(&format!("worker --store {store}"));
+    until("the end of the run", || shown()["status"] == "succeeded");
+    assert!(killed.elapsed() < Duration::from_secs(45), "nobody has to wait for the lease of 60 s");
+    two.signal(Signal::TERM);
+    assert_eq!(two.wait().code, Some(0));
+}

@@ -96,7 +96,7 @@ pub(in crate::postgres) enum End {
     Expired,
 }
 
-/// Returns everything that a session held, and forgets it. Gives the number of tasks, or `None` when it is not over after
+/// Returns everything that a session held, and forgets it. Gives its node and the number of tasks, or `None` when it is not over after
 /// all, or somebody else has reaped it before.
 pub(in crate::postgres) async fn reap(
     shelf: &Shelf,
@@ -104,7 +104,7 @@ pub(in crate::postgres) async fn reap(
     terms: Terms,
     session: SessionId,
     end: End,
-) -> Done<Option<usize>> {
+) -> Done<Option<(String, usize)>> {
     let (id, is_expired, now) = (session.to_string(), end == End::Expired, terms.now.map(|now| now.0));
     let mut flight = link.begin(Begin::Write);
     flight.ask(sql!("reap_lock", TEXT, BOOL, INT8), vec![&id, &is_expired, &now]);
@@ -157,7 +157,7 @@ pub(in crate::postgres) async fn reap(
     flight.ask(sql!("reap_runs", TEXT), vec![&id]);
     flight.ask(sql!("reap_session", TEXT), vec![&id]);
     flight.commit().await?;
-    Ok(Some(made.iter().map(|made| made.answer).sum()))
+    Ok(Some((node, made.iter().map(|made| made.answer).sum())))
 }
 
 pub(in crate::postgres) async fn adopt(

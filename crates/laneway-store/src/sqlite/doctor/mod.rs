@@ -11,9 +11,9 @@ use rusqlite::Connection;
 
 pub(super) use run::examine_run;
 
-use super::session::Life;
 use super::txn::{Done, Failure, Plans, sql};
 use super::{Shared, connect, fault};
+use crate::locks::Life;
 use crate::model::{About, Examination, Finding, Severity};
 
 /// Looks at the file, at the newest `limit` runs, and at what lies beside the store.

@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use laneway_core::id::SessionId;
 use laneway_torture::{Bug, has};
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 
 /// The lock files of one store.
 #[derive(Debug)]
-pub(super) struct SessionLocks {
+pub(crate) struct SessionLocks {
     store_dir: PathBuf,
     dir: PathBuf,
     /// Held until the process dies or the session retires.
@@ -35,7 +36,7 @@ pub fn scratch_dir(store_dir: &Path, session: SessionId) -> PathBuf {
 
 /// What a look at a lock showed.
 #[derive(Debug)]
-pub(super) enum Life {
+pub(crate) enum Life {
     Alive,
     /// Its process is dead, its warden is not: steps of it may still run, for a moment.
     Ending,
@@ -45,13 +46,13 @@ pub(super) enum Life {
 }
 
 impl SessionLocks {
-    pub(super) fn new(store_dir: &Path) -> Self {
+    pub(crate) fn new(store_dir: &Path) -> Self {
         Self { store_dir: store_dir.to_owned(), dir: store_dir.join("sessions"), held: Mutex::default() }
     }
 
     /// Takes the lock of a new session. Its row is written only afterwards, so that no row is ever without a
     /// lock while its process lives.
-    pub(super) fn hold(&self, session: SessionId) -> Result<()> {
+    pub(crate) fn hold(&self, session: SessionId) -> Result<()> {
         fs::create_dir_all(&self.dir).map_err(|error| self.failed(error))?;
         let path = self.path(session);
         let file = loop {
@@ -72,13 +73,13 @@ impl SessionLocks {
     }
 
     /// Lets go of a session of this process, after its row is gone.
-    pub(super) fn release(&self, session: SessionId) {
+    pub(crate) fn release(&self, session: SessionId) {
         self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&session);
         self.forget(session);
     }
 
     /// Sessions that have a lock file, over or not.
-    pub(super) fn list(&self) -> Vec<SessionId> {
+    pub(crate) fn list(&self) -> Vec<SessionId> {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         names.filter_map(|name| SessionId::parse(name.strip_suffix(".lock")?)).collect()
@@ -86,7 +87,7 @@ impl SessionLocks {
 
     /// Removes what sessions without a row have left: their process died between two steps of its beginning or of
     /// its end. One that is just beginning holds its lock.
-    pub(super) fn sweep(&self, without_row: impl Iterator<Item = SessionId>) {
+    pub(crate) fn sweep(&self, without_row: impl Iterator<Item = SessionId>) {
         for session in without_row {
             let Ok(file) = OpenOptions::new().write(true).open(self.path(session)) else { continue };
             if file.try_lock().is_ok() && self.has_warden(session).is_ok_and(|has_warden| !has_warden) {
@@ -96,7 +97,7 @@ impl SessionLocks {
     }
 
     /// Removes the files of a session that is over. Nobody will ever use its id again.
-    pub(super) fn forget(&self, session: SessionId) {
+    pub(crate) fn forget(&self, session: SessionId) {
         if let Err(error) = fs::remove_dir_all(scratch_dir(&self.store_dir, session))
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -112,7 +113,7 @@ impl SessionLocks {
         }
     }
 
-    pub(super) fn look(&self, session: SessionId) -> Result<Life> {
+    pub(crate) fn look(&self, session: SessionId) -> Result<Life> {
         let file = match OpenOptions::new().write(true).open(self.path(session)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Life::Dead(None)),
@@ -129,6 +130,20 @@ impl SessionLocks {
             Err(TryLockError::WouldBlock) => Ok(Life::Alive),
             Err(TryLockError::Error(error)) => {
                 Err(Error::CannotLock { path: self.path(session), why: error.to_string() })
+            }
+        }
+    }
+
+    /// The same, after the end of a warden whose node is dead: what it is killing must not run beside what is
+    /// started in its place. It takes milliseconds, unless the system cannot end a process.
+    pub(crate) async fn look_after_its_warden(&self, session: SessionId) -> Result<Life> {
+        const PATIENCE: Duration = Duration::from_secs(10);
+        const PAUSE: Duration = Duration::from_millis(2);
+        let until = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            match self.look(session)? {
+                Life::Ending if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+                life => return Ok(life),
             }
         }
     }
