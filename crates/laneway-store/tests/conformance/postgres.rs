@@ -247,3 +247,67 @@ hqxrXfbr32qIb/92XXN8sfjn5Q9kU61rK4B+9pzTAiBt8XkaRnIp8i/FSgS4qyDs
 aisLBBB4Hm0xSI3os3ELdA==
 -----END CERTIFICATE-----
 ";
+
+/// All Rust of a directory.
+fn code_in(dir: &std::path::Path) -> String {
+    let files = std::fs::read_dir(dir).expect("a directory").map(|file| file.expect("a file").path());
+    let rust = files.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    rust.map(|path| std::fs::read_to_string(path).expect("text")).collect()
+}
+
+/// The types of a statement's parameters, as the code that says it names them.
+fn types_of(code: &str, name: &str) -> Vec<String> {
+    let calls = code.split("sql!(").skip(1);
+    let call = calls.filter_map(|call| call.trim_start().strip_prefix(&format!("\"{name}\""))).next();
+    let call = call.unwrap_or_else(|| panic!("nobody says {name}"));
+    let types = call.split(')').next().unwrap_or_default().split(',').map(str::trim);
+    let type_of = |word: &str| match word.strip_suffix("_ARRAY") {
+        Some(one) => format!("{one}[]"),
+        None => word.to_owned(),
+    };
+    types.filter(|word| !word.is_empty()).map(type_of).collect()
+}
+
+/// A statement's head names its index. One that cannot use it, because a condition does not imply the index's own,
+/// makes a run quadratic, unseen.
+#[test]
+fn every_statement_has_an_index_as_its_head_says() {
+    block_on(async {
+        let schema = Schema::new();
+        drop(schema.open());
+        let beneath = schema.beneath().await;
+        // With tables that are empty nothing but a rule keeps the planner from reading them whole.
+        let rules = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
+        beneath.batch_execute(rules).await.expect("rules");
+        let home = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/postgres");
+        let (dir, code) = (home.join("sql"), code_in(&home) + &code_in(&home.join("verbs")));
+        let mut checked = 0;
+        for file in std::fs::read_dir(dir).expect("the statements") {
+            let path = file.expect("a statement").path();
+            let sql = std::fs::read_to_string(&path).expect("text");
+            let Some((_, named)) = sql.split_once("Index: ") else { continue };
+            let index = named.split(['.', ',', ' ', '\n']).next().expect("a name");
+            let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+            let types = types_of(&code, name);
+            let given = if types.is_empty() { String::new() } else { format!("({})", types.join(", ")) };
+            let prepared = format!("PREPARE {name}_looked_at {given} AS {sql}");
+            beneath.batch_execute(&prepared).await.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            let count = (1..100).take_while(|number| sql.contains(&format!("${number}"))).count();
+            let nulls =
+                if count == 0 { String::new() } else { format!("({})", vec!["NULL"; count].join(", ")) };
+            let explained = beneath.simple_query(&format!("EXPLAIN EXECUTE {name}_looked_at{nulls}")).await;
+            let explained = format!("{:?}", explained.unwrap_or_else(|error| panic!("{name}: {error:?}")));
+            // Which of two it takes depends on how many rows there are; that it has one to take does not.
+            assert!(!explained.contains("Seq Scan on"), "{name} cannot use {index}: {explained}");
+            let is_there = beneath
+                .query_opt(
+                    "SELECT 1 FROM pg_indexes WHERE schemaname = current_schema AND indexname = $1",
+                    &[&index],
+                )
+                .await;
+            assert!(is_there.expect("an answer").is_some(), "{name} names {index}, which is no index");
+            checked += 1;
+        }
+        assert!(checked > 15, "only {checked} statements name an index");
+    });
+}
