@@ -39,7 +39,7 @@ use tokio::sync::watch as signal;
 use uuid::Uuid;
 
 pub use clock::Clock;
-use txn::{Done, Failure, Head, Plans, Shelf, read_head, sql};
+use txn::{Done, Failure, Head, Plans, Shelf, plan, read_head, sql};
 use verbs::{cancel, claim, finish, give_back, lives, people, promote, reopen, start, submit};
 use writer::Writer;
 
@@ -390,7 +390,7 @@ impl Store for SqliteStore {
 
     async fn plan(&self, version: &Version) -> Result<Arc<Plan>> {
         let version = version.clone();
-        self.read(move |connection, shared| shared.plans.get(connection, &version)).await
+        self.read(move |connection, shared| plan(connection, &shared.plans, &version)).await
     }
 
     async fn document(&self, version: &Version) -> Result<String> {

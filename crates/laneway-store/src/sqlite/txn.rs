@@ -2,9 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use laneway_core::definition::{Source, compile};
 use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::key;
@@ -16,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::model::RunHead;
+pub(super) use crate::plans::Plans;
 
 /// Loads a statement from its file, by name.
 macro_rules! sql {
@@ -165,46 +165,17 @@ impl Txn<'_> {
     }
 }
 
-/// Plans by version, shared by the writer and the readers.
-#[derive(Debug, Default)]
-pub(super) struct Plans(Mutex<HashMap<Version, Arc<Plan>>>);
-
-/// A plan of 100,000 steps takes tens of megabytes, so few are kept.
-const PLANS: usize = 16;
-
-impl Plans {
-    pub(super) fn keep(&self, plan: &Arc<Plan>) {
-        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if plans.len() >= PLANS {
-            plans.clear();
-        }
-        plans.insert(plan.version.clone(), Arc::clone(plan));
+/// From the shelf, or made from the stored document again.
+pub(super) fn plan(connection: &Connection, plans: &Plans, version: &Version) -> Done<Arc<Plan>> {
+    if let Some(plan) = plans.kept(version) {
+        return Ok(plan);
     }
-
-    /// From the shelf, or made from the stored document again.
-    pub(super) fn get(&self, connection: &Connection, version: &Version) -> Done<Arc<Plan>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(version).cloned();
-        if let Some(plan) = kept {
-            return Ok(plan);
-        }
-        let (name, document): (String, String) = connection
-            .prepare_cached(sql!("workflow"))?
-            .query_row([version.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?
-            .ok_or_else(|| unreadable("workflow", version.as_str()))?;
-        let source = Source { file: format!("workflow {name}"), default_name: name, text: document };
-        let plan = compile(&source).map_err(|diagnostics| Error::Unreadable {
-            what: source.file.clone(),
-            why: diagnostics.render(false),
-        })?;
-        if plan.version != *version {
-            let why = format!("its content has the version {}, not {version}", plan.version);
-            return Err(Error::Unreadable { what: source.file, why }.into());
-        }
-        let plan = Arc::new(plan);
-        self.keep(&plan);
-        Ok(plan)
-    }
+    let (name, document): (String, String) = connection
+        .prepare_cached(sql!("workflow"))?
+        .query_row([version.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?
+        .ok_or_else(|| unreadable("workflow", version.as_str()))?;
+    Ok(plans.make(version, name, document)?)
 }
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
@@ -217,7 +188,7 @@ pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> D
     let Some((no, version, dir, params, max_parallel, placement, submitted_from)) = row else {
         return Err(Error::NoSuchRun { name: run.to_string() }.into());
     };
-    let plan = plans.get(connection, &Version::from_stored(version))?;
+    let plan = plan(connection, plans, &Version::from_stored(version))?;
     let params: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&params).map_err(|error| Error::Unreadable {
             what: format!("params of run {}", run.short()),

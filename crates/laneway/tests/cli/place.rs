@@ -5,6 +5,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use regex::Regex;
 use serde_json::Value;
@@ -103,6 +104,15 @@ impl Place {
 
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().expect("a string")
+}
+
+/// Waits for something that another process brings about.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A program that runs beside the test. It is killed if the test fails on its way.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use insta::assert_snapshot;
 use rustix::process::Signal;
 
-use crate::place::{Place, text};
+use crate::place::{Place, text, until};
 
 /// Where the tests' server is.
 const VARIABLE: &str = "LANEWAY_TEST_POSTGRES";
@@ -29,14 +29,6 @@ fn schema() -> String {
     assert!(made.expect("psql runs").success());
     let mark = if server.contains('?') { '&' } else { '?' };
     format!("{server}{mark}options=-csearch_path%3D{name}")
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what} did not come about");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -1,27 +1,16 @@
 //! Runs that workers take: submit, worker, nodes, drain, limit, pause. Each worker is a process of its own.
 
-use std::time::{Duration, Instant};
-
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::place::{Place, Running, text};
+use crate::place::{Place, Running, text, until};
 
 const FLOW: &str = "
 steps:
   a: {run: 'echo a >> ran'}
   b: {needs: [a], run: 'echo b >> ran'}
 ";
-
-/// Waits for something that another process brings about.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what} did not come about");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 fn status(place: &Place) -> String {
     text(&place.json("show last --json")["status"]).to_owned()
