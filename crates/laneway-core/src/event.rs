@@ -2,9 +2,10 @@
 //! Each type has a version (`Fact::version`), one place in the fold (`run_state.rs`) and one golden example
 //! (the tests below). A field is never renamed or re-used: a new meaning is a new version.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::facts::Unreadable;
+use crate::facts::facts;
 use crate::hash::Version;
 use crate::id::RunId;
 use crate::reason::Reason;
@@ -88,66 +89,9 @@ words! {
     }
 }
 
-macro_rules! facts {
-    ($($(#[$meta:meta])* $name:ident = $word:literal v $version:literal { $($(#[$fmeta:meta])* $field:ident: $type:ty,)* })+) => {
-        $($(#[$meta])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub struct $name { $($(#[$fmeta])* pub $field: $type,)* })+
-
-        /// The closed set of facts.
-        #[derive(Debug, Clone, PartialEq)]
-        pub enum Fact { $($(#[$meta])* $name($name),)+ }
-
-        $(impl From<$name> for Fact {
-            fn from(fact: $name) -> Self { Self::$name(fact) }
-        })+
-
-        impl Fact {
-            pub const NAMES: &'static [&'static str] = &[$($word,)+];
-
-            pub fn name(&self) -> &'static str {
-                match self { $(Self::$name(_) => $word,)+ }
-            }
-
-            pub fn version(&self) -> u32 {
-                match self { $(Self::$name(_) => $version,)+ }
-            }
-
-            /// The fact's own fields.
-            pub fn body(&self) -> Value {
-                match self { $(Self::$name(fact) => serde_json::to_value(fact)
-                    .expect("facts hold only strings, numbers and JSON values"),)+ }
-            }
-
-            /// The same as text, without a detour over a tree: this is written for every event.
-            pub fn body_text(&self) -> String {
-                match self { $(Self::$name(fact) => serde_json::to_string(fact)
-                    .expect("facts hold only strings, numbers and JSON values"),)+ }
-            }
-
-            /// Reads a stored fact; what cannot be read is the caller's to quarantine.
-            pub fn read(name: &str, version: u32, body: &str) -> Result<Self, Unreadable> {
-                let bad = |why: String| Unreadable { name: name.to_owned(), version, why };
-                match (name, version) {
-                    $(($word, $version) => serde_json::from_str(body).map(Self::$name).map_err(|e| bad(e.to_string())),)+
-                    _ => Err(bad("this program does not know that kind of event".to_owned())),
-                }
-            }
-        }
-    };
-}
-
-/// A stored event that this program cannot read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("event {name} (version {version}): {why}")]
-pub struct Unreadable {
-    pub name: String,
-    pub version: u32,
-    pub why: String,
-}
-
 facts! {
+    /// The closed set of facts of a run.
+    pub enum Fact;
     RunSubmitted = "run_submitted" v 1 {
         workflow: String,
         version: Version,

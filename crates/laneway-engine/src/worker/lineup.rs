@@ -113,6 +113,10 @@ impl Lineup {
         self.held.len() < before
     }
 
+    pub(super) fn holds(&self, claim: &ClaimRef) -> bool {
+        self.held.iter().any(|held| held.at == *claim)
+    }
+
     /// Takes out everything that is held, to give it back.
     pub(super) fn let_go_of_all(&mut self) -> Vec<ClaimRef> {
         self.held.drain(..).map(|claim| claim.at).collect()

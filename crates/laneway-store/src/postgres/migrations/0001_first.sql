@@ -26,10 +26,27 @@ CREATE TABLE sessions (
     registered_at BIGINT NOT NULL,
     renewed_at    BIGINT NOT NULL,           -- a reaper acts only if it has itself renewed since its victim expired
     expires_at    BIGINT NOT NULL,           -- the lease: renewed by its node, judged by this database's clock
+    ttl_ms        BIGINT NOT NULL CHECK (ttl_ms > 0),
     slots         BIGINT NOT NULL,
     offer         TEXT,                      -- what its node can run for others; NULL for one that runs its own run only
-    is_draining   BOOLEAN NOT NULL DEFAULT false
+    is_draining   BOOLEAN NOT NULL DEFAULT false,
+    tally         TEXT,                      -- what it has done, as of its last renewal; NULL for nothing yet
+    asks          BIGINT NOT NULL DEFAULT 0, -- how often it asked for work, and how often others were in its way
+    contentions   BIGINT NOT NULL DEFAULT 0,
+    last_active_at BIGINT                    -- when that last changed
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- What nodes that take work of others tell of themselves. Numbered under a lock, so that their order is that of commits.
+CREATE TABLE node_events (
+    seq     BIGINT PRIMARY KEY,
+    at      BIGINT NOT NULL,
+    node    TEXT NOT NULL,
+    session TEXT COLLATE "C" NOT NULL,
+    name    TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    body    TEXT NOT NULL
+);
+CREATE INDEX node_events_of_node ON node_events (node, seq);
 
 -- Who can run a task: its engine and the labels it requires, as one text.
 CREATE TABLE classes (

@@ -205,7 +205,7 @@ async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<Vec<i
     if !submission.is_shared {
         return Ok(vec![-no; steps.len()]);
     }
-    let of_steps: Vec<Class> = steps.iter().map(|step| Class::of(step, None)).collect();
+    let of_steps: Vec<Class> = steps.iter().map(|step| Class::of(step)).collect();
     let mut distinct: Vec<Class> = Vec::new();
     for class in &of_steps {
         if !distinct.contains(class) {

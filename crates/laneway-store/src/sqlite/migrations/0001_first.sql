@@ -21,8 +21,25 @@ CREATE TABLE sessions (
     registered_at INTEGER NOT NULL,
     slots         INTEGER NOT NULL,
     offer         TEXT,                    -- what its node can run for others; NULL for one that runs its own run only
-    is_draining   INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1))
+    is_draining   INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1)),
+    renewed_at    INTEGER NOT NULL,        -- when it last told what it has done
+    tally         TEXT,                    -- that; NULL for nothing yet
+    asks          INTEGER NOT NULL DEFAULT 0,  -- how often it asked for work, and how often others were in its way
+    contentions   INTEGER NOT NULL DEFAULT 0,
+    last_active_at INTEGER                 -- when that last changed
 ) STRICT, WITHOUT ROWID;
+
+-- What nodes that take work of others tell of themselves.
+CREATE TABLE node_events (
+    seq     INTEGER PRIMARY KEY,
+    at      INTEGER NOT NULL,
+    node    TEXT NOT NULL,
+    session TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    body    TEXT NOT NULL
+) STRICT;
+CREATE INDEX node_events_of_node ON node_events (node, seq);
 
 -- Who can run a task: its engine and the labels it requires, as one text.
 CREATE TABLE classes (

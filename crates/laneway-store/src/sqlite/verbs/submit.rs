@@ -141,7 +141,7 @@ impl Classes {
         match self {
             Self::Local => Ok(-head.no),
             Self::Shared(known) => {
-                let class = Class::of(head.head.plan.step(position), None);
+                let class = Class::of(head.head.plan.step(position));
                 if let Some(no) = known.get(&class) {
                     return Ok(*no);
                 }
