@@ -106,6 +106,16 @@ facts! {
     RunAdopted = "run_adopted" v 1 {
         node: String,
     }
+    /// A pinned run is kept on this node, which took its first task.
+    RunBound = "run_bound" v 1 {
+        node: String,
+    }
+    /// The node of a pinned run is gone: another one may take it, as a whole.
+    RunReleased = "run_released" v 1 {
+        node: String,
+        /// What was available there and is pending again.
+        tasks: Vec<String>,
+    }
     /// A step failed and `on_failure` lets nothing but clean-up start.
     RunHalted = "run_halted" v 1 {
         closing: Closing,
@@ -207,6 +217,8 @@ impl Fact {
             Self::RunSubmitted(_)
             | Self::RunStarted(_)
             | Self::RunAdopted(_)
+            | Self::RunBound(_)
+            | Self::RunReleased(_)
             | Self::RunHalted(_)
             | Self::RunCanceling(_)
             | Self::RunPaused(_)
@@ -230,6 +242,8 @@ mod tests {
         ),
         ("run_started", 1, r#"{"node":"host:1"}"#),
         ("run_adopted", 1, r#"{"node":"host:2"}"#),
+        ("run_bound", 1, r#"{"node":"host:1"}"#),
+        ("run_released", 1, r#"{"node":"host:1","tasks":["test"]}"#),
         ("run_halted", 1, r#"{"closing":"halted","step":"test"}"#),
         ("run_canceling", 1, r#"{"closing":"canceled","by":"ada"}"#),
         ("run_paused", 1, r#"{"scope":"run","by":"ada","tasks":["test"]}"#),

@@ -136,6 +136,47 @@ pub struct RunHead {
     pub submitted_from: String,
     /// The keys of the tasks that have some, which the parameters fix.
     pub keys: BTreeMap<Position, TaskKeys>,
+    pub placed: Placed,
+    /// The class of tasks that nobody takes but the owner of the run.
+    pub own_class: i64,
+}
+
+/// Who may run the tasks of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placed {
+    /// The session that owns it.
+    Local,
+    /// Whoever can.
+    Spread,
+    /// One node at a time: whoever takes its first task owns it from then on. `class` can run all of it.
+    Pinned { class: i64 },
+}
+
+impl Placed {
+    /// As it is stored; `class` is that of a pinned one.
+    pub(crate) fn parse(text: &str, class: Option<i64>) -> Option<Self> {
+        match (text, class) {
+            ("local", None) => Some(Self::Local),
+            ("spread", None) => Some(Self::Spread),
+            ("pinned", Some(class)) => Some(Self::Pinned { class }),
+            (_, _) => None,
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Spread => "spread",
+            Self::Pinned { .. } => "pinned",
+        }
+    }
+
+    pub(crate) fn class(self) -> Option<i64> {
+        match self {
+            Self::Local | Self::Spread => None,
+            Self::Pinned { class } => Some(class),
+        }
+    }
 }
 
 impl RunHead {

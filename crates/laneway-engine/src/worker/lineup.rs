@@ -150,7 +150,7 @@ mod tests {
 
     use laneway_core::definition::{Source, compile};
     use laneway_core::id::{RunId, SessionId};
-    use laneway_store::model::RunHead;
+    use laneway_store::model::{Placed, RunHead};
 
     use super::*;
 
@@ -176,6 +176,8 @@ mod tests {
             max_parallel,
             submitted_from: String::new(),
             keys: Default::default(),
+            placed: Placed::Local,
+            own_class: -1,
         });
         let session = SessionId::parse(id).expect("an id");
         let claim = |position| {

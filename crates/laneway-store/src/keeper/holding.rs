@@ -16,14 +16,15 @@ use super::ending::{EndedBy, Ending};
 use super::{Facts, Keeper, Record, Touch};
 use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
+use crate::model::Placed;
 
 impl<F: Facts> Keeper<F> {
     /// A run whose owner is gone belongs to another session.
-    pub(crate) fn adopt(&mut self, session: SessionId, is_local: bool) -> Result<(), F::Error> {
+    pub(crate) fn adopt(&mut self, session: SessionId) -> Result<(), F::Error> {
         if self.run.status.is_final() {
             return Err(Error::Ended { run: self.head.run, status: self.run.status }.into());
         }
-        if !is_local {
+        if self.head.placed != Placed::Local {
             return Err(Error::Shared { run: self.head.run }.into());
         }
         if self.run.owner == Some(session) {
@@ -65,6 +66,7 @@ impl<F: Facts> Keeper<F> {
         if was_ahead {
             self.admit(claim.position);
         }
+        self.bind(claim.session, node);
         let step = self.name(claim.position);
         self.append(TaskStarted { step, attempt: claim.attempt, node: node.to_owned() });
     }

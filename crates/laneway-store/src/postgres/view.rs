@@ -16,7 +16,7 @@ use super::link::{Link, sql};
 use super::shelf::{Head, Shelf};
 use super::{read, row, waits};
 use crate::error::Error;
-use crate::model::{ClaimView, LimitView, NodeView, RunFilter, RunSummary, RunView, SetAside};
+use crate::model::{ClaimView, LimitView, NodeView, Placed, RunFilter, RunSummary, RunView, SetAside};
 use crate::offer;
 use crate::tally;
 
@@ -35,7 +35,7 @@ pub(super) async fn run(link: &Link, shelf: &Shelf, now: Option<Millis>, head: &
             living(link, now, row::maybe_text(found, 1)?.into_iter().collect()).await?.into_values().next();
     }
     let mut set_aside = set_aside(answers.get(1).map_or(&[][..], Vec::as_slice))?;
-    let is_interrupted = head.is_local && !state.status.is_final() && owner.is_none();
+    let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
     let waits = waits::of_run(link, shelf, head).await?;
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {

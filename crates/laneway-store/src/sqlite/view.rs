@@ -16,7 +16,7 @@ use super::waits;
 use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::locks::{Life, SessionLocks};
-use crate::model::{ClaimView, LimitView, NodeView, RunFilter, RunSummary, RunView};
+use crate::model::{ClaimView, LimitView, NodeView, Placed, RunFilter, RunSummary, RunView};
 use crate::offer;
 use crate::tally;
 
@@ -31,7 +31,7 @@ pub(super) fn run(
         .prepare_cached(sql!("run_owner"))?
         .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let owner = living_owner(connection, locks, owner.as_deref())?;
-    let is_interrupted = head.is_local && !state.status.is_final() && owner.is_none();
+    let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
     let waits = waits::of_run(connection, plans, head)?;
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {

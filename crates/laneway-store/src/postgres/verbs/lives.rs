@@ -216,17 +216,29 @@ pub(in crate::postgres) async fn reap(
     // So that what it held does not count on it: a task that nobody else can run waits for a node.
     flight.ask(sql!("takers_remove", TEXT), vec![&id]);
     flight.land().await?;
-    let of_runs: Vec<&[(i64, ClaimRef)]> = claims.chunk_by(|a, b| a.0 == b.0).collect();
+    // Pinned runs as a whole, whether it held something of them or not.
+    let mut of_runs: BTreeMap<i64, (RunId, Vec<ClaimRef>)> = BTreeMap::new();
+    for found in owned {
+        if found.try_get(2)? {
+            let run = row::word(found, 1, "run id", RunId::parse)?;
+            of_runs.insert(found.try_get(0)?, (run, Vec::new()));
+        }
+    }
+    for (no, claim) in claims {
+        of_runs.entry(no).or_insert_with(|| (claim.run, Vec::new())).1.push(claim);
+    }
+    let of_runs: Vec<(RunId, Vec<ClaimRef>)> = of_runs.into_values().collect();
     let mut jobs = Vec::with_capacity(of_runs.len());
-    for of_run in &of_runs {
-        let head = shelf.head(link, of_run[0].1.run).await?;
-        let seed = Missing::for_ends(&head.head.plan, of_run.iter().map(|(_, claim)| claim));
+    for (run, of_run) in &of_runs {
+        let head = shelf.head(link, *run).await?;
+        let seed = Missing::for_ends(&head.head.plan, of_run.iter());
         jobs.push(Job { head, seed });
     }
     let within = Terms { is_begun: true, ..terms };
     let (made, columns) = work(shelf, link, within, jobs, |index, keeper| {
+        keeper.release(session, &node)?;
         let mut lost = 0;
-        for (_, claim) in of_runs[index] {
+        for claim in &of_runs[index].1 {
             // It may have ended between the two looks.
             if keeper.task(claim.position)?.is_held_by(claim) {
                 keeper.lose(claim, &node, terms.max_lost)?;
@@ -263,12 +275,11 @@ pub(in crate::postgres) async fn adopt(
 ) -> Done<()> {
     let head = shelf.head(link, run).await?;
     let seed = Missing { nodes: [session].into(), ..Missing::default() };
-    let is_local = head.is_local;
     let workflow = head.head.plan.workflow.name.clone();
     link.begin(Begin::Write).land().await?;
     let within = Terms { is_begun: true, ..terms };
     let jobs = vec![Job { head, seed }];
-    let (_, columns) = work(shelf, link, within, jobs, |_, keeper| keeper.adopt(session, is_local)).await?;
+    let (_, columns) = work(shelf, link, within, jobs, |_, keeper| keeper.adopt(session)).await?;
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.land().await?;

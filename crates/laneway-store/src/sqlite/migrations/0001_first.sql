@@ -51,6 +51,7 @@ CREATE TABLE classes (
 CREATE TABLE takers (
     class   INTEGER NOT NULL,
     session TEXT NOT NULL,
+    delay   INTEGER NOT NULL DEFAULT 0,   -- by how much younger they look to it: it lacks a label that they prefer
     PRIMARY KEY (class, session)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX takers_of_session ON takers (session);
@@ -67,7 +68,8 @@ CREATE TABLE runs (
     status       TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
     reason       TEXT,
     closing      TEXT CHECK (closing IN ('halted', 'aborted', 'canceled', 'run_timeout')),
-    placement    TEXT NOT NULL CHECK (placement IN ('local', 'spread')),
+    placement    TEXT NOT NULL CHECK (placement IN ('local', 'spread', 'pinned')),
+    class        INTEGER CHECK ((class IS NOT NULL) = (placement = 'pinned')),  -- who can run all of a pinned one
     owner        TEXT,                     -- the session to which a local run belongs; NULL when that is gone
     submitted_by TEXT NOT NULL,
     submitted_from TEXT NOT NULL,          -- the node

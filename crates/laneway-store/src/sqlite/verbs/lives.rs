@@ -1,6 +1,8 @@
 //! Sessions begin and end, and runs change hands: `register`, `renew`, `drain`, `reap` (also `retire`), `adopt`. What nodes
 //! that take work of others do is told in a stream of their own.
 
+use std::collections::BTreeMap;
+
 use laneway_core::class::{self, Offer};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{Leaving, NodeDraining, NodeFact, NodeJoined, NodeLost, NodeStopping};
@@ -87,7 +89,7 @@ fn offer_to_all(txn: &Txn<'_>, session: SessionId, offer: &Offer) -> Done<()> {
         if !class::can_run(offer, &text) {
             continue;
         }
-        classes::add_taker(txn, class, session)?;
+        classes::add_taker(txn, class, session, class::reluctance(offer, &text))?;
         let waiting: Vec<(i64, Position)> = txn
             .connection
             .prepare_cached(sql!("tasks_for_nodes"))?
@@ -130,10 +132,20 @@ pub(in crate::sqlite) fn reap(
     }
     // First, so that what it held does not count on it: a task that nobody else can run waits for a node.
     txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
-    for of_run in held.chunk_by(|a, b| a.0 == b.0) {
-        let run = txn.run_id(of_run[0].0)?;
+    // Pinned runs as a whole, whether it held something of them or not.
+    let mut of_runs: BTreeMap<i64, Vec<(Position, u32)>> = txn
+        .connection
+        .prepare_cached(sql!("runs_bound"))?
+        .query_map([&id], |row| Ok((row.get(0)?, Vec::new())))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (no, position, attempt) in &held {
+        of_runs.entry(*no).or_default().push((*position, *attempt));
+    }
+    for (no, of_run) in of_runs {
+        let run = txn.run_id(no)?;
         on_run(txn, run, |keeper| {
-            for (_, position, attempt) in of_run {
+            keeper.release(session, &node)?;
+            for (position, attempt) in &of_run {
                 let claim = ClaimRef { run, position: *position, attempt: *attempt, session };
                 keeper.lose(&claim, &node, max_lost)?;
             }
@@ -164,9 +176,8 @@ fn discard_half_submitted(txn: &Txn<'_>, session: &str) -> Done<()> {
 }
 
 pub(in crate::sqlite) fn adopt(txn: &Txn<'_>, run: RunId, session: SessionId) -> Done<()> {
-    let is_local = txn.head(run)?.is_local;
     let workflow = txn.head(run)?.head.plan.workflow.name.clone();
-    on_run(txn, run, |keeper| keeper.adopt(session, is_local))?;
+    on_run(txn, run, |keeper| keeper.adopt(session))?;
     // One that was queued when its owner died has been passed over since.
     follow(txn, Follows::of_workflow(workflow))
 }
