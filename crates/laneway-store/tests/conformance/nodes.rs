@@ -168,5 +168,5 @@ async fn task_is_lost_only_as_often_as_the_deployment_says(place: Place) {
     drop(second);
     let third = Node::worker(place.open_for(1), "n2:1", &[]).await;
     third.store.reap().await.expect("a reaped session");
-    assert_eq!(third.tasks(run).await, "a failed");
+    assert_eq!(third.tasks(run).await, "a failed (lost)");
 }

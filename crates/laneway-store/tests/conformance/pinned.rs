@@ -12,6 +12,7 @@ for_each_database! {
     first_task_that_ends_at_once_binds_its_run_too,
     pinned_run_moves_as_a_whole_when_its_node_is_lost,
     pinned_run_moves_when_its_node_leaves,
+    pinned_run_whose_last_node_died_goes_to_the_next_that_joins,
     pinned_run_that_is_retried_may_go_to_another_node,
     pinned_run_goes_to_a_node_that_can_run_all_of_it,
     pinned_run_of_a_node_that_takes_nothing_more_says_so,
@@ -101,7 +102,7 @@ async fn pinned_run_moves_when_its_node_leaves(place: Place) {
     assert!(other.take_any(9).await.is_empty());
     leaving.store.retire(leaving.session, left()).await.expect("a session that can end");
     assert_eq!(names(&other.take_any(9).await), ["b"]);
-    assert_eq!(other.tasks(run).await, "a succeeded, b running");
+    assert_eq!(other.tasks(run).await, "a succeeded, b available");
 }
 
 async fn pinned_run_that_is_retried_may_go_to_another_node(place: Place) {
@@ -157,4 +158,22 @@ async fn preferred_label_decides_what_a_node_takes_first_and_keeps_nobody_from_i
     assert_eq!(names(&ssd.take_any(1).await), ["fast"]);
     ssd.share(&flow("", &[("alone", "prefers: {disk: ssd}")])).await;
     assert_eq!(names(&plain.take_any(2).await), ["other", "alone"], "an idle node takes what there is");
+}
+
+async fn pinned_run_whose_last_node_died_goes_to_the_next_that_joins(place: Place) {
+    let dying = Node::worker(place.open(), "dying", &[]).await;
+    let run = dying.share(&flow(PINNED, &[("a", ""), ("b", ""), ("c", "")])).await;
+    let a = dying.take_any(1).await;
+    dying.start(&a[0]).await;
+    drop(dying);
+    let person = place.node("person").await;
+    person.store.reap().await.expect("a reaped session");
+    assert_eq!(person.tasks(run).await, "a pending, b pending, c pending");
+    let why = person.why(run, "a").await;
+    assert!(why.contains("no node is alive"), "{why}");
+    let next = Node::worker(place.open(), "next", &[]).await;
+    let first = next.take_any(9).await;
+    assert_eq!(first.len(), 1, "{:?}", names(&first));
+    next.start(&first[0]).await;
+    assert_eq!(next.take_any(9).await.len(), 2);
 }
