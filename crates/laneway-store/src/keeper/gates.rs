@@ -244,7 +244,7 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// Its place in any line: by priority, then by age.
-    fn rank(&self, position: Position) -> i64 {
+    pub(super) fn rank(&self, position: Position) -> i64 {
         rank::rank(self.now, self.step(position).demands().priority)
     }
 

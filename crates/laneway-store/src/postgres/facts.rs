@@ -37,6 +37,7 @@ pub(super) struct Known {
     pub(super) limits: HashMap<String, Option<Limit>>,
     pub(super) tats: HashMap<String, Option<Tat>>,
     pub(super) awaited: HashMap<(String, Position), bool>,
+    pub(super) before: HashMap<(String, i64, Position), bool>,
     pub(super) takers: HashMap<i64, bool>,
     pub(super) missing: Missing,
 }
@@ -60,6 +61,7 @@ pub(super) struct Missing {
     pub(super) limits: BTreeSet<String>,
     pub(super) tats: BTreeSet<String>,
     pub(super) awaited: BTreeSet<(String, Position)>,
+    pub(super) before: BTreeSet<(String, i64, Position)>,
     pub(super) takers: BTreeSet<i64>,
 }
 
@@ -133,6 +135,7 @@ impl Missing {
             && self.limits.is_empty()
             && self.tats.is_empty()
             && self.awaited.is_empty()
+            && self.before.is_empty()
             && self.takers.is_empty()
             && self.line == 0
             && !(self.live || self.unstarted || self.running || self.all || self.failures)
@@ -255,6 +258,15 @@ impl Facts for &mut Known {
         let known = self.awaited.get(&asked).copied();
         if known.is_none() {
             self.missing.awaited.insert(asked);
+        }
+        found(known)
+    }
+
+    fn has_before(&mut self, key: &str, rank: i64, position: Position) -> Done<bool> {
+        let asked = (key.to_owned(), rank, position);
+        let known = self.before.get(&asked).copied();
+        if known.is_none() {
+            self.missing.before.insert(asked);
         }
         found(known)
     }

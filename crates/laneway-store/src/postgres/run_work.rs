@@ -190,6 +190,7 @@ struct Wanted {
     limits: Vec<String>,
     tats: Vec<String>,
     awaited: (Vec<String>, Vec<i64>, Vec<i64>),
+    before: (Vec<String>, Vec<i64>, Vec<i64>, Vec<i64>),
     takers: Vec<i64>,
 }
 
@@ -232,6 +233,12 @@ impl Wanted {
                 wanted.awaited.1.push(no);
                 wanted.awaited.2.push(i64::from(*position));
             }
+            for (key, rank, position) in &missing.before {
+                wanted.before.0.push(key.clone());
+                wanted.before.1.push(no);
+                wanted.before.2.push(i64::from(*position));
+                wanted.before.3.push(*rank);
+            }
             wanted.takers.extend(&missing.takers);
             for claim in &missing.outcomes {
                 wanted.outcomes.push((no, *claim));
@@ -271,6 +278,13 @@ impl Wanted {
         if !self.awaited.0.is_empty() {
             let (keys, runs, positions) = &self.awaited;
             flight.ask(sql!("key_awaited", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![keys, runs, positions]);
+        }
+        if !self.before.0.is_empty() {
+            let (keys, runs, positions, ranks) = &self.before;
+            flight.ask(
+                sql!("key_before", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![keys, runs, positions, ranks],
+            );
         }
         if !self.takers.is_empty() {
             flight.ask(sql!("has_taker", INT8_ARRAY), vec![&self.takers]);
@@ -324,6 +338,7 @@ impl Wanted {
         let limits = answer(!self.limits.is_empty());
         let tats = answer(!self.tats.is_empty());
         let awaited = answer(!self.awaited.0.is_empty());
+        let before = answer(!self.before.0.is_empty());
         let takers = answer(!self.takers.is_empty());
         for (run_no, (_, known)) in runs.iter_mut() {
             for key in &self.keys {
@@ -355,6 +370,12 @@ impl Wanted {
             for found in &awaited {
                 if found.try_get::<_, i64>(1)? == *run_no {
                     known.awaited.insert((row::text(found, 0)?, row::number(found, 2)?), found.try_get(3)?);
+                }
+            }
+            for found in &before {
+                if found.try_get::<_, i64>(1)? == *run_no {
+                    let asked = (row::text(found, 0)?, found.try_get(3)?, row::number(found, 2)?);
+                    known.before.insert(asked, found.try_get(4)?);
                 }
             }
             for class in &self.takers {

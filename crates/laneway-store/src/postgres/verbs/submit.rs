@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use laneway_core::class::Class;
 use laneway_core::definition::Placement;
-use laneway_core::event::{Closing, PauseScope};
+use laneway_core::event::Closing;
 use laneway_core::gate::{Counts, Gate, Tat};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::key;
@@ -18,9 +18,10 @@ use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 
+use super::people;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{Changes, Facts, Failures, Keeper, Key, Pause, Rows, RunRow, TaskRow, pauses_text};
+use crate::keeper::{Changes, Facts, Failures, Keeper, Key, Rows, RunRow, TaskRow, pauses_text};
 use crate::model::{Placed, RunHead, Submission};
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
@@ -66,13 +67,7 @@ pub(in crate::postgres) async fn submit(
     let found = answers.first().and_then(|rows| rows.first());
     let found = found.ok_or(Error::SessionOver { session: submission.session })?;
     let (now, no) = (Millis(found.try_get(1)?), found.try_get(2)?);
-    let pause = match answers.get(1).and_then(|rows| rows.first()) {
-        Some(found) => {
-            let (by, since) = (row::text(found, 0)?, Millis(found.try_get(1)?));
-            Some(Pause { scope: PauseScope::Workflow, by, since })
-        }
-        None => None,
-    };
+    let pause = answers.get(1).and_then(|rows| rows.first()).map(people::pause_of).transpose()?;
     declare_limits(link, submission, now).await?;
     let admission = admission(link, run, submission).await?;
     if let Admission::Refuse { why } = admission {
@@ -113,7 +108,8 @@ pub(in crate::postgres) async fn submit(
         begin(shelf, link, terms, run).await?;
     }
     if let Admission::Replace { which, reason } = admission {
-        for other in which {
+        // Those that wait come first: they would start in the place of one that ends, to be canceled then.
+        for other in which.into_iter().rev() {
             replace(shelf, link, terms, other, &reason).await?;
         }
     }
@@ -559,6 +555,10 @@ impl Facts for Fresh {
     }
 
     fn is_awaited(&mut self, _: &str, _: Position) -> Done<bool> {
+        Ok(false)
+    }
+
+    fn has_before(&mut self, _: &str, _: i64, _: Position) -> Done<bool> {
         Ok(false)
     }
 
