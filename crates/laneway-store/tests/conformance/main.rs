@@ -10,6 +10,7 @@ mod ahead;
 mod audit;
 mod cancel;
 mod claims;
+mod counted;
 mod disk;
 mod failure;
 mod fence;
