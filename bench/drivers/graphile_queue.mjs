@@ -6,7 +6,13 @@ const { Logger, makeWorkerUtils, run, runMigrations } = load("graphile-worker");
 const { Pool } = load("pg");
 
 const logger = new Logger(() => () => {});
-const pool = (max) => new Pool({ connectionString: process.env.DATABASE_URL, max });
+// It wants to know that somebody looks at errors of connections.
+const pool = (max) => {
+  const made = new Pool({ connectionString: process.env.DATABASE_URL, max });
+  made.on("error", console.error);
+  made.on("connect", (client) => client.on("error", console.error));
+  return made;
+};
 const batched = { worker: { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
 let pgPool, utils;
 

@@ -9,6 +9,8 @@ import time
 
 import procrastinate
 
+logging.disable(logging.CRITICAL)
+
 CHUNK = 1000
 PAUSE_S = 0.025
 
@@ -83,5 +85,4 @@ async def main():
             print(json.dumps({"seconds": (moment() - begun) / 1e6}), flush=True)
 
 
-logging.disable(logging.CRITICAL)
 asyncio.run(main())

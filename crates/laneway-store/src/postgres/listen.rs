@@ -34,8 +34,11 @@ use super::link::{Link, sql};
 /// How long the first message to itself may take. A notification takes a millisecond; a busy server some more.
 const SELF_TEST: Duration = Duration::from_secs(2);
 
-/// Between two notifications of ours: each takes a lock that the whole database shares.
+/// Between two notifications of ours, in the long run: each takes a lock that the whole database shares.
 const COALESCE: Duration = Duration::from_millis(5);
+
+/// So much of that may be spent beforehand: a few commits in a row, as in a chain, wait for nothing.
+const BURST: Duration = Duration::from_millis(20);
 
 /// How often whoever waits is told to look, where notifications do not arrive.
 const DEAF: Duration = Duration::from_millis(250);
@@ -60,7 +63,27 @@ pub(super) struct Ears {
     listener: Mutex<Option<Listener>>,
     /// What our notifications say: which store of this database has changed, and that it was us.
     words: Words,
-    told_at: Arc<Mutex<Option<Instant>>>,
+    pace: Arc<Pace>,
+}
+
+/// When notifications may be sent.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When the next one would be due, were none sent beforehand.
+    due: Mutex<Option<Instant>>,
+}
+
+impl Pace {
+    /// When the next may be sent.
+    fn next(&self, now: Instant) -> Instant {
+        let due = *self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.and_then(|due| due.checked_sub(BURST)).map_or(now, |at| at.max(now))
+    }
+
+    fn spend(&self, now: Instant) {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        *due = Some(due.map_or(now, |due| due.max(now)) + COALESCE);
+    }
 }
 
 /// How others are told of a commit.
@@ -85,7 +108,7 @@ impl Ears {
     pub(super) fn new(instance: InstanceId) -> Self {
         let (changes, _) = watch::channel(0);
         let words = Words { store: instance.to_string(), own: Uuid::now_v7().to_string() };
-        Self { changes, listener: Mutex::default(), words, told_at: Arc::default() }
+        Self { changes, listener: Mutex::default(), words, pace: Arc::default() }
     }
 
     pub(super) fn hearing(&self) -> Option<watch::Receiver<Hearing>> {
@@ -102,7 +125,7 @@ impl Ears {
                 words: self.words.clone(),
                 changes: self.changes.clone(),
                 told: Arc::new(Notify::new()),
-                told_at: Arc::clone(&self.told_at),
+                pace: Arc::clone(&self.pace),
                 state: watch::channel(Hearing::Unconnected).0,
             };
             *listener = Listener::start(ear);
@@ -113,11 +136,11 @@ impl Ears {
     /// How to tell of a commit that is about to be made.
     pub(super) fn tell(&self) -> Tell {
         let is_heard = self.listener.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_heard && told_at.is_some_and(|at| at.elapsed() < COALESCE) {
+        let now = Instant::now();
+        if is_heard && self.pace.next(now) > now {
             return Tell::Soon;
         }
-        *told_at = Some(Instant::now());
+        self.pace.spend(now);
         Tell::Along(self.words.said())
     }
 
@@ -187,7 +210,7 @@ struct Ear {
     words: Words,
     changes: watch::Sender<u64>,
     told: Arc<Notify>,
-    told_at: Arc<Mutex<Option<Instant>>>,
+    pace: Arc<Pace>,
     state: watch::Sender<Hearing>,
 }
 
@@ -236,7 +259,7 @@ impl Ear {
                     Some(_) => {}
                 },
                 () = self.told.notified() => {
-                    sleep_until(self.next()).await;
+                    sleep_until(self.pace.next(Instant::now())).await;
                     self.notify(&client).await?;
                 }
                 () = sleep(DEAF), if !hears => self.hint(),
@@ -260,14 +283,8 @@ impl Ear {
         Ok(timeout(SELF_TEST, arrives).await.unwrap_or(false))
     }
 
-    /// When the next may be sent.
-    fn next(&self) -> Instant {
-        let told_at = *self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
-        told_at.map_or_else(Instant::now, |at| at + COALESCE)
-    }
-
     async fn notify(&self, client: &Client) -> Done<()> {
-        *self.told_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.pace.spend(Instant::now());
         client.query_typed(include_str!("sql/notify.sql"), &[(&self.words.said(), Type::TEXT)]).await?;
         Ok(())
     }
@@ -292,5 +309,32 @@ async fn drive(mut line: Line, heard: mpsc::UnboundedSender<Notification>) {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_commits_in_a_row_are_told_at_once_and_many_only_every_so_often() {
+        let (pace, begun) = (Pace::default(), Instant::now());
+        let mut told = 0;
+        for millisecond in 0..1_000 {
+            let now = begun + Duration::from_millis(millisecond);
+            if pace.next(now) <= now {
+                pace.spend(now);
+                told += 1;
+                assert!(millisecond > 4 || told == millisecond + 1, "the first wait for nothing");
+            }
+        }
+        assert!((200..=206).contains(&told), "{told} in a second");
+    }
+
+    #[test]
+    fn a_process_does_not_hear_itself() {
+        let words = Words { store: "s".to_owned(), own: "me".to_owned() };
+        assert!(words.are_news("s you") && words.are_news("s"));
+        assert!(!words.are_news(&words.said()) && !words.are_news("t you") && !words.are_news("t"));
     }
 }
