@@ -42,6 +42,7 @@ pub(crate) enum Durability {
 pub(crate) struct Postgres {
     server: Child,
     url: String,
+    port: u16,
     dir: TempDir,
     /// Held as long as we live: by it a leftover is told from a server in use.
     _lock: File,
@@ -61,7 +62,7 @@ impl Postgres {
         let server = serve(&bin, &user, dir.path(), port, durability)?;
         let socket = dir.path().to_string_lossy().replace('/', "%2F");
         let url = format!("postgres://laneway:laneway@{socket}:{port}/postgres");
-        let mut started = Self { server, url, dir, _lock: lock };
+        let mut started = Self { server, url, port, dir, _lock: lock };
         started.wait_until_ready(&bin, port)?;
         Ok(started)
     }
@@ -69,6 +70,11 @@ impl Postgres {
     /// For `--store`, or for whoever connects otherwise.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// For programs that do not know the socket; without the name of a database.
+    pub(crate) fn tcp(&self) -> String {
+        format!("postgres://laneway:laneway@localhost:{}", self.port)
     }
 
     fn wait_until_ready(&mut self, bin: &Path, port: u16) -> Result<()> {
@@ -197,9 +203,16 @@ fn serve(bin: &Path, user: &User, dir: &Path, port: u16, durability: Durability)
     for setting in settings {
         command.arg("-c").arg(setting);
     }
-    if durability == Durability::None {
-        for setting in ["fsync=off", "full_page_writes=off", "synchronous_commit=off"] {
-            command.args(["-c", setting]);
+    match durability {
+        // Counts statements where a database asks for it, and stands by until then.
+        Durability::Full => {
+            command.args(["-c", "shared_preload_libraries=pg_stat_statements"]);
+            command.args(["-c", "pg_stat_statements.track=none"]);
+        }
+        Durability::None => {
+            for setting in ["fsync=off", "full_page_writes=off", "synchronous_commit=off"] {
+                command.args(["-c", setting]);
+            }
         }
     }
     let log = File::create(dir.join("log")).context("the server's log cannot be made")?;
