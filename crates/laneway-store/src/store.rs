@@ -149,6 +149,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         Duration::from_secs(1)
     }
     fn instance(&self) -> InstanceId;
+    /// How often a claim through this handle got fewer than it wanted because others had their hands on the rest. Where one
+    /// writes at a time that never happens.
+    fn contentions(&self) -> u64 {
+        0
+    }
     /// Whether a life must be renewed to go on. Not where others can see whether a process lives.
     fn takes_lease(&self) -> bool;
     /// Whether all of its nodes are on this host, with the files of those who submit.

@@ -25,6 +25,7 @@ mod waits;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -445,6 +446,10 @@ impl Store for PostgresStore {
     fn max_poll_interval(&self) -> Duration {
         let is_heard = self.hearing().is_some_and(|hearing| *hearing.borrow() == Hearing::Listening);
         Duration::from_secs(if is_heard { 15 } else { 1 })
+    }
+
+    fn contentions(&self) -> u64 {
+        self.base.shelf.contentions.load(Ordering::Relaxed)
     }
 
     fn takes_lease(&self) -> bool {

@@ -2,6 +2,7 @@
 //! Losing it costs a read, nothing else.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_core::class::Class;
@@ -32,6 +33,8 @@ pub(super) struct Shelf {
     pub(super) plans: Plans,
     heads: Mutex<HashMap<RunId, Arc<Head>>>,
     stored: Mutex<Stored>,
+    /// How often a claim got fewer than it wanted because others had the rest in hand.
+    pub(super) contentions: AtomicU64,
 }
 
 /// What is known to be in the database. Nothing ever deletes these.

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::harness::{START, block_on, flat, submission};
+use crate::harness::{Database, Node, Place, START, block_on, flat, flow, submission};
 use crate::server::{self, Schema};
 
 /// Waiting for what must come: long, because a busy machine is no fault.
@@ -310,5 +310,22 @@ fn every_statement_has_an_index_as_its_head_says() {
             checked += 1;
         }
         assert!(checked > 15, "only {checked} statements name an index");
+    });
+}
+
+#[test]
+fn claim_that_finds_what_it_wants_in_the_hands_of_others_is_counted() {
+    block_on(async {
+        let place = Place::new(Database::Postgres);
+        let node = Node::worker(place.open(), "one:1", &[]).await;
+        node.share(&flow("", &[("a", "")])).await;
+        let other = server::beneath(node.store.dir()).await.expect("a store on Postgres");
+        other.batch_execute("BEGIN; SELECT 1 FROM tasks FOR UPDATE").await.expect("a row in hand");
+        assert!(node.take_any(1).await.is_empty(), "it is passed over");
+        assert_eq!(node.store.contentions(), 1);
+        other.batch_execute("ROLLBACK").await.expect("it lets go");
+        assert_eq!(node.take_any(1).await.len(), 1);
+        assert!(node.take_any(1).await.is_empty(), "there is nothing more");
+        assert_eq!(node.store.contentions(), 1);
     });
 }

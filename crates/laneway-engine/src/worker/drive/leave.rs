@@ -58,7 +58,11 @@ impl Loop {
 
     /// Where there was work there may be more.
     pub(super) fn note_work(&mut self, claims: &[Claim]) {
-        self.counts.add(|tally| tally.claims += claims.len() as u64);
+        let contentions = self.store.contentions();
+        self.counts.add(|tally| {
+            tally.claims += claims.len() as u64;
+            tally.contentions = contentions;
+        });
         if let (Some(poll), false) = (&mut self.poll, claims.is_empty()) {
             poll.busy();
         }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use laneway_core::definition::OnLost;
 use laneway_core::id::RunId;
@@ -95,6 +96,7 @@ impl Asked {
                 sql!("claim_shared", TEXT, INT8, INT8, INT8, TEXT_ARRAY),
                 vec![&self.session, &self.limit, &self.now, &self.ahead, &self.may_wait],
             );
+            flight.ask(sql!("claim_left", TEXT), vec![&self.session]);
             return;
         }
         flight.ask(
@@ -124,7 +126,14 @@ impl Asked {
         let rows = answers.next().unwrap_or_default();
         match &self.head {
             Some(head) => self.hear_of_one(head, rows),
-            None => self.hear_of_all(shelf, link, rows).await,
+            None => {
+                let left = answers.next().unwrap_or_default();
+                let is_left = left.first().is_some_and(|found| found.get(0));
+                if is_left && rows.len() < usize::try_from(self.limit).unwrap_or(usize::MAX) {
+                    shelf.contentions.fetch_add(1, Ordering::Relaxed);
+                }
+                self.hear_of_all(shelf, link, rows).await
+            }
         }
     }
 
