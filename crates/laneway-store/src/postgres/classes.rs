@@ -69,3 +69,14 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
     let numbered = classes.iter().filter_map(|class| Some((class.clone(), *known.get(&class.to_string())?)));
     Ok(numbered.collect())
 }
+
+/// Of classes that nobody seems to take, those that somebody does. Who is joining at this moment has looked for tasks that wait
+/// before ours were there: behind the lock it is seen here, and who joins later sees ours.
+pub(super) async fn taken_after_all(link: &Link, classes: &[i64]) -> Done<Vec<i64>> {
+    let classes = classes.to_vec();
+    let mut flight = link.flight();
+    flight.ask(sql!("classes_lock"), Vec::new());
+    flight.ask(sql!("has_taker", INT8_ARRAY), vec![&classes]);
+    let rows = flight.land().await?.pop().unwrap_or_default();
+    rows.iter().map(|found| Ok(found.try_get(0)?)).collect()
+}

@@ -22,6 +22,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
+use super::classes;
 use super::facts::{Known, Missing};
 use super::fault::{Done, Failure};
 use super::link::{Begin, Link, sql};
@@ -156,7 +157,22 @@ async fn load(link: &Link, terms: Terms, mut jobs: Vec<Job>) -> Done<Vec<Loaded>
         loaded.push(Loaded { job, row, now: Millis(found.try_get(11)?), known: Known::default() });
     }
     wanted.take(answers, &mut loaded)?;
+    look_for_takers_again(link, &wanted, &mut loaded).await?;
     Ok(loaded)
+}
+
+async fn look_for_takers_again(link: &Link, wanted: &Wanted, loaded: &mut [Loaded]) -> Done<()> {
+    let is_nobodys = |class: &&i64| loaded.iter().any(|run| run.known.takers.get(class) == Some(&false));
+    let nobodys: Vec<i64> = wanted.takers.iter().filter(is_nobodys).copied().collect();
+    if nobodys.is_empty() {
+        return Ok(());
+    }
+    for class in classes::taken_after_all(link, &nobodys).await? {
+        for run in loaded.iter_mut() {
+            run.known.takers.insert(class, true);
+        }
+    }
+    Ok(())
 }
 
 /// Everything that is missing, of all runs, in one flight.
@@ -171,7 +187,8 @@ async fn fetch(link: &Link, loaded: &mut [Loaded]) -> Done<()> {
     let mut flight = link.flight();
     wanted.ask(&mut flight);
     let answers = flight.land().await?.into_iter();
-    wanted.take(answers, loaded)
+    wanted.take(answers, loaded)?;
+    look_for_takers_again(link, &wanted, loaded).await
 }
 
 /// Questions about several runs at once, as columns.

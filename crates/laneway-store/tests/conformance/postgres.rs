@@ -329,3 +329,38 @@ fn claim_that_finds_what_it_wants_in_the_hands_of_others_is_counted() {
         assert_eq!(node.store.contentions(), 1);
     });
 }
+
+#[test]
+fn task_that_comes_while_its_node_joins_waits_for_nobody() {
+    block_on(async {
+        let place = Place::new(Database::Postgres);
+        let node = Node::worker(place.open(), "one:1", &[]).await;
+        let person = place.node("person:1").await;
+        let document = flow("limits: {w: 1}", &[("a", "limits: [w]")]);
+        let mut runs = vec![node.share(&flow("", &[("z", "")])).await];
+        for document in [flow("", &[("a", "")]), document] {
+            // As far as others can see, it has not joined yet.
+            let joining = server::beneath(node.store.dir()).await.expect("a store on Postgres");
+            let leave = "CREATE TEMP TABLE kept AS SELECT * FROM takers; DELETE FROM takers";
+            joining.batch_execute(leave).await.expect("nobody takes anything");
+            let lock = "BEGIN; SELECT pg_advisory_xact_lock(hashtext('laneway classes'), hashtext(current_schema()));
+                        INSERT INTO takers SELECT * FROM kept";
+            joining.batch_execute(lock).await.expect("it joins");
+            let other = person.clone();
+            let submitted = tokio::spawn(async move { other.share(&document).await });
+            let waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+            let looking = async {
+                while joining.query(waits, &[]).await.expect("an answer").is_empty() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            timeout(Duration::from_secs(20), looking).await.expect("the submit waits for who joins");
+            joining.batch_execute("COMMIT").await.expect("it has joined");
+            runs.push(submitted.await.expect("a run"));
+        }
+        for run in runs {
+            let told = node.tasks(run).await;
+            assert!(told.ends_with("available"), "{told}");
+        }
+    });
+}

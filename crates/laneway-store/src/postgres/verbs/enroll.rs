@@ -131,6 +131,12 @@ impl Begun {
         let [nodes, numbers, pauses, takers] = &answers[..] else {
             return Err(row::unreadable("answer", "to four questions").into());
         };
+        let mut taken: HashSet<i64> =
+            takers.iter().map(|found| Ok(found.try_get(0)?)).collect::<Done<_>>()?;
+        known.retain(|class| !taken.contains(class));
+        if !known.is_empty() {
+            taken.extend(classes::taken_after_all(link, &known).await?);
+        }
         let first = numbers.first().map(|found| found.try_get(0)).transpose()?.unwrap_or_default();
         let pause = |found: &tokio_postgres::Row| -> Done<(String, Pause)> {
             let (by, since) = (row::text(found, 1)?, Millis(found.try_get(2)?));
@@ -143,7 +149,7 @@ impl Begun {
             nodes: nodes.iter().map(node).collect::<Done<_>>()?,
             pauses: pauses.iter().map(pause).collect::<Done<_>>()?,
             classes,
-            taken: Arc::new(takers.iter().map(|found| Ok(found.try_get(0)?)).collect::<Done<_>>()?),
+            taken: Arc::new(taken),
         })
     }
 
