@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use laneway_core::id::SessionId;
 use laneway_store::Store;
-use laneway_store::model::Lease;
+use laneway_store::model::{Lease, Renewed};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use super::counts::Counts;
 
 /// How long before the end of the lease what runs is killed: time for the kill, and for clocks that run apart.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -21,7 +24,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// A thread that renews. Dropping it ends it.
 #[derive(Debug)]
 pub struct Heartbeat {
-    fenced: watch::Receiver<Option<String>>,
+    beats: watch::Receiver<Option<Beat>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -32,8 +35,9 @@ impl Heartbeat {
         open: impl FnOnce() -> laneway_store::Result<Arc<dyn Store>> + Send + 'static,
         session: SessionId,
         lease: Lease,
+        counts: Counts,
     ) -> std::io::Result<Self> {
-        let (say, fenced) = watch::channel(None);
+        let (say, beats) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
         // The session was registered a moment ago, and lives for so long in any case.
         let begun = boot_time();
@@ -42,34 +46,47 @@ impl Heartbeat {
                 Err(error) => Some(error.to_string()),
                 Ok(runtime) => runtime.block_on(async {
                     tokio::select! {
-                        why = beat(open, session, lease, begun) => Some(why),
+                        why = beat(open, Life { session, lease, begun, counts }, &say) => Some(why),
                         _ = stopped => None,
                     }
                 }),
             };
-            if why.is_some() {
-                let _ = say.send(why);
+            if let Some(why) = why {
+                let _ = say.send(Some(Beat::Over(why)));
             }
         })?;
-        Ok(Self { fenced, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { beats, stop: Some(stop), thread: Some(thread) })
     }
 
-    pub fn fence(&self) -> Fence {
-        Fence(self.fenced.clone())
+    pub fn pulse(&self) -> Pulse {
+        Pulse(self.beats.clone())
     }
 }
 
-/// Where a node hears that its session can no longer be trusted.
+/// What a heartbeat has to say.
 #[derive(Debug, Clone)]
-pub struct Fence(watch::Receiver<Option<String>>);
+pub(super) enum Beat {
+    /// The session was renewed; asked for at that moment.
+    Renewed(Instant, Renewed),
+    /// It can no longer be trusted, for this reason.
+    Over(String),
+}
 
-impl Fence {
-    /// Waits for that; gives the reason.
-    pub(super) async fn falls(&mut self) -> String {
-        match self.0.wait_for(Option::is_some).await {
-            Ok(why) => why.clone().unwrap_or_default(),
-            // It ended without a word, as it does when the node ends.
-            Err(_) => std::future::pending().await,
+/// Where a node hears how its session is.
+#[derive(Debug, Clone)]
+pub struct Pulse(watch::Receiver<Option<Beat>>);
+
+impl Pulse {
+    /// Waits for the next beat.
+    pub(super) async fn next(&mut self) -> Beat {
+        loop {
+            if self.0.changed().await.is_err() {
+                // It ended without a word, as it does when the node ends.
+                return std::future::pending().await;
+            }
+            if let Some(beat) = self.0.borrow_and_update().clone() {
+                return beat;
+            }
         }
     }
 }
@@ -83,12 +100,20 @@ impl Drop for Heartbeat {
     }
 }
 
+/// The session that is kept alive.
+struct Life {
+    session: SessionId,
+    lease: Lease,
+    /// When it is known to have lived.
+    begun: Duration,
+    counts: Counts,
+}
+
 /// Renews until that fails for too long; gives the reason.
 async fn beat(
     open: impl FnOnce() -> laneway_store::Result<Arc<dyn Store>>,
-    session: SessionId,
-    lease: Lease,
-    begun: Duration,
+    Life { session, lease, begun, counts }: Life,
+    say: &watch::Sender<Option<Beat>>,
 ) -> String {
     let store = match open() {
         Ok(store) => store,
@@ -102,10 +127,12 @@ async fn beat(
         if left.is_zero() {
             return format!("the session could not be renewed in time: {why}");
         }
-        let pause = match tokio::time::timeout(left, store.renew(session)).await {
-            Ok(Ok(())) => {
+        let since = Instant::now();
+        let pause = match tokio::time::timeout(left, store.renew(session, counts.tally())).await {
+            Ok(Ok(held)) => {
                 // Counted from before the request: the store may have renewed at any moment since.
                 renewed = asked;
+                let _ = say.send(Some(Beat::Renewed(since, held)));
                 lease.every
             }
             Ok(Err(error @ laneway_store::Error::SessionOver { .. })) => return error.to_string(),

@@ -10,7 +10,7 @@ use laneway_core::event::{Event, Fact};
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Ask, ClaimView, Finished, NewSession, Pausable, RunFilter, Submission};
+use laneway_store::model::{Ask, ClaimView, Finished, NewSession, Pausable, RunFilter, Submission, Tally};
 use laneway_store::postgres::{Hearing, PostgresStore};
 use laneway_store::sqlite::Clock;
 use laneway_store::{ClaimRef, Error, Fate, Open, Result, Store};
@@ -19,7 +19,7 @@ use tokio::task::{LocalSet, spawn_local};
 use tokio::time::timeout;
 
 use crate::audit;
-use crate::harness::{Node, START, TOOK, block_on, failed, flat, flow, submission, succeeded};
+use crate::harness::{Node, START, TOOK, block_on, failed, flat, flow, left, submission, succeeded};
 use crate::line::{Cut, Proxy};
 use crate::server::Schema;
 
@@ -180,8 +180,8 @@ fn give_back_that_is_said_again_returns_once() {
 fn renewal_that_is_said_again_keeps_the_session() {
     for_each_cut(|place, cut| async move {
         let node = &place.node;
-        place.lose(cut, node.store.renew(node.session)).await;
-        node.store.renew(node.session).await.expect("it lives");
+        place.lose(cut, node.store.renew(node.session, Tally::default())).await;
+        node.store.renew(node.session, Tally::default()).await.expect("it lives");
     });
 }
 
@@ -191,10 +191,11 @@ fn retirement_that_is_said_again_loses_what_it_held_once() {
         let node = &place.node;
         let run = node.submit(&flat(1, 1)).await;
         node.begin(run, "s0").await;
-        place.lose(cut, node.store.retire(node.session)).await;
-        node.store.retire(node.session).await.expect("it is over");
+        place.lose(cut, node.store.retire(node.session, left())).await;
+        node.store.retire(node.session, left()).await.expect("it is over");
         assert_eq!(place.told(run, |fact| matches!(fact, Fact::TaskLost(_))).await, 1);
-        assert!(matches!(node.store.renew(node.session).await, Err(Error::SessionOver { .. })));
+        let renewed = node.store.renew(node.session, Tally::default()).await;
+        assert!(matches!(renewed, Err(Error::SessionOver { .. })));
     });
 }
 

@@ -13,13 +13,14 @@ use laneway_core::class::Offer;
 use laneway_core::definition::{Source, compile};
 use laneway_core::event::Event;
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::plan::Plan;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::model::{
-    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, Renewed, RunView, Stop, Submission, Tally,
 };
 use laneway_store::sqlite::{Clock, SqliteStore};
 use laneway_store::{ClaimRef, Fate, Open, Result, Store};
@@ -159,6 +160,17 @@ impl Place {
         }
     }
 
+    /// The same, of a deployment whose tasks come back so often.
+    pub(crate) fn open_for(&self, max_lost: u32) -> Arc<dyn Store> {
+        match &self.schema {
+            None => {
+                let store = SqliteStore::open_with(&self.path(), Open::Create, Arc::clone(&self.clock));
+                Arc::new(store.expect("a store that opens").with_max_lost(max_lost))
+            }
+            Some(schema) => Arc::new(schema.open_by(&self.clock).with_max_lost(max_lost)),
+        }
+    }
+
     /// A node in a process of its own.
     pub(crate) async fn node(&self, name: &str) -> Node {
         Node::register(self.open(), name).await
@@ -234,10 +246,10 @@ impl Node {
     }
 
     /// Renews the session, and lets it live on as before.
-    pub(crate) async fn renew(&self) -> Result<()> {
-        self.store.renew(self.session).await?;
+    pub(crate) async fn renew(&self) -> Result<Renewed> {
+        let renewed = self.store.renew(self.session, Tally::default()).await?;
         self.life.prolong().await;
-        Ok(())
+        Ok(renewed)
     }
 
     /// A node that takes work of others, with labels as `zone=eu`.
@@ -486,4 +498,9 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         key: None,
         by: "ada".to_owned(),
     }
+}
+
+/// Why a session of a test ends.
+pub(crate) fn left() -> Leaving {
+    Leaving::because(LeaveReason::Done)
 }

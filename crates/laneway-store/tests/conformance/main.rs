@@ -22,6 +22,8 @@ mod line;
 mod lives;
 mod looking;
 mod model;
+mod nodes;
+mod pinned;
 mod postgres;
 mod quarantine;
 mod random;

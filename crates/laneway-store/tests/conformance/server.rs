@@ -48,12 +48,14 @@ impl Schema {
     }
 
     pub(crate) fn pooled() -> Self {
-        let pooler = std::env::var(POOLER)
-            .unwrap_or_else(|_| panic!("{POOLER} is not set: run `cargo xtask test`, or `cargo xtask postgres`"));
+        let pooler = std::env::var(POOLER).unwrap_or_else(|_| {
+            panic!("{POOLER} is not set: run `cargo xtask test`, or `cargo xtask postgres`")
+        });
         let name = format!("t{}", Uuid::now_v7().simple());
         let make = format!("CREATE DATABASE {name}");
         at_once(async move { connect(&url()).await.batch_execute(&make).await.expect("a database") });
-        let within = |url: &str| format!("{}/{name}", url.rsplit_once('/').expect("a URL names a database").0);
+        let within =
+            |url: &str| format!("{}/{name}", url.rsplit_once('/').expect("a URL names a database").0);
         Self::at(name.clone(), within(&pooler), within(&url()))
     }
 

@@ -77,7 +77,8 @@ fn workers_on_postgres_share_a_run_and_hand_over_what_one_returns() {
 /// A database of its own, through the pooler: that takes no schema in a URL.
 fn pooled() -> String {
     let [server, pooler] = [VARIABLE, "LANEWAY_TEST_POOLER"].map(|name| {
-        std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run this with `cargo xtask postgres`"))
+        std::env::var(name)
+            .unwrap_or_else(|_| panic!("{name} is not set: run this with `cargo xtask postgres`"))
     });
     let name = format!("cli_{}", std::process::id());
     let made = Command::new("psql").args([&server, "-qc", &format!("CREATE DATABASE {name}")]).status();

@@ -12,7 +12,7 @@ use laneway_core::limit::Limit;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::replay;
 use laneway_store::model::{
-    Ask as StoreAsk, Claim, Finished, NewSession, Outcome, Pausable, RunView, Submission,
+    Ask as StoreAsk, Claim, Finished, NewSession, Outcome, Pausable, RunView, Submission, Whom,
 };
 use laneway_store::{ClaimRef, Error, Store};
 use serde_json::{Map, json};
@@ -21,7 +21,7 @@ use super::command::{Ask, Deed};
 use super::law::{SeenRun, SeenTask};
 use super::spec::{Bound, FLOWS};
 use super::truth::{ClaimAt, Reply, Said};
-use crate::harness::{Database, Node, Place, TOOK, submission};
+use crate::harness::{Database, Node, Place, TOOK, left, submission};
 
 /// Kinds of nodes: their zone, and whether they have the function that steps call.
 pub(super) const KINDS: [(Option<&str>, bool); 3] = [(None, true), (Some("eu"), false), (Some("us"), true)];
@@ -109,7 +109,7 @@ impl Side {
             Deed::ResumeFlow(flow) => done(store.resume(workflow(*flow), "ada").await?),
             Deed::SetLimit(name, bound) => done(store.set_limit(name, limit(*bound), "ada").await?),
             Deed::Drain(session) => {
-                let drained = store.drain(&node_name(*session)).await?;
+                let drained = store.drain(Whom::Node(node_name(*session)), left()).await?;
                 assert_eq!(drained, [self.sessions[*session]]);
                 Reply::Done
             }
@@ -123,7 +123,7 @@ impl Side {
                 Reply::Reaped(reaped.nodes.len(), reaped.tasks)
             }
             Deed::Retire(session) => {
-                self.of(*session).retire(self.sessions[*session]).await?;
+                self.of(*session).retire(self.sessions[*session], left()).await?;
                 self.nodes[*session] = None;
                 Reply::Done
             }
@@ -131,7 +131,13 @@ impl Side {
                 self.register(*kind).await;
                 Reply::Done
             }
-            Deed::Renew(session) => done(self.nodes[*session].as_ref().expect("it lives").renew().await?),
+            Deed::Renew(session) => {
+                let renewed = self.nodes[*session].as_ref().expect("it lives").renew().await?;
+                let mut held: Vec<ClaimAt> =
+                    renewed.held.iter().map(|claim| self.claim_at(*claim, *session)).collect();
+                held.sort_unstable();
+                return Ok((Reply::Done, held));
+            }
             Deed::Adopt(run, session) => {
                 done(self.of(*session).adopt(self.runs[*run], self.sessions[*session]).await?)
             }
