@@ -1,7 +1,8 @@
 //! A Postgres of our own: in a temporary directory, on a private socket, gone with us. Owns how one is brought,
 //! started and ended; what the tests do with it is theirs.
 //!
-//! Its directory holds the socket, the certificate for connections over TLS (`server.crt`), the log and the data.
+//! Its directory holds the socket, the certificate for connections over TLS (`server.crt`), the log and the data. For
+//! tests there is a pooler in front of it as well (`pooler.rs`).
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -13,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use tempfile::TempDir;
 
+use crate::pooler::{self, Pooler};
 use crate::shell::program;
 use crate::{stage, tools};
 
@@ -40,6 +42,8 @@ pub(crate) enum Durability {
 /// A running server. Dropping it ends the server and removes everything of it.
 #[derive(Debug)]
 pub(crate) struct Postgres {
+    /// Ends before the server does.
+    pooler: Option<Pooler>,
     server: Child,
     url: String,
     port: u16,
@@ -62,14 +66,19 @@ impl Postgres {
         let server = serve(&bin, &user, dir.path(), port, durability)?;
         let socket = dir.path().to_string_lossy().replace('/', "%2F");
         let url = format!("postgres://laneway:laneway@{socket}:{port}/postgres");
-        let mut started = Self { server, url, port, dir, _lock: lock };
+        let mut started = Self { pooler: None, server, url, port, dir, _lock: lock };
         started.wait_until_ready(&bin, port)?;
+        // Whoever measures wants nothing else on the machine.
+        if durability == Durability::None {
+            started.pooler = Some(Pooler::start(&user, started.dir.path(), port)?);
+        }
         Ok(started)
     }
 
-    /// For `--store`, or for whoever connects otherwise.
-    pub(crate) fn url(&self) -> &str {
-        &self.url
+    /// What tests find it by.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, &str)> {
+        let pooler = self.pooler.as_ref().map(|pooler| (pooler::VARIABLE, pooler.url.as_str()));
+        [(VARIABLE, self.url.as_str())].into_iter().chain(pooler).collect()
     }
 
     /// For programs that do not know the socket; without the name of a database.
@@ -97,6 +106,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
+        self.pooler = None;
         // Fast shutdown: connections are ended. It may have ended by itself, by the terminal's Ctrl-C for one.
         if let Ok(pid) = i32::try_from(self.server.id())
             && let Some(pid) = Pid::from_raw(pid)
@@ -113,7 +123,7 @@ impl Drop for Postgres {
 }
 
 /// Who runs the server: it refuses to be root.
-struct User(Option<&'static str>);
+pub(crate) struct User(Option<&'static str>);
 
 impl User {
     fn choose() -> Result<Self> {
@@ -133,7 +143,7 @@ impl User {
     }
 
     /// A program as this user, which ends when we do, however that comes.
-    fn program(&self, path: &Path, dir: &Path) -> Command {
+    pub(crate) fn program(&self, path: &Path, dir: &Path) -> Command {
         if !cfg!(target_os = "linux") {
             let mut command = program(path);
             command.current_dir(dir);
@@ -222,7 +232,7 @@ fn serve(bin: &Path, user: &User, dir: &Path, port: u16, durability: Durability)
 }
 
 /// Nobody else has it now; if somebody takes it before the server does, its log says so.
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port is free")?;
     Ok(listener.local_addr().context("a port has no number")?.port())
 }

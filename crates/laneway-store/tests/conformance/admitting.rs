@@ -15,6 +15,7 @@ for_each_database! {
     fail_refuses_and_leaves_no_run,
     large_run_that_is_refused_leaves_nothing,
     queued_run_of_a_dead_process_is_passed_over_and_starts_when_adopted,
+    queued_run_does_not_start_in_the_place_of_one_that_died_with_its_process,
     queued_run_can_be_canceled_and_says_for_what_it_waits,
     runs_of_other_workflows_do_not_count,
     paused_run_starts_nothing_and_goes_on_when_resumed,
@@ -117,6 +118,18 @@ async fn queued_run_of_a_dead_process_is_passed_over_and_starts_when_adopted(pla
     assert_eq!(node.status(two).await, RunStatus::Queued);
     node.store.adopt(two, node.session).await.expect("nobody has it");
     assert_eq!(node.status(two).await, RunStatus::Running);
+}
+
+async fn queued_run_does_not_start_in_the_place_of_one_that_died_with_its_process(place: Place) {
+    let (node, dying) = (place.node("one").await, place.node("two").await);
+    let document = flow("max_runs: {limit: 1, strategy: queue}", &[("a", "on_lost: fail")]);
+    let (one, two) = (dying.submit(&document).await, dying.submit(&document).await);
+    let three = node.submit(&document).await;
+    dying.begin(one, "a").await;
+    drop(dying);
+    node.store.reap().await.expect("a reaped session");
+    let statuses = [node.status(one).await, node.status(two).await, node.status(three).await];
+    assert_eq!(statuses, [RunStatus::Failed, RunStatus::Queued, RunStatus::Running]);
 }
 
 async fn queued_run_can_be_canceled_and_says_for_what_it_waits(place: Place) {

@@ -20,7 +20,7 @@ use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::model::{
-    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, RunView, Stop, Submission, Tally,
+    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, Renewed, RunView, Stop, Submission, Tally,
 };
 use laneway_store::sqlite::{Clock, SqliteStore};
 use laneway_store::{ClaimRef, Fate, Open, Result, Store};
@@ -246,10 +246,10 @@ impl Node {
     }
 
     /// Renews the session, and lets it live on as before.
-    pub(crate) async fn renew(&self) -> Result<()> {
-        self.store.renew(self.session, Tally::default()).await?;
+    pub(crate) async fn renew(&self) -> Result<Renewed> {
+        let renewed = self.store.renew(self.session, Tally::default()).await?;
         self.life.prolong().await;
-        Ok(())
+        Ok(renewed)
     }
 
     /// A node that takes work of others, with labels as `zone=eu`.

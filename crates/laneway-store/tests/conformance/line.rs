@@ -7,6 +7,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -34,6 +35,7 @@ pub(crate) struct Proxy {
 struct Shared {
     server: PathBuf,
     cut: Mutex<Option<Cut>>,
+    commits: AtomicUsize,
     /// `None` while the server is gone.
     lines: Mutex<Option<JoinSet<()>>>,
 }
@@ -46,6 +48,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             server: dir.join(format!(".s.PGSQL.{port}")),
             cut: Mutex::default(),
+            commits: AtomicUsize::new(0),
             lines: Mutex::new(Some(JoinSet::new())),
         });
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
@@ -76,6 +79,11 @@ impl Proxy {
         locked(&self.shared.cut).is_some()
     }
 
+    /// How many have come by.
+    pub(crate) fn commits(&self) -> usize {
+        self.shared.commits.load(Ordering::Relaxed)
+    }
+
     /// All lines break, and no new one is made until it is back.
     pub(crate) fn go_away(&self) {
         *locked(&self.shared.lines) = None;
@@ -104,6 +112,7 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
                 let Some(frame) = frame? else { return Ok(()) };
                 let is_commit = frame.starts_with(b"Q") && frame[5..] == *b"COMMIT\0";
                 let cut = if is_commit { locked(&shared.cut).take() } else { None };
+                shared.commits.fetch_add(usize::from(is_commit), Ordering::Relaxed);
                 match cut {
                     Some(Cut::Before) => return Ok(()),
                     Some(Cut::After) => has_committed = true,

@@ -235,6 +235,31 @@ fn node_hears_what_another_says_also_after_its_line_was_cut() {
     });
 }
 
+#[test]
+fn node_behind_a_pooler_says_that_it_hears_nothing_and_looks_by_itself() {
+    block_on(async {
+        let schema = Schema::pooled();
+        let (store, other) = (schema.open(), schema.open());
+        let mut changes = store.changes();
+        let mut hearing = store.hearing().expect("a listener");
+        until(&mut hearing, Hearing::Deaf).await;
+        for _ in 0..3 {
+            changes.mark_unchanged();
+            timeout(SOON, changes.changed()).await.expect("a hint by the clock").expect("a listener");
+        }
+        let session = other.register(NewSession::ephemeral("other", 1)).await.expect("a session");
+        let run = other.submit(submission(&flat(3, 2), json!({}), session)).await.expect("a run");
+        assert_eq!(store.status(run).await.expect("a run").as_str(), "running");
+    });
+}
+
+#[test]
+fn schema_in_the_url_is_not_lost_behind_a_pooler() {
+    let schema = Schema::pooled();
+    let error = refusal(&format!("{}?options=-csearch_path%3Delsewhere", schema.url));
+    assert!(matches!(&error, Error::Address { why } if why.contains("ALTER ROLE")), "{error:?}");
+}
+
 /// Of a name that no server here has.
 const STRANGER: &str = "-----BEGIN CERTIFICATE-----
 MIIBjDCCATOgAwIBAgIUdQ4sgm2dcfdDL5dBsuUwC8+RdxswCgYIKoZIzj0EAwIw

@@ -74,6 +74,34 @@ fn workers_on_postgres_share_a_run_and_hand_over_what_one_returns() {
     assert_eq!(place.laneway(&format!("replay last --store {store}")).code, Some(0));
 }
 
+/// A database of its own, through the pooler: that takes no schema in a URL.
+fn pooled() -> String {
+    let [server, pooler] = [VARIABLE, "LANEWAY_TEST_POOLER"].map(|name| {
+        std::env::var(name)
+            .unwrap_or_else(|_| panic!("{name} is not set: run this with `cargo xtask postgres`"))
+    });
+    let name = format!("cli_{}", std::process::id());
+    let made = Command::new("psql").args([&server, "-qc", &format!("CREATE DATABASE {name}")]).status();
+    assert!(made.expect("psql runs").success());
+    format!("{}/{name}", pooler.rsplit_once('/').expect("a URL names a database").0)
+}
+
+#[test]
+fn worker_behind_a_pooler_says_so_and_works() {
+    let (place, store) = (Place::with("flow.yaml", FLOW), pooled());
+    let worker = place.spawn(&format!("worker --store {store}"));
+    let submitted = place.laneway(&format!("submit flow.yaml --store {store}"));
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    until("the end of the run", || {
+        text(&place.json(&format!("show last --json --store {store}"))["status"]) == "succeeded"
+    });
+    assert_eq!(place.laneway(&format!("replay last --store {store}")).code, Some(0));
+    worker.signal(Signal::TERM);
+    let left = worker.wait();
+    assert_eq!(left.code, Some(0), "{left}");
+    assert!(left.stderr.contains("looks four times a second"), "{left}");
+}
+
 #[test]
 fn a_server_that_is_not_there_is_said_in_words() {
     let place = Place::with("flow.yaml", FLOW);

@@ -215,6 +215,7 @@ pub(in crate::postgres) async fn reap(
     flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
     // So that what it held does not count on it: a task that nobody else can run waits for a node.
     flight.ask(sql!("takers_remove", TEXT), vec![&id]);
+    flight.ask(sql!("reap_queued", TEXT), vec![&id]);
     flight.land().await?;
     // Pinned runs as a whole, whether it held something of them or not.
     let mut of_runs: BTreeMap<i64, (RunId, Vec<ClaimRef>)> = BTreeMap::new();

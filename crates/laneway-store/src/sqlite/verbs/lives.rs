@@ -132,6 +132,7 @@ pub(in crate::sqlite) fn reap(
     }
     // First, so that what it held does not count on it: a task that nobody else can run waits for a node.
     txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
+    txn.connection.prepare_cached(sql!("reap_queued"))?.execute([&id])?;
     // Pinned runs as a whole, whether it held something of them or not.
     let mut of_runs: BTreeMap<i64, Vec<(Position, u32)>> = txn
         .connection

@@ -41,7 +41,7 @@ fn store_does_what_the_model_says() {
 fn both_databases_do_what_the_model_says_and_tell_the_same_story() {
     let cases = Commands::sequential_strategy(10..50);
     let name = "both_databases_do_what_the_model_says_and_tell_the_same_story";
-    prove(name, 100, cases, |(runs, commands, seen)| {
+    prove(name, 60, cases, |(runs, commands, seen)| {
         Machine::<true>::test_sequential(Config::default(), runs, commands, seen);
     });
 }
@@ -97,10 +97,12 @@ impl World {
         self.truth.log.push(format!("{deed:?}"));
         let mut expected = self.tell(&deed);
         self.truth.settle();
-        let mut first: Option<(Reply, Vec<ClaimAt>, Vec<SeenRun>, Counts)> = None;
+        let mut first: Option<(Reply, Vec<ClaimAt>, Vec<SeenRun>, Option<Counts>)> = None;
         for side in &mut self.sides {
             let (reply, claims) = side.act(&deed).await;
-            let (seen, counts) = (side.look().await, side.count().await);
+            let seen = side.look().await;
+            // Many questions, whose answers change with few deeds.
+            let counts = if self.truth.log.len().is_multiple_of(4) { Some(side.count().await) } else { None };
             match &first {
                 None => first = Some((reply, claims, seen, counts)),
                 Some(first) => {
@@ -116,7 +118,7 @@ impl World {
                 }
             }
         }
-        let (reply, claims, seen, counts) = first.expect("there is a database");
+        let (reply, mut claims, seen, counts) = first.expect("there is a database");
         if let Reply::Status(status) = &mut expected
             && let Deed::Cancel(run) = deed
         {
@@ -129,11 +131,18 @@ impl World {
             Deed::Finish(_, _, ask) => *ask,
             _ => None,
         };
+        // A renewal says what is held already.
+        if let Deed::Renew(session) = deed {
+            assert_eq!(claims, self.truth.held_by(session), "what a renewal says: {:#?}", self.truth);
+            claims.clear();
+        }
         let due = ask.map(|ask| self.truth.claim(ask.session, ask.run, ask.limit)).unwrap_or_default();
         assert_eq!(claims, due, "the claims of {deed:?}: {:#?}", self.truth);
         self.claims.extend(claims);
         self.truth.compare(&seen);
-        assert_eq!(counts, self.count(), "after {deed:?}: {:#?}", self.truth);
+        if let Some(counts) = counts {
+            assert_eq!(counts, self.count(), "after {deed:?}: {:#?}", self.truth);
+        }
     }
 
     /// Writes down what a deed says, and gives the answer that it is due.

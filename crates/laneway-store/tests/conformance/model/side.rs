@@ -131,7 +131,13 @@ impl Side {
                 self.register(*kind).await;
                 Reply::Done
             }
-            Deed::Renew(session) => done(self.nodes[*session].as_ref().expect("it lives").renew().await?),
+            Deed::Renew(session) => {
+                let renewed = self.nodes[*session].as_ref().expect("it lives").renew().await?;
+                let mut held: Vec<ClaimAt> =
+                    renewed.held.iter().map(|claim| self.claim_at(*claim, *session)).collect();
+                held.sort_unstable();
+                return Ok((Reply::Done, held));
+            }
             Deed::Adopt(run, session) => {
                 done(self.of(*session).adopt(self.runs[*run], self.sessions[*session]).await?)
             }
