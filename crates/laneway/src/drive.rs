@@ -94,7 +94,7 @@ impl Node {
         let begun = async {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;
-            let heartbeat = start_heartbeat(context, store.as_ref(), session)?;
+            let heartbeat = start_heartbeat(context, store.as_ref(), session, &warden)?;
             store.reap().await?;
             anyhow::Ok((warden, heartbeat))
         }
@@ -130,11 +130,13 @@ fn start_heartbeat(
     context: &Context,
     store: &dyn Store,
     session: SessionId,
+    warden: &Warden,
 ) -> anyhow::Result<Option<Heartbeat>> {
     let Some(lease) = store.lease() else { return Ok(None) };
     let address = context.store.clone();
     let open = move || laneway_store::open(&address, laneway_store::Open::Existing);
-    Ok(Some(Heartbeat::start(open, session, lease).context("the session cannot be kept alive")?))
+    let heartbeat = Heartbeat::start(open, session, lease, warden.clone());
+    Ok(Some(heartbeat.context("the session cannot be kept alive")?))
 }
 
 /// This program is its own warden.

@@ -3,7 +3,9 @@
 
 use std::io::{self, IsTerminal as _};
 use std::num::NonZeroU32;
+use std::time::Duration;
 
+use laneway_store::model::Lease;
 use laneway_torture::Arms;
 
 use crate::exit::Refusal;
@@ -25,6 +27,12 @@ pub(crate) const NODE_ADDRESS: &str = "LANEWAY_NODE_ADDRESS";
 
 /// How long what runs may go on after a worker was told to stop, as `--shutdown-grace` takes it.
 pub(crate) const SHUTDOWN_GRACE: &str = "LANEWAY_SHUTDOWN_GRACE";
+
+/// How long a node of a store for many nodes counts as alive after its last word.
+const LEASE_TTL: &str = "LANEWAY_LEASE_TTL";
+
+/// How often a node says that it is alive.
+const HEARTBEAT_INTERVAL: &str = "LANEWAY_HEARTBEAT_INTERVAL";
 
 /// `off` holds steps without cgroups, as where there are none.
 const CGROUPS: &str = "LANEWAY_CGROUPS";
@@ -63,6 +71,25 @@ pub(crate) fn arm_hooks() -> anyhow::Result<()> {
         Arms { crash: text(CRASH), bug: text(BUG), echo: text(ECHO), passed: text(PASSED).map(Into::into) };
     laneway_torture::arm(&arms)
         .map_err(|error| Refusal::new(error.to_string()).hint("see docs/design/torture.md").into())
+}
+
+/// Leases as this deployment wants them.
+pub(crate) fn lease() -> Result<Option<Lease>, Refusal> {
+    let read = |name: &str, usual: Duration| match std::env::var(name) {
+        Ok(text) if !text.is_empty() => match crate::drive::duration(&text) {
+            Ok(duration) if !duration.is_zero() => Ok(duration),
+            Ok(_) | Err(_) => Err(Refusal::new(format!("{name} is `{text}`"))
+                .hint("set it to a duration such as 500ms, 5s or 1m, or leave it out")),
+        },
+        Ok(_) | Err(_) => Ok(usual),
+    };
+    let usual = Lease { ttl: Duration::from_secs(60), every: Duration::from_secs(5) };
+    let lease = Lease { ttl: read(LEASE_TTL, usual.ttl)?, every: read(HEARTBEAT_INTERVAL, usual.every)? };
+    if lease.every * 3 > lease.ttl {
+        return Err(Refusal::new(format!("{HEARTBEAT_INTERVAL} is too long for {LEASE_TTL}"))
+            .hint("a lease is three heartbeats or longer"));
+    }
+    Ok((lease != usual).then_some(lease))
 }
 
 pub(crate) fn wants_color() -> bool {

@@ -36,6 +36,10 @@ pub fn run() -> ExitCode {
     if let Err(error) = env::arm_hooks() {
         return printer.failure(&error).into();
     }
+    match env::lease() {
+        Ok(lease) => lease.into_iter().for_each(laneway_store::postgres::use_lease),
+        Err(refusal) => return printer.failure(&refusal.into()).into(),
+    }
     let context = command::Context { printer, store: cli.store };
     // Alone with its thread: a warden has no use for a runtime, and every page of it counts.
     if let cli::Command::Warden(args) = cli.command {

@@ -9,8 +9,10 @@ use std::time::Duration;
 use laneway_core::id::SessionId;
 use laneway_store::Store;
 use laneway_store::model::Lease;
-use rustix::time::{ClockId, clock_gettime};
+use laneway_torture::{Bug, Point, has, pass};
 use tokio::sync::{oneshot, watch};
+
+use crate::warden::{Warden, boot_time};
 
 /// How long before the end of the lease what runs is killed: time for the kill, and for clocks that run apart.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -21,28 +23,36 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// A thread that renews. Dropping it ends it.
 #[derive(Debug)]
 pub struct Heartbeat {
-    fenced: watch::Receiver<Option<String>>,
+    fence: Fence,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Heartbeat {
-    /// `open` makes a handle on the store that nobody else uses.
+    /// `open` makes a handle on the store that nobody else uses. The warden is told of every renewal: it kills what runs
+    /// when a lease is over, also if this process cannot.
     pub fn start(
         open: impl FnOnce() -> laneway_store::Result<Arc<dyn Store>> + Send + 'static,
         session: SessionId,
         lease: Lease,
+        warden: Warden,
     ) -> std::io::Result<Self> {
         let (say, fenced) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
         // The session was registered a moment ago, and lives for so long in any case.
         let begun = boot_time();
+        let (until, deadlines) = watch::channel(deadline(begun, lease));
+        warden.keep_until(deadline(begun, lease));
+        let told = move |at: Duration| {
+            warden.keep_until(at);
+            until.send_replace(at);
+        };
         let thread = std::thread::Builder::new().name("laneway-heartbeat".to_owned()).spawn(move || {
             let why = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Err(error) => Some(error.to_string()),
                 Ok(runtime) => runtime.block_on(async {
                     tokio::select! {
-                        why = beat(open, session, lease, begun) => Some(why),
+                        why = beat(open, session, (lease, begun), told) => Some(why),
                         _ = stopped => None,
                     }
                 }),
@@ -51,26 +61,35 @@ impl Heartbeat {
                 let _ = say.send(why);
             }
         })?;
-        Ok(Self { fenced, stop: Some(stop), thread: Some(thread) })
+        let fence = Fence { fallen: fenced, until: deadlines };
+        Ok(Self { fence, stop: Some(stop), thread: Some(thread) })
     }
 
     pub fn fence(&self) -> Fence {
-        Fence(self.fenced.clone())
+        self.fence.clone()
     }
 }
 
 /// Where a node hears that its session can no longer be trusted.
 #[derive(Debug, Clone)]
-pub struct Fence(watch::Receiver<Option<String>>);
+pub struct Fence {
+    fallen: watch::Receiver<Option<String>>,
+    until: watch::Receiver<Duration>,
+}
 
 impl Fence {
     /// Waits for that; gives the reason.
     pub(super) async fn falls(&mut self) -> String {
-        match self.0.wait_for(Option::is_some).await {
+        match self.fallen.wait_for(Option::is_some).await {
             Ok(why) => why.clone().unwrap_or_default(),
             // It ended without a word, as it does when the node ends.
             Err(_) => std::future::pending().await,
         }
+    }
+
+    /// Whether it has to fall, also if nobody was told yet: what ends from here on may have been killed for it.
+    pub(super) fn is_due(&self) -> bool {
+        boot_time() >= *self.until.borrow()
     }
 }
 
@@ -87,8 +106,8 @@ impl Drop for Heartbeat {
 async fn beat(
     open: impl FnOnce() -> laneway_store::Result<Arc<dyn Store>>,
     session: SessionId,
-    lease: Lease,
-    begun: Duration,
+    (lease, begun): (Lease, Duration),
+    told: impl Fn(Duration),
 ) -> String {
     let store = match open() {
         Ok(store) => store,
@@ -102,10 +121,17 @@ async fn beat(
         if left.is_zero() {
             return format!("the session could not be renewed in time: {why}");
         }
+        pass(Point::RenewBefore);
         let pause = match tokio::time::timeout(left, store.renew(session)).await {
             Ok(Ok(())) => {
+                pass(Point::RenewAfter);
+                // What ran is killed by now, and cannot be made undone.
+                if boot_time() >= deadline(renewed, lease) {
+                    return "the session was renewed too late".to_owned();
+                }
                 // Counted from before the request: the store may have renewed at any moment since.
                 renewed = asked;
+                told(deadline(renewed, lease));
                 lease.every
             }
             Ok(Err(error @ laneway_store::Error::SessionOver { .. })) => return error.to_string(),
@@ -122,16 +148,10 @@ async fn beat(
 
 /// When what runs must be killed, unless the session is renewed before.
 fn deadline(renewed: Duration, lease: Lease) -> Duration {
+    if has(Bug::FenceLate) {
+        return renewed + lease.ttl * 20;
+    }
     renewed + lease.ttl.saturating_sub(MARGIN.min(lease.ttl / 4))
-}
-
-/// A clock that goes on while the machine sleeps, as the store's does.
-fn boot_time() -> Duration {
-    let now = clock_gettime(ClockId::Boottime);
-    Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or_default(),
-        u32::try_from(now.tv_nsec).unwrap_or_default(),
-    )
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use laneway_core::id::InstanceId;
+use laneway_torture::{Point, pass};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -171,6 +172,7 @@ impl Ear {
 
     async fn notify(&self, client: &Client) -> Done<()> {
         client.query_typed(include_str!("sql/notify.sql"), &[(&self.store, Type::TEXT)]).await?;
+        pass(Point::NotifyAfter);
         Ok(())
     }
 

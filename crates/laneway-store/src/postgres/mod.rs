@@ -37,6 +37,7 @@ use laneway_core::plan::Plan;
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
+use laneway_torture::{Point, pass};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -48,6 +49,7 @@ pub use listen::Hearing;
 use listen::Listener;
 use run_work::{Claims, Terms};
 use shelf::Shelf;
+pub use verbs::lives::use_lease;
 use verbs::{claim, finish, lives, people, promote, submit};
 
 use crate::Open;
@@ -63,9 +65,6 @@ use crate::store::Store;
 
 /// How often a verb is said again before it is given up: the second try locks out those who got in its way.
 const TRIES: usize = 6;
-
-/// How often a session is renewed: it may miss many before its lease ends.
-const HEARTBEAT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -177,6 +176,7 @@ impl PostgresStore {
     /// since it may end in the next moment.
     async fn tell(&self) {
         self.changes.send_modify(|count| *count += 1);
+        pass(Point::NotifyBefore);
         if let Some(listener) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
             listener.tell();
             return;
@@ -324,7 +324,9 @@ impl Store for PostgresStore {
             self.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
         let mut reaped = self.reap_neighbours().await?;
         for (session, _) in expired {
+            pass(Point::ExpiredFound);
             if let Some((node, tasks)) = self.reap_one(session, lives::End::Expired).await? {
+                pass(Point::ExpiredReaped);
                 reaped.nodes.push(node);
                 reaped.tasks += tasks;
             }
@@ -537,8 +539,7 @@ impl Store for PostgresStore {
     }
 
     fn lease(&self) -> Option<Lease> {
-        let ttl = Duration::from_millis(lives::LEASE_MS.unsigned_abs());
-        Some(Lease { ttl, every: HEARTBEAT })
+        Some(lives::lease())
     }
 
     fn is_embedded(&self) -> bool {

@@ -1,24 +1,44 @@
 //! Sessions begin and end, and runs change hands: `register`, `renew`, `reap` (also `retire`), `adopt`.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
+use laneway_torture::{Bug, has};
+use tokio_postgres::types::Type;
 
 use crate::fence::ClaimRef;
-use crate::model::NewSession;
+use crate::model::{Lease, NewSession};
 use crate::offer;
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{Follows, follow, work};
-use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::link::{Begin, Link, Sql, sql};
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 
-/// How long a session lives without being renewed, in milliseconds.
-pub(in crate::postgres) const LEASE_MS: i64 = 60_000;
+/// How long a session lives without being renewed, and how often it is: it may miss many before its lease ends.
+const LEASE: Lease = Lease { ttl: Duration::from_secs(60), every: Duration::from_secs(5) };
+
+static CHOSEN: OnceLock<Lease> = OnceLock::new();
+
+/// Leases of this process, before it has any: the setting of a deployment.
+pub fn use_lease(lease: Lease) {
+    let _ = CHOSEN.set(lease);
+}
+
+pub(in crate::postgres) fn lease() -> Lease {
+    CHOSEN.get().copied().unwrap_or(LEASE)
+}
+
+/// In milliseconds.
+fn lease_ms() -> i64 {
+    i64::try_from(lease().ttl.as_millis()).unwrap_or(i64::MAX)
+}
 
 pub(in crate::postgres) async fn register(
     shelf: &Shelf,
@@ -28,11 +48,12 @@ pub(in crate::postgres) async fn register(
     node: &NewSession,
 ) -> Done<()> {
     let (id, pid, slots) = (session.to_string(), i64::from(node.pid), i64::from(node.slots));
+    let lease = lease_ms();
     let (now, offer) = (terms.now.map(|now| now.0), node.offer.as_ref().map(offer::to_text));
     let mut flight = link.begin(Begin::Write);
     flight.ask(
         sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT),
-        vec![&id, &node.node, &pid, &LEASE_MS, &now, &slots, &offer],
+        vec![&id, &node.node, &pid, &lease, &now, &slots, &offer],
     );
     let Some(offer) = &node.offer else {
         flight.commit().await?;
@@ -68,9 +89,9 @@ pub(in crate::postgres) async fn register(
 
 /// Says whether the session is still there.
 pub(in crate::postgres) async fn renew(link: &Link, terms: Terms, session: SessionId) -> Done<bool> {
-    let (id, now) = (session.to_string(), terms.now.map(|now| now.0));
+    let (id, now, lease) = (session.to_string(), terms.now.map(|now| now.0), lease_ms());
     let mut flight = link.begin(Begin::Write);
-    flight.ask(sql!("renew", TEXT, INT8, INT8), vec![&id, &LEASE_MS, &now]);
+    flight.ask(sql!("renew", TEXT, INT8, INT8), vec![&id, &lease, &now]);
     let answers = flight.commit().await?;
     Ok(answers.first().is_some_and(|rows| !rows.is_empty()))
 }
@@ -83,11 +104,20 @@ pub(in crate::postgres) async fn expired(
 ) -> Done<Vec<(SessionId, String)>> {
     let own: Vec<String> = own.iter().map(ToString::to_string).collect();
     let now = terms.now.map(|now| now.0);
-    let rows = link.rows(sql!("reap_expired", TEXT_ARRAY, INT8, INT8), &[&own, &LEASE_MS, &now]).await?;
+    let lease = if has(Bug::ReapTooSoon) { 0 } else { lease_ms() };
+    let sql = if has(Bug::ReapUnrenewed) { &UNRENEWED } else { sql!("reap_expired", TEXT_ARRAY, INT8, INT8) };
+    let rows = link.rows(sql, &[&own, &lease, &now]).await?;
     rows.iter()
         .map(|found| Ok((row::word(found, 0, "session", SessionId::parse)?, row::text(found, 1)?)))
         .collect()
 }
+
+/// `reap_expired` as a seeded bug has it.
+const UNRENEWED: Sql = Sql {
+    text: "SELECT id, node FROM sessions WHERE id <> ALL ($1) AND $2 >= 0
+           AND expires_at <= coalesce($3::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)",
+    types: &[Type::TEXT_ARRAY, Type::INT8, Type::INT8],
+};
 
 /// Whether somebody says of himself that he is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
