@@ -163,15 +163,13 @@ impl Fold {
                 self.run_moves(seq, RunMove::Start)?;
                 self.state.started_at = Some(at);
             }
-            Fact::RunAdopted(_) => {}
+            Fact::RunAdopted(_) | Fact::RunBound(_) => {}
+            Fact::RunReleased(f) => self.withdraw(seq, &f.tasks)?,
             Fact::RunHalted(f) => self.state.closing = Some(f.closing),
             Fact::RunCanceling(f) => self.state.closing = Some(f.closing),
             Fact::RunPaused(f) => {
                 self.pauses(seq, f.scope)?;
-                for step in &f.tasks {
-                    let task = self.task(seq, step)?;
-                    task.status = moved(seq, task, TaskMove::Withdraw)?;
-                }
+                self.withdraw(seq, &f.tasks)?;
             }
             Fact::RunResumed(f) => self.resumes(seq, f.scope)?,
             Fact::RunReopened(f) => {
@@ -290,6 +288,15 @@ impl Fold {
     }
 
     /// A run that has ended, or is paused in that way already, cannot be paused.
+    /// What was available waits again.
+    fn withdraw(&mut self, seq: u64, steps: &[String]) -> Result<(), Broken> {
+        for step in steps {
+            let task = self.task(seq, step)?;
+            task.status = moved(seq, task, TaskMove::Withdraw)?;
+        }
+        Ok(())
+    }
+
     fn pauses(&mut self, seq: u64, scope: PauseScope) -> Result<(), Broken> {
         let from = match (self.state.status, self.state.paused.contains(&scope)) {
             (RunStatus::Queued | RunStatus::Running, false) => {

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::keys::Found;
 use super::{Facts, Keeper, Key};
 use crate::error::Error;
-use crate::model::RunHead;
+use crate::model::{Placed, RunHead};
 
 /// How a task stands in the needs sets of its successors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,14 +108,14 @@ impl<F: Facts> Keeper<F> {
         }
         loop {
             let live = if has(Bug::OverGrant) { 0 } else { self.live()? };
-            let room = self.head.max_parallel.saturating_sub(live);
+            let room = self.places().saturating_sub(live);
             let next = if room == 0 { Vec::new() } else { self.in_line(room as usize)? };
             if next.is_empty() {
                 return Ok(());
             }
             let mut is_all_taken = true;
             for position in next {
-                if self.head.has_keys(position) || self.task(position)?.class >= 0 {
+                if self.head.has_keys(position) || self.head.placed != Placed::Local {
                     // Beside its place in the run it needs a node, and keys that others may hold. One that has to
                     // wait for those leaves the line, and another one may have the place.
                     self.examine(position)?;
@@ -179,9 +179,9 @@ impl<F: Facts> Keeper<F> {
             run_at,
             is_queued: self.run.status == RunStatus::Queued,
             is_paused: !self.run.pauses.is_empty(),
-            has_node: self.facts.has_node(class)?,
+            has_node: self.has_node(class)?,
             live: self.live()?,
-            max_parallel: self.head.max_parallel,
+            max_parallel: self.places(),
             ..GateFacts::open(self.now)
         };
         // Behind keys of others is looked only if nothing of its own stands in the way.
@@ -268,8 +268,9 @@ impl<F: Facts> Keeper<F> {
     fn promote(&mut self, position: Position) -> Result<(), F::Error> {
         let status = self.task(position)?.status.next(TaskMove::Promote)?;
         self.take_keys(position)?;
-        let rank = self.rank(position);
+        let (rank, class) = (self.rank(position), self.offered_to());
         self.change(position, |task| {
+            task.class = class.unwrap_or(task.class);
             task.status = status;
             task.gate = None;
             task.gate_key = None;

@@ -66,7 +66,7 @@ impl RunRow {
 /// What of a task changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskRow {
-    /// Who can run it. Never changes.
+    /// Who can run it. Changes with the node of a pinned run, when it becomes available.
     pub(crate) class: i64,
     pub(crate) status: TaskStatus,
     pub(crate) gate: Option<Gate>,
@@ -205,6 +205,8 @@ pub(crate) struct Changes {
     pub(crate) events: Vec<Fact>,
     pub(crate) attempts: Vec<Record>,
     pub(crate) keys: KeyChanges,
+    /// Of a pinned run, who owns it from here on, if that has changed.
+    pub(crate) bound: Option<Option<SessionId>>,
 }
 
 impl Changes {

@@ -260,10 +260,6 @@ impl Facts for &mut Known {
     }
 
     fn has_node(&mut self, class: i64) -> Done<bool> {
-        // A run that is local to its owner has that.
-        if class < 0 {
-            return Ok(true);
-        }
         let known = self.takers.get(&class).copied();
         if known.is_none() {
             self.missing.takers.insert(class);

@@ -33,6 +33,7 @@ use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
+use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::Plan;
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
@@ -49,22 +50,26 @@ pub use listen::Hearing;
 use listen::Listener;
 use run_work::{Claims, Terms};
 use shelf::Shelf;
-pub use verbs::lives::use_lease;
 use verbs::{claim, finish, lives, people, promote, submit};
 
-use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, Lease, LimitView, NewSession, NodeView,
-    Pausable, Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
+    Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
+use crate::{MAX_LOST, Open};
 
 /// How often a verb is said again before it is given up: the second try locks out those who got in its way.
 const TRIES: usize = 6;
+
+/// A URL as people may see it. One that cannot be read may hold a password anywhere.
+pub(crate) fn shown(url: &str) -> String {
+    Address::parse(url).map_or_else(|_| "postgres://…".to_owned(), |address| address.shown)
+}
 
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -80,6 +85,7 @@ pub struct PostgresStore {
     own: Mutex<Vec<SessionId>>,
     changes: watch::Sender<u64>,
     listener: Mutex<Option<Listener>>,
+    max_lost: u32,
 }
 
 impl PostgresStore {
@@ -109,7 +115,13 @@ impl PostgresStore {
             own: Mutex::default(),
             changes,
             listener: Mutex::default(),
+            max_lost: MAX_LOST,
         })
+    }
+
+    /// How often a task may be lost with its node before it fails.
+    pub fn with_max_lost(self, max_lost: u32) -> Self {
+        Self { max_lost, ..self }
     }
 
     /// Whether notifications arrive; for whoever decides how often to look.
@@ -138,7 +150,7 @@ impl PostgresStore {
         let mut tries = 0;
         loop {
             tries += 1;
-            let terms = Terms { now: self.now(), claims, is_begun: false };
+            let terms = Terms { now: self.now(), claims, is_begun: false, max_lost: self.max_lost };
             let failure = match self.link().await {
                 Err(failure) => failure,
                 Ok(link) => match verb(Arc::clone(&link), terms).await {
@@ -228,7 +240,7 @@ impl PostgresStore {
                 Life::Alive | Life::Ending => {}
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
-                    if let Some((node, tasks)) = self.reap_one(session, lives::End::Retired).await? {
+                    if let Some((node, tasks)) = self.reap_one(session, &lives::End::Dead).await? {
                         reaped.nodes.push(node);
                         reaped.tasks += tasks;
                     }
@@ -240,7 +252,7 @@ impl PostgresStore {
         Ok(reaped)
     }
 
-    async fn reap_one(&self, session: SessionId, end: lives::End) -> Result<Option<(String, usize)>> {
+    async fn reap_one(&self, session: SessionId, end: &lives::End) -> Result<Option<(String, usize)>> {
         self.change(|link, terms| async move { lives::reap(&self.shelf, &link, terms, session, end).await })
             .await
     }
@@ -305,14 +317,14 @@ impl Store for PostgresStore {
         Ok(session)
     }
 
-    async fn renew(&self, session: SessionId) -> Result<()> {
-        let is_there =
-            self.write(|link, terms| async move { lives::renew(&link, terms, session).await }).await?;
-        if is_there { Ok(()) } else { Err(Error::SessionOver { session }) }
+    async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
+        let renewed =
+            self.write(|link, terms| async move { lives::renew(&link, terms, session, tally).await }).await?;
+        renewed.ok_or(Error::SessionOver { session })
     }
 
-    async fn retire(&self, session: SessionId) -> Result<()> {
-        self.reap_one(session, lives::End::Retired).await?;
+    async fn retire(&self, session: SessionId, why: Leaving) -> Result<()> {
+        self.reap_one(session, &lives::End::Retired(why)).await?;
         self.own.lock().unwrap_or_else(PoisonError::into_inner).retain(|own| *own != session);
         self.locks.release(session);
         Ok(())
@@ -325,7 +337,7 @@ impl Store for PostgresStore {
         let mut reaped = self.reap_neighbours().await?;
         for (session, _) in expired {
             pass(Point::ExpiredFound);
-            if let Some((node, tasks)) = self.reap_one(session, lives::End::Expired).await? {
+            if let Some((node, tasks)) = self.reap_one(session, &lives::End::Expired).await? {
                 pass(Point::ExpiredReaped);
                 reaped.nodes.push(node);
                 reaped.tasks += tasks;
@@ -437,8 +449,14 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn drain(&self, node: &str) -> Result<Vec<SessionId>> {
-        self.change(|link, _| async move { people::drain(&link, node).await }).await
+    async fn drain(&self, whom: Whom, why: Leaving) -> Result<Vec<SessionId>> {
+        let (asked, why) = (&whom, &why);
+        let sessions =
+            self.change(|link, terms| async move { lives::drain(&link, terms, asked, why).await }).await?;
+        match whom {
+            Whom::Node(node) if sessions.is_empty() => Err(Error::NoSuchNode { node }),
+            Whom::Node(_) | Whom::Session(_) => Ok(sessions),
+        }
     }
 
     async fn release(&self, run: RunId) -> Result<()> {
@@ -515,6 +533,10 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {
+        self.ask(|link| async move { view::node_events(&link, node, after, limit).await }).await
+    }
+
     async fn examine(&self, limit: usize) -> Result<Examination> {
         self.ask_at_once(|link| async move { doctor::examine(&link, self.now(), limit).await }).await
     }
@@ -538,8 +560,8 @@ impl Store for PostgresStore {
         Duration::from_secs(if is_heard { 15 } else { 1 })
     }
 
-    fn lease(&self) -> Option<Lease> {
-        Some(lives::lease())
+    fn takes_lease(&self) -> bool {
+        true
     }
 
     fn is_embedded(&self) -> bool {

@@ -56,6 +56,8 @@ pub(super) struct Terms {
     pub(super) claims: Claims,
     /// Whether the transaction is open already.
     pub(super) is_begun: bool,
+    /// How often a task may be lost with its node before it fails.
+    pub(super) max_lost: u32,
 }
 
 /// What a verb made of a run.

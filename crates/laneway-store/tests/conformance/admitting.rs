@@ -2,10 +2,10 @@
 
 use laneway_core::state::RunStatus;
 use laneway_store::Error;
-use laneway_store::model::{Pausable, Submission};
+use laneway_store::model::{Pausable, Submission, Whom};
 use serde_json::json;
 
-use crate::harness::{Node, Place, flat, flow, for_each_database, names, submission, succeeded};
+use crate::harness::{Node, Place, flat, flow, for_each_database, left, names, submission, succeeded};
 
 for_each_database! {
     queue_starts_the_next_run_when_one_ends,
@@ -206,5 +206,8 @@ async fn five_submissions_at_once_with_one_key_make_one_run(place: Place) {
     assert!(runs.iter().all(|(run, _)| *run == runs[0].0));
     let list = runs[0].1.store.runs(laneway_store::model::RunFilter { limit: 9, ..Default::default() }).await;
     assert_eq!(list.expect("a list").len(), 1);
-    assert!(matches!(runs[0].1.store.drain("nobody").await, Err(Error::NoSuchNode { .. })));
+    assert!(matches!(
+        runs[0].1.store.drain(Whom::Node("nobody".into()), left()).await,
+        Err(Error::NoSuchNode { .. })
+    ));
 }

@@ -13,6 +13,7 @@ use laneway_core::class::Offer;
 use laneway_core::definition::{Source, compile};
 use laneway_core::event::Event;
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::plan::Plan;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
@@ -474,4 +475,9 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         key: None,
         by: "ada".to_owned(),
     }
+}
+
+/// Why a session of a test ends.
+pub(crate) fn left() -> Leaving {
+    Leaving::because(LeaveReason::Done)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_store::model::{Ask, NewSession, RunFilter};
+use laneway_store::model::{Ask, NewSession, RunFilter, Tally};
 use laneway_store::postgres::{Hearing, PostgresStore};
 use laneway_store::sqlite::Clock;
 use laneway_store::{Error, Open, Store};
@@ -174,9 +174,10 @@ fn lease_that_ended_is_reaped_only_by_a_node_that_has_renewed_since() {
         clock.advance(Duration::from_secs(61));
         let reaped = node.reap().await.expect("an answer");
         assert_eq!(reaped.nodes, Vec::<String>::new(), "who reaps may be the one that is cut off");
-        node.renew(ours).await.expect("a lease that nobody has reaped");
+        node.renew(ours, Tally::default()).await.expect("a lease that nobody has reaped");
         assert_eq!(node.reap().await.expect("an answer").nodes, ["cut off"]);
-        let over = cut_off.renew(theirs).await.expect_err("a reaped session never comes back");
+        let over =
+            cut_off.renew(theirs, Tally::default()).await.expect_err("a reaped session never comes back");
         assert!(matches!(over, Error::SessionOver { .. }), "{over:?}");
     });
 }
@@ -191,7 +192,7 @@ fn session_whose_lease_has_ended_claims_nothing() {
         let ask = Ask { session, run: Some(run), limit: 1, ahead: 0 };
         clock.advance(Duration::from_secs(61));
         assert_eq!(node.claim(ask.clone()).await.expect("an answer").len(), 0);
-        node.renew(session).await.expect("a lease that nobody has reaped");
+        node.renew(session, Tally::default()).await.expect("a lease that nobody has reaped");
         assert_eq!(node.claim(ask).await.expect("an answer").len(), 1);
     });
 }

@@ -8,7 +8,7 @@ use laneway_store::{Error, Store};
 use serde_json::json;
 
 use crate::audit;
-use crate::harness::{Node, Place, flat, flow, for_each_database, submission, succeeded};
+use crate::harness::{Node, Place, flat, flow, for_each_database, left, submission, succeeded};
 use crate::server;
 
 for_each_database! {
@@ -114,7 +114,7 @@ async fn rows(node: &Node) -> i64 {
 
 async fn submission_by_a_session_that_is_over_is_refused_whole(place: Place) {
     let (gone, node) = (place.node("gone").await, place.node("one").await);
-    gone.store.retire(gone.session).await.expect("a session that can end");
+    gone.store.retire(gone.session, left()).await.expect("a session that can end");
     let late = submission(&flat(2, 2), json!({}), gone.session);
     let refusal = gone.store.submit(late).await.expect_err("its session is over");
     assert!(matches!(refusal, Error::SessionOver { .. }), "{refusal}");

@@ -51,7 +51,6 @@ pub(super) struct Node {
 struct Life {
     child: Option<Child>,
     start_at: Option<Instant>,
-    starts: u32,
 }
 
 impl Node {
@@ -131,10 +130,6 @@ impl Node {
         }
     }
 
-    pub(super) fn starts(&self) -> u32 {
-        self.life().starts
-    }
-
     /// Everything that it has said, in all of its lives.
     pub(super) fn said(&self) -> String {
         fs::read_to_string(self.dir.join("said")).unwrap_or_default()
@@ -162,7 +157,6 @@ impl Node {
         let is_due = life.start_at.is_none_or(|at| Instant::now() >= at);
         if is_due && self.has_to_live.load(Ordering::SeqCst) {
             life.child = Some(self.start()?);
-            life.starts += 1;
         }
         Ok(())
     }

@@ -46,7 +46,17 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         functions: functions.clone(),
         told_of_logs: Arc::default(),
     };
-    let means = Means { store, session, slots: 4, kill_grace, warden, functions, fence: None };
+    let means = Means {
+        store,
+        session,
+        slots: 4,
+        kill_grace,
+        warden,
+        functions,
+        pulse: None,
+        counts: Counts::default(),
+        max_poll_interval: Duration::from_secs(15),
+    };
     Loop::new(means, Aim::Run { run, by: "ada".into() }, setting)
 }
 
@@ -92,7 +102,7 @@ async fn whoever_interrupts_twice_does_not_wait_for_space_on_the_disk() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = idle_loop(dir.path()).await;
     work.on_message(Message::Recorded(Wanted::default(), Err(full()))).expect("a full disk passes");
-    work.on_urge(Urge::Kill);
+    work.on_urge(Urge::Kill, &Control::new());
     let error =
         work.on_message(Message::Recorded(Wanted::default(), Err(full()))).expect_err("it is given up");
     assert!(matches!(error, Error::Store(_)), "{error}");

@@ -1,7 +1,7 @@
-//! What people want: `cancel`, `retry`, `skip`, `pause` and `resume`, limits, `drain`.
+//! What people want: `cancel`, `retry`, `skip`, `pause` and `resume` and limits.
 
 use laneway_core::event::PauseScope;
-use laneway_core::id::{RunId, SessionId};
+use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::max_runs::{self, Runs};
 use laneway_core::state::RunStatus;
@@ -165,21 +165,4 @@ pub(in crate::postgres) async fn set_limit(
     follow(shelf, link, terms, Follows::of_key(Key::Limit(name.to_owned()))).await?;
     link.flight().commit().await?;
     Ok(())
-}
-
-/// It keeps what it holds, and is offered nothing more.
-pub(in crate::postgres) async fn drain(link: &Link, node: &str) -> Done<Vec<SessionId>> {
-    let mut flight = link.begin(Begin::Write);
-    flight.ask(sql!("drain", TEXT), vec![&node]);
-    let rows = flight.land().await?.pop().unwrap_or_default();
-    if rows.is_empty() {
-        return Err(Error::NoSuchNode { node: node.to_owned() }.into());
-    }
-    let ids: Vec<String> = rows.iter().map(|found| row::text(found, 0)).collect::<Done<_>>()?;
-    let mut flight = link.flight();
-    for id in &ids {
-        flight.ask(sql!("takers_remove", TEXT), vec![id]);
-    }
-    flight.commit().await?;
-    rows.iter().map(|found| row::word(found, 0, "session", SessionId::parse)).collect()
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use laneway_core::class::Class;
+use laneway_core::definition::Placement;
 use laneway_core::event::{Closing, PauseScope};
 use laneway_core::gate::{Counts, Gate, Tat};
 use laneway_core::id::{RunId, SessionId};
@@ -20,7 +21,7 @@ use laneway_core::time::Millis;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{Changes, Facts, Failures, Keeper, Key, Pause, Rows, RunRow, TaskRow, pauses_text};
-use crate::model::{RunHead, Submission};
+use crate::model::{Placed, RunHead, Submission};
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::{Done, Failure};
@@ -77,7 +78,7 @@ pub(in crate::postgres) async fn submit(
     if let Admission::Refuse { why } = admission {
         return Err(Error::NotRunnable { why }.into());
     }
-    let classes = classes_of(link, no, submission).await?;
+    let (placed, classes) = classes_of(link, no, submission).await?;
     let head = RunHead {
         run,
         plan: Arc::clone(plan),
@@ -86,6 +87,8 @@ pub(in crate::postgres) async fn submit(
         max_parallel: submission.max_parallel,
         submitted_from: row::text(found, 0)?,
         keys,
+        placed,
+        own_class: -no,
     };
     shelf.plans.keep(plan);
     let new = New { no, now, head: Arc::new(head), submission, classes };
@@ -199,13 +202,22 @@ async fn admission(link: &Link, run: RunId, submission: &Submission) -> Done<Adm
     Ok(max_runs::admit(&workflow.name, run, workflow.max_runs, runs))
 }
 
-/// By position. A run that is local to its owner is a class of its own.
-async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<Vec<i64>> {
+/// Who may run the tasks, and the class of each, by position. A run that is local to its owner is a class of its own.
+async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<(Placed, Vec<i64>)> {
     let steps = &submission.plan.workflow.steps;
-    if !submission.is_shared {
-        return Ok(vec![-no; steps.len()]);
+    match (submission.is_shared, submission.plan.workflow.placement) {
+        (false, _) => return Ok((Placed::Local, vec![-no; steps.len()])),
+        (true, Placement::Pinned) => {
+            let class =
+                Class::of_all(steps).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+            let numbers = classes::numbers(link, std::slice::from_ref(&class)).await?;
+            let number = numbers.get(&class).copied();
+            let class = number.ok_or_else(|| row::unreadable("class", &class.to_string()))?;
+            return Ok((Placed::Pinned { class }, vec![class; steps.len()]));
+        }
+        (true, Placement::Spread | Placement::Local) => {}
     }
-    let of_steps: Vec<Class> = steps.iter().map(|step| Class::of(step, None)).collect();
+    let of_steps: Vec<Class> = steps.iter().map(|step| Class::of(step)).collect();
     let mut distinct: Vec<Class> = Vec::new();
     for class in &of_steps {
         if !distinct.contains(class) {
@@ -217,7 +229,7 @@ async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<Vec<i
         let number = numbers.get(class).copied();
         number.ok_or_else(|| row::unreadable("class", &class.to_string()).into())
     };
-    of_steps.iter().map(number).collect()
+    Ok((Placed::Spread, of_steps.iter().map(number).collect::<Done<_>>()?))
 }
 
 /// A run that is not there yet.
@@ -262,7 +274,7 @@ async fn write(link: &Link, new: &New<'_>, changes: &Changes) -> Done<()> {
     let millis = |at: Option<Millis>| at.map(|at| at.0);
     let times = (millis(made.started_at), millis(made.finished_at), millis(made.deadline_at));
     let (last_event, unsettled) = (signed(made.last_event), i64::from(made.unsettled));
-    let placement = if submission.is_shared { "spread" } else { "local" };
+    let (placement, class) = (head.placed.as_str(), head.placed.class());
     let (closing, pauses) = (made.closing.map(Closing::as_str), pauses_text(&made.pauses));
     let facts = new.facts();
     let mut tasks = Tasks::fresh(&facts);
@@ -305,7 +317,8 @@ async fn write(link: &Link, new: &New<'_>, changes: &Changes) -> Done<()> {
             TEXT,
             TEXT,
             TEXT,
-            TEXT
+            TEXT,
+            INT8
         ),
         vec![
             &no,
@@ -331,6 +344,7 @@ async fn write(link: &Link, new: &New<'_>, changes: &Changes) -> Done<()> {
             &head.submitted_from,
             &submission.key,
             &pauses,
+            &class,
         ],
     );
     for tasks in &tasks {
