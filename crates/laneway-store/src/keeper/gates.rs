@@ -227,7 +227,10 @@ impl<F: Facts> Keeper<F> {
             (Gate::Rate, Some(_)) if self.is_behind_another(position, key.as_deref())? => None,
             (_, until) => until,
         };
-        if is_known && self.task(position)?.wake_at == wake_at {
+        // Whoever waits for a node is found by the class that it waits for.
+        let class = self.offered_to().unwrap_or(self.task(position)?.class);
+        let task = self.task(position)?;
+        if is_known && task.wake_at == wake_at && task.class == class {
             return Ok(());
         }
         let rank = if is_a_line(wait.gate) { Some(self.rank(position)) } else { None };
@@ -235,6 +238,7 @@ impl<F: Facts> Keeper<F> {
             task.gate = Some(wait.gate);
             task.gate_key = key;
             task.wake_at = wake_at;
+            task.class = class;
             task.rank = rank.map(|rank| task.rank.unwrap_or(rank));
         })
     }

@@ -160,6 +160,17 @@ impl Place {
         }
     }
 
+    /// The same, of a deployment whose tasks come back so often.
+    pub(crate) fn open_for(&self, max_lost: u32) -> Arc<dyn Store> {
+        match &self.schema {
+            None => {
+                let store = SqliteStore::open_with(&self.path(), Open::Create, Arc::clone(&self.clock));
+                Arc::new(store.expect("a store that opens").with_max_lost(max_lost))
+            }
+            Some(schema) => Arc::new(schema.open_by(&self.clock).with_max_lost(max_lost)),
+        }
+    }
+
     /// A node in a process of its own.
     pub(crate) async fn node(&self, name: &str) -> Node {
         Node::register(self.open(), name).await

@@ -18,6 +18,8 @@ mod gates;
 mod harness;
 mod lives;
 mod looking;
+mod nodes;
+mod pinned;
 mod postgres;
 mod quarantine;
 mod random;
