@@ -11,7 +11,7 @@ mod case;
 mod check;
 mod dice;
 mod ledger;
-mod nodes;
+pub(crate) mod nodes;
 mod place;
 mod processes;
 mod tally;

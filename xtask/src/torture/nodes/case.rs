@@ -80,7 +80,7 @@ impl Case {
         play.go(ground)?;
         play.settle()?;
         play.end()?;
-        let mut report = play.look(ground)?;
+        let mut report = play.look()?;
         if report.findings.is_empty() {
             play.store.remove()?;
         } else {
@@ -113,7 +113,10 @@ struct Injected {
 
 impl Injected {
     fn note(&self, fault: &Fault) {
-        self.count(fault.kind(), 1);
+        // Lines that were cut are counted one by one.
+        if !matches!(fault, Fault::Answers { .. } | Fault::Claims { .. }) {
+            self.count(fault.kind(), 1);
+        }
         self.times.lock().expect("nobody panics with it").push((fault.node(), boot_seconds()));
     }
 
@@ -225,7 +228,7 @@ impl<'a> Play<'a> {
                 // A node is hit by one thing at a time, so that what was to happen by when can be told.
                 under_way = join(under_way, |at| at == node)?;
                 let shared = ground.shared();
-                if dice.is_lucky(0.35) {
+                if dice.is_lucky(0.5) {
                     under_way.push((node, scope.spawn(move || this.hit_node(fault, &shared))));
                 } else {
                     this.hit_node(fault, &shared)?;
@@ -254,9 +257,7 @@ impl<'a> Play<'a> {
         self.injected.note(fault);
         let begun = Instant::now();
         match fault {
-            Fault::Kill { rest_ms, .. } => {
-                node.kill(Duration::from_millis(*rest_ms));
-            }
+            Fault::Kill { rest_ms, .. } => node.kill(Duration::from_millis(*rest_ms)),
             Fault::Freeze { .. } => {
                 node.signal(Signal::STOP);
                 self.expect_no_steps(node, begun, fault);
@@ -280,10 +281,13 @@ impl<'a> Play<'a> {
                     thread::sleep(LEASE / 6);
                 }
             }
-            Fault::Answers { moment, times, .. } => self.cut_lines(node, *moment, (None, *times), ground),
+            Fault::Answers { moment, times, .. } => {
+                let order = Order { moment: *moment, about: None, times: *times };
+                self.cut_lines(fault, node, order, ground);
+            }
             Fault::Claims { times, .. } => {
-                let claims = Some("Picks and takes tasks");
-                self.cut_lines(node, Moment::After, (claims, *times), ground);
+                let about = Some("Picks and takes tasks");
+                self.cut_lines(fault, node, Order { moment: Moment::After, about, times: *times }, ground);
             }
             Fault::Crash { point, passing, .. } => {
                 let passed = self.dir.path().join("passed").to_string_lossy().into_owned();
@@ -306,22 +310,17 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    fn cut_lines(
-        &self,
-        node: &Node,
-        moment: Moment,
-        (about, times): (Option<&'static str>, u32),
-        ground: &super::Shared,
-    ) {
+    fn cut_lines(&self, fault: &Fault, node: &Node, order: Order, ground: &super::Shared) {
         let Some(proxy) = ground.proxies.get(node.number) else { return };
-        let before = proxy.cuts();
-        proxy.order(Some(Order { moment, about, times }));
+        let (before, times) = (proxy.cuts(), order.times);
+        proxy.order(Some(order));
         // A node that has nothing to say commits no more than its renewals.
         let until = Instant::now() + LEASE;
         while proxy.cuts() < before + times && Instant::now() < until {
             thread::sleep(Duration::from_millis(5));
         }
         proxy.order(None);
+        self.injected.count(fault.kind(), proxy.cuts() - before);
     }
 
     fn hit_database(&self, fault: &Fault, ground: &mut Ground) -> Result<()> {
@@ -435,7 +434,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    fn look(&mut self, ground: &Ground) -> Result<Report> {
+    fn look(&mut self) -> Result<Report> {
         let mut findings = std::mem::take(&mut *self.findings.lock().expect("nobody panics with it"));
         let known = self.person.submitted();
         let (mut flows, mut keys) = (BTreeMap::new(), BTreeSet::new());
@@ -474,7 +473,6 @@ impl<'a> Play<'a> {
             ));
         }
         let passed = fs::read_to_string(self.dir.path().join("passed")).unwrap_or_default();
-        let _ = ground;
         Ok(Report {
             runs: rows.runs.len(),
             tasks: rows.tasks.len(),

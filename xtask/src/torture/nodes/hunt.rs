@@ -23,9 +23,10 @@ pub(super) fn bugs() -> Vec<Bug> {
     Bug::ALL.iter().copied().filter(|bug| bug.place() == Place::Shared).collect()
 }
 
-/// Those that only nodes on Postgres come past.
+/// Those that only nodes on Postgres come past, and some of every node that matter most there.
 pub(super) fn points() -> impl Iterator<Item = Point> {
-    Point::ALL.iter().copied().filter(|point| point.place() == Place::Shared)
+    let of_all = [Point::Claimed, Point::Begun, Point::SpawnAsked, Point::AttemptEnded, Point::Recorded];
+    Point::ALL.iter().copied().filter(move |point| point.place() == Place::Shared || of_all.contains(point))
 }
 
 pub(super) fn all(ground: &mut Ground, bugs: &[Bug], dice: &mut Dice, tally: &mut Tally) -> Result<()> {

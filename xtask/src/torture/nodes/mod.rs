@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
-use laneway_torture::Bug;
+use laneway_torture::{Bug, Point};
 
 use self::case::{Case, Load};
 use self::fault::Fault;
@@ -63,8 +63,9 @@ const MARK_LEDGER: &str = "TORTURE_LEDGER";
 /// Before runs count as stuck. Long, for a crowded machine: only what is broken waits that long.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How many faults one case has.
+/// How many faults one case has, and the one case of the short form.
 const FAULTS: usize = 6;
+const SHORT: usize = 8;
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Args {
@@ -142,21 +143,24 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
         tally.print();
         return tally.verdict();
     }
-    let until = args.minutes.map(|minutes| Instant::now() + Duration::from_secs(minutes * 60));
-    // The short form is played in full, whatever the time: every kind of fault once.
-    for case in some_of_everything(&mut dice) {
+    let Some(minutes) = args.minutes else {
+        let mut faults = Fault::all_kinds(&mut dice);
+        faults.truncate(SHORT);
+        let case = case(faults, &mut dice);
         tally.add(&case, &case.play(&mut ground)?);
-    }
-    while until.is_some_and(|until| Instant::now() < until) {
+        tally.print();
+        return tally.verdict();
+    };
+    let until = Instant::now() + Duration::from_secs(minutes * 60);
+    while Instant::now() < until {
         for case in some_of_everything(&mut dice).into_iter().chain(crashes(&mut dice)) {
             tally.add(&case, &case.play(&mut ground)?);
         }
     }
-    if until.is_some() {
-        hunt::all(&mut ground, &bugs("all")?, &mut dice, &mut tally)?;
-    }
+    hunt::all(&mut ground, &bugs("all")?, &mut dice, &mut tally)?;
     tally.print();
-    tally.verdict()
+    tally.verdict()?;
+    tally.has_died_everywhere()
 }
 
 /// Every kind of fault once, a few in each case.
@@ -167,24 +171,24 @@ fn some_of_everything(dice: &mut Dice) -> Vec<Case> {
 
 /// Every point that only nodes come past, and some that others come past as well.
 fn crashes(dice: &mut Dice) -> Vec<Case> {
-    let points: Vec<_> = hunt::points().collect();
-    let crash = |point, dice: &mut Dice| Fault::Crash {
-        node: dice.up_to(NODES as u32) as usize - 1,
-        point,
-        passing: dice.up_to(12),
-    };
-    points
-        .chunks(FAULTS)
-        .map(|points| {
-            let faults = points.iter().map(|point| crash(*point, dice)).collect();
-            case(faults, dice)
-        })
-        .collect()
+    let mut faults = Vec::new();
+    for point in hunt::points() {
+        let node = dice.up_to(NODES as u32) as usize - 1;
+        if matches!(point, Point::ExpiredFound | Point::ExpiredReaped) {
+            // Somebody has to die for it, and the other two are armed.
+            let others = (0..NODES).filter(|other| *other != node);
+            faults.extend(others.map(|node| Fault::Crash { node, point, passing: 1 }));
+            faults.push(Fault::Kill { node, rest_ms: LEASE.as_millis() as u64 * 3 });
+        } else {
+            faults.push(Fault::Crash { node, point, passing: dice.up_to(10) });
+        }
+    }
+    faults.chunks(2 * FAULTS).map(|faults| case(faults.to_vec(), dice)).collect()
 }
 
 fn case(faults: Vec<Fault>, dice: &mut Dice) -> Case {
     let seed = (dice.fraction() * f64::from(u32::MAX)) as u64;
-    Case { seed, load: Load::Random(3 * faults.len() as u32), faults, bug: None, patience: PATIENCE }
+    Case { seed, load: Load::Random(2 * faults.len() as u32), faults, bug: None, patience: PATIENCE }
 }
 
 fn bugs(wanted: &str) -> Result<Vec<Bug>> {
@@ -199,7 +203,7 @@ fn play_alone(ground: &mut Ground, faults: &str, seed: u64, bug: Option<&str>) -
     let faults = faults.split(',').map(str::parse).collect::<Result<Vec<Fault>>>()?;
     let bug =
         bug.map(|name| Bug::named(name).with_context(|| format!("there is no bug `{name}`"))).transpose()?;
-    let case = Case { seed, load: Load::Random(3 * faults.len() as u32), faults, bug, patience: PATIENCE };
+    let case = Case { seed, load: Load::Random(2 * faults.len() as u32), faults, bug, patience: PATIENCE };
     let mut tally = Tally::default();
     tally.add(&case, &case.play(ground)?);
     tally.print();

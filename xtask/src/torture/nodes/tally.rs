@@ -92,6 +92,18 @@ impl Tally {
         }
     }
 
+    /// No point is dead.
+    pub(super) fn has_died_everywhere(&self) -> Result<()> {
+        let names = super::hunt::points().map(laneway_torture::Point::name);
+        let dead: Vec<&str> = names.filter(|name| !self.deaths.contains_key(*name)).collect();
+        ensure!(
+            dead.is_empty(),
+            "nothing died at {}: the point is dead, or it comes by too rarely",
+            dead.join(", ")
+        );
+        Ok(())
+    }
+
     /// Nothing was found, and no bug went by.
     pub(super) fn verdict(&self) -> Result<()> {
         ensure!(self.findings == 0, "{} findings", self.findings);
