@@ -168,7 +168,7 @@ async fn pinned_run_whose_last_node_died_goes_to_the_next_that_joins(place: Plac
     drop(dying);
     let person = place.node("person").await;
     person.store.reap().await.expect("a reaped session");
-    assert_eq!(person.tasks(run).await, "a pending, b pending, c pending");
+    assert_eq!(person.tasks(run).await, "a pending (lost), b pending, c pending");
     let why = person.why(run, "a").await;
     assert!(why.contains("no node is alive"), "{why}");
     let next = Node::worker(place.open(), "next", &[]).await;

@@ -28,7 +28,7 @@ use super::network::Cut;
 use super::node::{Keeper, Making, Node};
 use super::person::Person;
 use super::proxy::{Moment, Order};
-use super::rows::{Rows, Store};
+use super::rows::{Rows, Session, Store};
 use super::story::Story;
 use super::{Ground, LEASE, NODES, PROXIED, boot_seconds, clock, offset_ms};
 use crate::postgres::Stop;
@@ -180,11 +180,13 @@ impl<'a> Play<'a> {
         Ok(play)
     }
 
-    /// Whether every node has exactly one session that lives, and nobody else has one.
+    /// Whether every node has a session of its present life, and nobody else has one.
     fn living(&self) -> bool {
-        let query =
-            "SELECT count(*) * 1000 + count(DISTINCT node) FILTER (WHERE offer IS NOT NULL) FROM sessions";
-        self.store.count(query).is_ok_and(|count| count == NODES as u64 * 1001)
+        let sessions = self.store.rows::<Session>("SELECT node, pid FROM sessions ORDER BY node");
+        let nodes =
+            self.nodes.iter().filter_map(|node| Some(Session { node: node.name(), pid: node.pid()? }));
+        let nodes: Vec<Session> = nodes.collect();
+        nodes.len() == NODES && sessions.is_ok_and(|sessions| sessions == nodes)
     }
 
     fn wait_for(&self, what: &str, patience: Duration, is_so: impl Fn() -> bool) -> Result<()> {

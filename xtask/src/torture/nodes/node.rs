@@ -96,6 +96,11 @@ impl Node {
         kill_process(Pid::from_child(child), signal).is_ok()
     }
 
+    /// Of its present life.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.life().child.as_ref().map(Child::id)
+    }
+
     /// Kills it; it starts again after a while.
     pub(super) fn kill(&self, rest: Duration) {
         let mut life = self.life();

@@ -94,6 +94,12 @@ impl Store {
     }
 }
 
+#[derive(Debug, PartialEq, Eq, serde::Deserialize)]
+pub(super) struct Session {
+    pub(super) node: String,
+    pub(super) pid: u32,
+}
+
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Run {
     pub(super) id: String,
