@@ -138,6 +138,11 @@ impl Postgres {
         &self.url
     }
 
+    /// For programs that do not know the socket; without the name of a database.
+    pub(crate) fn tcp(&self) -> String {
+        format!("postgres://laneway:laneway@localhost:{}", self.port)
+    }
+
     fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -271,9 +276,16 @@ fn serve(
     for setting in settings {
         command.arg("-c").arg(setting);
     }
-    if durability == Durability::None {
-        for setting in ["fsync=off", "full_page_writes=off", "synchronous_commit=off"] {
-            command.args(["-c", setting]);
+    match durability {
+        // Counts statements where a database asks for it, and stands by until then.
+        Durability::Full => {
+            command.args(["-c", "shared_preload_libraries=pg_stat_statements"]);
+            command.args(["-c", "pg_stat_statements.track=none"]);
+        }
+        Durability::None => {
+            for setting in ["fsync=off", "full_page_writes=off", "synchronous_commit=off"] {
+                command.args(["-c", setting]);
+            }
         }
     }
     let log = OpenOptions::new().append(true).create(true).open(dir.join("log"));

@@ -77,7 +77,7 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// A claim that was never started returns to the line. It keeps its rank, so it is next again; one that was claimed
-    /// ahead waits for its place as before. In a run that is closing it ends.
+    /// ahead waits for its place as before. In a paused run it waits until that goes on, in one that is closing it ends.
     pub(crate) fn give_back(&mut self, claim: &ClaimRef) -> Result<Fate, F::Error> {
         let task = self.task(claim.position)?;
         if !task.is_held_by(claim) || task.started_at.is_some() {
@@ -85,9 +85,13 @@ impl<F: Facts> Keeper<F> {
         }
         let status = task.status.next(TaskMove::GiveBack)?;
         self.keep_record(Record::new(claim, "returned"))?;
+        let paused = if self.run.pauses.is_empty() { None } else { Some(status.next(TaskMove::Withdraw)?) };
         self.change(claim.position, |task| {
-            (task.status, task.gate) =
-                if task.is_ahead { (TaskStatus::Pending, Some(Gate::MaxParallel)) } else { (status, None) };
+            (task.status, task.gate) = match paused {
+                _ if task.is_ahead => (TaskStatus::Pending, Some(Gate::MaxParallel)),
+                Some(paused) => (paused, Some(Gate::Paused)),
+                None => (status, None),
+            };
             task.session = None;
             task.is_ahead = false;
             task.stop = None;

@@ -152,9 +152,14 @@ impl<F: Facts> Keeper<F> {
     fn change(&mut self, position: Position, change: impl FnOnce(&mut TaskRow)) -> Result<(), F::Error> {
         let kept = self.kept(position)?;
         let (was, was_live) = (kept.row.status, kept.row.status.is_live());
+        let watched = kept.row.watched_rate().map(str::to_owned);
         change(&mut kept.row);
         kept.touch = Touch::Whole;
         let status = kept.row.status;
+        // Of those who wait at a rate one is woken for all. When that one goes, another has to be.
+        if let Some(name) = watched.filter(|name| kept.row.watched_rate() != Some(name)) {
+            self.keys.freed.insert(Key::Limit(name));
+        }
         match (was_live, status.is_live()) {
             (true, false) => {
                 self.live_since -= 1;
@@ -226,6 +231,8 @@ impl<F: Facts> Keeper<F> {
         self.run.finished_at = Some(self.now);
         self.run.deadline_at = None;
         self.run.owner = None;
+        // What has ended is held up by nobody; one that is opened again asks its workflow anew.
+        self.run.pauses.clear();
         self.append(RunFinished { status: self.run.status, reason });
         Ok(())
     }

@@ -12,7 +12,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use serde_json::{Map, Value, json};
 
-use super::keys::KeyChanges;
+use super::keys::{Key, KeyChanges};
 use crate::fence::ClaimRef;
 
 /// What of a run changes.
@@ -108,6 +108,14 @@ impl TaskRow {
 
     pub(crate) fn is_in_line(&self) -> bool {
         self.gate == Some(Gate::MaxParallel)
+    }
+
+    /// The rate whose next moment it is woken at, for all who wait there.
+    pub(super) fn watched_rate(&self) -> Option<&str> {
+        match (self.gate, self.wake_at) {
+            (Some(Gate::Rate), Some(_)) => Key::limit_of(self.gate_key.as_deref()?),
+            (_, _) => None,
+        }
     }
 
     pub(crate) fn fence(&self) -> Fence {

@@ -18,6 +18,9 @@ use crate::model::RunHead;
 /// Beyond so many rows that may be needed, they are fetched only when they are.
 const GUESS: usize = 256;
 
+/// A run with so many steps more than those that have ended may be over with them.
+const FEW: usize = 8;
+
 /// Facts of one run, as of the moment at which it was locked.
 #[derive(Debug, Default)]
 pub(super) struct Known {
@@ -37,7 +40,10 @@ pub(super) struct Known {
     pub(super) limits: HashMap<String, Option<Limit>>,
     pub(super) tats: HashMap<String, Option<Tat>>,
     pub(super) awaited: HashMap<(String, Position), bool>,
+    pub(super) before: HashMap<(String, i64, Position), bool>,
     pub(super) takers: HashMap<i64, bool>,
+    /// Whether runs of its workflow wait for others to end, if that was asked.
+    pub(super) queued: Option<bool>,
     pub(super) missing: Missing,
 }
 
@@ -60,7 +66,10 @@ pub(super) struct Missing {
     pub(super) limits: BTreeSet<String>,
     pub(super) tats: BTreeSet<String>,
     pub(super) awaited: BTreeSet<(String, Position)>,
+    pub(super) before: BTreeSet<(String, i64, Position)>,
     pub(super) takers: BTreeSet<i64>,
+    /// Whether runs of its workflow wait for others to end; asked beforehand or not at all.
+    pub(super) queued: bool,
 }
 
 impl Missing {
@@ -81,6 +90,18 @@ impl Missing {
         missing.live = true;
         missing.line = ended.len() + 8;
         missing.failures = plan.workflow.steps.len() <= ended.len();
+        missing.queued = plan.workflow.max_runs.is_none() && plan.workflow.steps.len() <= ended.len() + FEW;
+        missing
+    }
+
+    /// The same, in a run in which all may run at once: to count who is live takes the longer, the more there are, and nobody
+    /// there waits for a place.
+    pub(super) fn for_ends_of<'c>(head: &RunHead, claims: impl Iterator<Item = &'c ClaimRef>) -> Self {
+        let mut missing = Self::for_ends(&head.plan, claims);
+        if missing.sets.is_empty() && head.plan.workflow.steps.len() <= head.max_parallel as usize {
+            missing.live = false;
+            missing.line = 1;
+        }
         missing
     }
 
@@ -133,6 +154,7 @@ impl Missing {
             && self.limits.is_empty()
             && self.tats.is_empty()
             && self.awaited.is_empty()
+            && self.before.is_empty()
             && self.takers.is_empty()
             && self.line == 0
             && !(self.live || self.unstarted || self.running || self.all || self.failures)
@@ -255,6 +277,15 @@ impl Facts for &mut Known {
         let known = self.awaited.get(&asked).copied();
         if known.is_none() {
             self.missing.awaited.insert(asked);
+        }
+        found(known)
+    }
+
+    fn has_before(&mut self, key: &str, rank: i64, position: Position) -> Done<bool> {
+        let asked = (key.to_owned(), rank, position);
+        let known = self.before.get(&asked).copied();
+        if known.is_none() {
+            self.missing.before.insert(asked);
         }
         found(known)
     }

@@ -67,6 +67,8 @@ pub(super) struct Made<T> {
     pub(super) now: Millis,
     pub(super) answer: T,
     pub(super) changes: Changes,
+    /// Whether runs of its workflow wait for others to end, if that was asked.
+    pub(super) queued: Option<bool>,
 }
 
 struct Loaded {
@@ -104,7 +106,10 @@ pub(super) async fn on_runs<T>(
     }
     let made = loaded.into_iter().zip(made.into_iter().flatten());
     Ok(made
-        .map(|(run, (answer, changes))| Made { no: run.job.head.no, now: run.now, answer, changes })
+        .map(|(run, (answer, changes))| {
+            let queued = run.known.queued;
+            Made { no: run.job.head.no, now: run.now, answer, changes, queued }
+        })
         .collect())
 }
 
@@ -191,7 +196,9 @@ struct Wanted {
     limits: Vec<String>,
     tats: Vec<String>,
     awaited: (Vec<String>, Vec<i64>, Vec<i64>),
+    before: (Vec<String>, Vec<i64>, Vec<i64>, Vec<i64>),
     takers: Vec<i64>,
+    queued: Vec<i64>,
 }
 
 impl Wanted {
@@ -216,6 +223,7 @@ impl Wanted {
                 (missing.running, &mut wanted.running),
                 (missing.all, &mut wanted.all),
                 (missing.failures, &mut wanted.failures),
+                (missing.queued, &mut wanted.queued),
             ] {
                 runs.extend(is_missing.then_some(no));
             }
@@ -232,6 +240,12 @@ impl Wanted {
                 wanted.awaited.0.push(key.clone());
                 wanted.awaited.1.push(no);
                 wanted.awaited.2.push(i64::from(*position));
+            }
+            for (key, rank, position) in &missing.before {
+                wanted.before.0.push(key.clone());
+                wanted.before.1.push(no);
+                wanted.before.2.push(i64::from(*position));
+                wanted.before.3.push(*rank);
             }
             wanted.takers.extend(&missing.takers);
             for claim in &missing.outcomes {
@@ -279,8 +293,18 @@ impl Wanted {
             let (keys, runs, positions) = &self.awaited;
             flight.ask(sql!("key_awaited", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![keys, runs, positions]);
         }
+        if !self.before.0.is_empty() {
+            let (keys, runs, positions, ranks) = &self.before;
+            flight.ask(
+                sql!("key_before", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![keys, runs, positions, ranks],
+            );
+        }
         if !self.takers.is_empty() {
             flight.ask(sql!("has_taker", INT8_ARRAY), vec![&self.takers]);
+        }
+        if !self.queued.is_empty() {
+            flight.ask(sql!("runs_held_up", INT8_ARRAY), vec![&self.queued]);
         }
         if !self.tasks.0.is_empty() {
             flight.ask(sql!("task", INT8_ARRAY, INT8_ARRAY), vec![&self.tasks.0, &self.tasks.1]);
@@ -332,7 +356,16 @@ impl Wanted {
         let limits = answer(!self.limits.is_empty());
         let tats = unlocked.unwrap_or_else(|| answer(!self.tats.is_empty()));
         let awaited = answer(!self.awaited.0.is_empty());
+        let before = answer(!self.before.0.is_empty());
         let takers = answer(!self.takers.is_empty());
+        for no in &self.queued {
+            if let Some((_, known)) = runs.get_mut(no) {
+                known.queued = Some(false);
+            }
+        }
+        for found in answer(!self.queued.is_empty()) {
+            of(runs, &found)?.1.queued = Some(true);
+        }
         for (run_no, (_, known)) in runs.iter_mut() {
             for key in &self.keys {
                 known.holders.insert(key.clone(), 0);
@@ -363,6 +396,12 @@ impl Wanted {
             for found in &awaited {
                 if found.try_get::<_, i64>(1)? == *run_no {
                     known.awaited.insert((row::text(found, 0)?, row::number(found, 2)?), found.try_get(3)?);
+                }
+            }
+            for found in &before {
+                if found.try_get::<_, i64>(1)? == *run_no {
+                    let asked = (row::text(found, 0)?, found.try_get(3)?, row::number(found, 2)?);
+                    known.before.insert(asked, found.try_get(4)?);
                 }
             }
             for class in &self.takers {
@@ -403,6 +442,7 @@ impl Wanted {
         for found in answer(!self.tasks.0.is_empty()) {
             let known = of(&mut runs, &found)?;
             let (position, row) = task_row(&found).map_err(|failure| failure.about(found.get(0), known.0))?;
+            note_taker(known.1, &row, &found)?;
             known.1.tasks.insert(position, row);
         }
         for found in answer(!self.sets.0.is_empty()) {
@@ -427,6 +467,7 @@ impl Wanted {
         for found in line {
             let known = of(&mut runs, &found)?;
             let row = task_row(&found).map_err(|failure| failure.about(found.get(0), known.0))?;
+            note_taker(known.1, &row.1, &found)?;
             if let Some((_, rows)) = &mut known.1.line {
                 rows.push(row);
             }
@@ -550,6 +591,14 @@ fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
         class: found.try_get(22)?,
     };
     Ok((row::number(found, 1)?, task))
+}
+
+/// Some statements tell along with a task whether somebody takes its class.
+fn note_taker(known: &mut Known, task: &TaskRow, found: &Row) -> Done<()> {
+    if let Some(has_taker) = found.try_get(23)? {
+        known.takers.insert(task.class, has_taker);
+    }
+    Ok(())
 }
 
 fn counts(found: &Row) -> Done<Counts> {

@@ -473,6 +473,11 @@ impl Facts for Stored<'_, '_> {
         Ok(statement.exists(params![key, self.no, by_other_than])?)
     }
 
+    fn has_before(&mut self, key: &str, rank: i64, position: Position) -> Done<bool> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("key_before"))?;
+        Ok(statement.exists(params![key, rank, self.no, position])?)
+    }
+
     fn has_node(&mut self, class: i64) -> Done<bool> {
         Ok(self.txn.connection.prepare_cached(sql!("has_taker"))?.exists([class])?)
     }

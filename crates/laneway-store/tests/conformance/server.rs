@@ -58,6 +58,11 @@ impl Schema {
         PostgresStore::open(&self.url, self.dir.path(), mode)
     }
 
+    /// Where its stores keep their files.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// A connection that looks beneath the verbs.
     pub(crate) async fn beneath(&self) -> Client {
         connect(&self.url).await

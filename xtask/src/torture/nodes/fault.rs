@@ -76,7 +76,7 @@ pub(super) enum Fault {
         point: Point,
         passing: u32,
     },
-    /// Somebody submits a run and dies with the commit, before anybody was told.
+    /// Somebody submits a run and dies with the commit, before it could say so.
     SubmitCrash,
     /// Nothing, for so many milliseconds.
     Rest {
@@ -150,7 +150,7 @@ impl Fault {
             Self::Renewals { .. } => "renewals cut off".to_owned(),
             Self::Deaf { .. } => "notifications lost".to_owned(),
             Self::Crash { .. } => "death at a point".to_owned(),
-            Self::SubmitCrash => "death of who submits, before NOTIFY".to_owned(),
+            Self::SubmitCrash => "death of who submits, behind its commit".to_owned(),
             Self::Rest { .. } => "rest".to_owned(),
         }
     }

@@ -88,13 +88,13 @@ impl Person {
         Ok(())
     }
 
-    /// Dies with the commit of its submit, before it has told anybody.
+    /// Dies with the commit of its submit, before it could say so.
     pub(super) fn submit_and_die(&self, passed: &Path) -> Result<()> {
         let number = self.known.lock().expect("nobody panics with it").len();
         let (file, key) = (format!("last{number}.yaml"), format!("last{number}"));
         let flow = Flow::chain();
         fs::write(self.dir.join(&file), flow.yaml())?;
-        let point = laneway_torture::Point::NotifyBefore.name();
+        let point = laneway_torture::Point::SharedCommitAfter.name();
         // The first passing is that of its session.
         let arms = [
             ("LANEWAY_CRASH", format!("{point}:2")),

@@ -194,7 +194,8 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission)
         }
     })?;
     if let Admission::Replace { which, reason } = admission {
-        for other in which {
+        // Those that wait come first: they would start in the place of one that ends, to be canceled then.
+        for other in which.into_iter().rev() {
             on_run(txn, other, |keeper| keeper.cancel_because("max_runs", reason.clone()))?;
         }
     }
@@ -213,7 +214,7 @@ pub(in crate::sqlite) fn admission(txn: &Txn<'_>, run: RunId, submission: &Submi
 }
 
 /// The pause of a workflow, which holds for new runs too.
-fn paused(txn: &Txn<'_>, workflow: &str) -> Done<Option<Pause>> {
+pub(super) fn paused(txn: &Txn<'_>, workflow: &str) -> Done<Option<Pause>> {
     let mut statement = txn.connection.prepare_cached(sql!("workflow_paused"))?;
     let pause = statement.query_row([workflow], |row| {
         Ok(Pause { scope: PauseScope::Workflow, by: row.get(0)?, since: Millis(row.get(1)?) })
