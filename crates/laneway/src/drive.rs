@@ -142,7 +142,7 @@ fn start_heartbeat(
 ) -> anyhow::Result<Heartbeat> {
     let (address, options) = (context.store.clone(), context.options()?);
     let open = move || laneway_store::open_with(&address, laneway_store::Open::Existing, &options);
-    let heartbeat = Heartbeat::start(open, session, lease, counts, warden.clone());
+    let heartbeat = Heartbeat::start(open, session, lease, counts, Some(warden.clone()));
     heartbeat.context("the session cannot be kept alive")
 }
 

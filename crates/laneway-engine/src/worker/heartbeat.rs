@@ -31,24 +31,28 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// `open` makes a handle on the store that nobody else uses. The warden is told of every renewal: it kills what runs
-    /// when a lease is over, also if this process cannot.
+    /// `open` makes a handle on the store that nobody else uses. The warden, of a node that has one, is told of every
+    /// renewal: it kills what runs when a lease is over, also if this process cannot.
     pub fn start(
         open: impl FnOnce() -> laneway_store::Result<Arc<dyn Store>> + Send + 'static,
         session: SessionId,
         lease: Lease,
         counts: Counts,
-        warden: Warden,
+        warden: Option<Warden>,
     ) -> std::io::Result<Self> {
         let (say, beats) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
         // The session was registered a moment ago, and lives for so long in any case.
         let begun = boot_time();
         let first = deadline(begun, lease);
-        warden.keep_until(first);
+        if let Some(warden) = &warden {
+            warden.keep_until(first);
+        }
         let (until, deadlines) = watch::channel(first);
         let prolong = move |at: Duration| {
-            warden.keep_until(at);
+            if let Some(warden) = &warden {
+                warden.keep_until(at);
+            }
             until.send_replace(at);
         };
         let thread = std::thread::Builder::new().name("laneway-heartbeat".to_owned()).spawn(move || {

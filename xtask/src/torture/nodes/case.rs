@@ -430,7 +430,7 @@ impl<'a> Play<'a> {
             }
         }
         drop(self.keeper.take());
-        if let Err(left) = processes::wait_until_gone(&self.person.mark(), Duration::from_secs(5)) {
+        if let Err(left) = processes::wait_until_gone(self.person.mark(), Duration::from_secs(5)) {
             self.find(format!("still alive although nobody owns it: {}", left.join(", ")));
         }
         Ok(())
@@ -502,13 +502,13 @@ fn last_line(said: &str) -> String {
 }
 
 fn flows(load: Load, dice: &mut Dice) -> Vec<Flow> {
-    let (count, mut flow): (u32, Box<dyn FnMut(&mut Dice) -> Flow>) = match load {
-        Load::Random(count) => (count, Box::new(Flow::random)),
-        Load::Crowd(count) => (count, Box::new(|_| Flow::crowd())),
-        Load::Long(count) => (count, Box::new(|_| Flow::long(120))),
-        Load::Chain(count) => (count, Box::new(|_| Flow::chain())),
-    };
-    (0..count).map(|_| flow(dice)).collect()
+    let many = |count: u32, flow: Flow| vec![flow; count as usize];
+    match load {
+        Load::Random(count) => (0..count).map(|_| Flow::random(dice)).collect(),
+        Load::Crowd(count) => many(count, Flow::crowd()),
+        Load::Long(count) => many(count, Flow::long(120)),
+        Load::Chain(count) => many(count, Flow::chain()),
+    }
 }
 
 /// Waits for those that are wanted; the others go on.
