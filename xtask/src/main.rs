@@ -113,6 +113,7 @@ fn check(shell: &Shell, stages: &mut Stages) {
     test(shell, stages);
     run_examples(shell, stages);
     torture(shell, stages, &torture::Args::default());
+    torture_nodes(shell, stages);
     stages.run("generated files", "run `cargo xtask generate` and commit what it wrote", || {
         generate::compare(shell, &Program::build(shell)?)
     });
@@ -200,6 +201,13 @@ fn run_examples(shell: &Shell, stages: &mut Stages) {
 fn torture(shell: &Shell, stages: &mut Stages, args: &torture::Args) {
     stages.run("torture", "repeat one case as its finding says; docs/design/torture.md", || {
         torture::run(shell, args)
+    });
+}
+
+/// The short form.
+fn torture_nodes(shell: &Shell, stages: &mut Stages) {
+    stages.run("torture of nodes", "repeat one case as its finding says; docs/design/torture.md", || {
+        torture::nodes::run(shell, &torture::nodes::Args::default())
     });
 }
 

@@ -47,7 +47,8 @@ impl Node {
         let (lease, counts) = (node.lease, Counts::default());
         let session = store.register(node).await?;
         let open = move || laneway_store::open(&address, Open::Existing);
-        let heartbeat = Heartbeat::start(open, session, lease, counts.clone()).context("no heartbeat")?;
+        let heartbeat =
+            Heartbeat::start(open, session, lease, counts.clone(), None).context("no heartbeat")?;
         Ok(Self { store, session, counts, heartbeat })
     }
 

@@ -100,7 +100,7 @@ impl Node {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;
             let heartbeat = if store.takes_lease() {
-                Some(start_heartbeat(context, session, lease, counts.clone())?)
+                Some(start_heartbeat(context, (session, lease), counts.clone(), &warden)?)
             } else {
                 None
             };
@@ -136,13 +136,14 @@ async fn retire(store: &dyn Store, session: SessionId, why: Leaving) {
 
 fn start_heartbeat(
     context: &Context,
-    session: SessionId,
-    lease: Lease,
+    (session, lease): (SessionId, Lease),
     counts: Counts,
+    warden: &Warden,
 ) -> anyhow::Result<Heartbeat> {
     let (address, options) = (context.store.clone(), context.options()?);
     let open = move || laneway_store::open_with(&address, laneway_store::Open::Existing, &options);
-    Heartbeat::start(open, session, lease, counts).context("the session cannot be kept alive")
+    let heartbeat = Heartbeat::start(open, session, lease, counts, Some(warden.clone()));
+    heartbeat.context("the session cannot be kept alive")
 }
 
 /// This program is its own warden.

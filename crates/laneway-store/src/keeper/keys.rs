@@ -9,6 +9,8 @@ use laneway_core::key::TaskKeys;
 use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
+use laneway_core::version::OrderVersion;
+use laneway_torture::{Bug, has};
 
 use super::{Facts, Keeper};
 use crate::error::Error;
@@ -90,7 +92,7 @@ impl<F: Facts> Keeper<F> {
             found.lock = Some((key.clone(), holders + u32::from(is_promised)));
         }
         if let Some((key, version)) = &keys.order {
-            found.order = Some((key.clone(), self.smaller(key, &version.stored())?));
+            found.order = Some((key.clone(), self.smaller(key, &stored(version))?));
         }
         Ok(found)
     }
@@ -206,7 +208,7 @@ impl<F: Facts> Keeper<F> {
     /// A task has ended, or is to run again: it stands before larger versions, or does so no more.
     pub(super) fn stand_in_order(&mut self, position: Position, stands: bool) {
         let Some((key, version)) = self.keys_of(position).and_then(|keys| keys.order) else { return };
-        self.keys.orders.insert((key.clone(), version.stored(), position), stands);
+        self.keys.orders.insert((key.clone(), stored(&version), position), stands);
         if !stands {
             self.keys.freed.insert(Key::Order(key));
         }
@@ -217,4 +219,9 @@ impl<F: Facts> Keeper<F> {
 fn held(keys: &TaskKeys) -> Vec<Key> {
     let limits = keys.limits.iter().cloned().map(Key::Limit);
     limits.chain(keys.lock.iter().cloned().map(Key::Lock)).collect()
+}
+
+/// In a form that sorts as versions compare, unless a seeded bug has it otherwise.
+fn stored(version: &OrderVersion) -> String {
+    if has(Bug::OrderAsText) { version.to_string() } else { version.stored() }
 }

@@ -40,6 +40,7 @@ use laneway_core::plan::Plan;
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
+use laneway_torture::{Point, pass};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -202,7 +203,9 @@ impl Store for PostgresStore {
             self.base.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
         let mut reaped = self.reap_neighbours().await?;
         for (session, _) in expired {
+            pass(Point::ExpiredFound);
             if let Some((node, tasks)) = self.reap_one(session, &lives::End::Expired).await? {
+                pass(Point::ExpiredReaped);
                 reaped.nodes.push(node);
                 reaped.tasks += tasks;
             }

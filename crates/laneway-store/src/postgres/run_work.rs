@@ -20,6 +20,7 @@ use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
+use laneway_torture::{Bug, has};
 use tokio_postgres::Row;
 
 use super::classes;
@@ -281,10 +282,16 @@ impl Wanted {
 
     /// Each question that has somebody to ask about, in one order that `take` knows.
     fn ask<'a>(&'a self, flight: &mut super::link::Flight<'a>) {
+        if has(Bug::RateUnlocked) && !self.tats.is_empty() {
+            flight.ask(sql!("rate", TEXT_ARRAY), vec![&self.tats]);
+        }
         if !self.keys.is_empty() {
+            let mut locked = [sql!("key_lock", TEXT_ARRAY), sql!("key_holders", TEXT_ARRAY)];
+            if has(Bug::CountBeforeLock) {
+                locked.reverse();
+            }
             flight.ask(sql!("key_make", TEXT_ARRAY), vec![&self.key_names]);
-            flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&self.key_names]);
-            flight.ask(sql!("key_holders", TEXT_ARRAY), vec![&self.key_names]);
+            locked.into_iter().for_each(|sql| flight.ask(sql, vec![&self.key_names]));
         }
         if !self.smaller.0.is_empty() {
             let (keys, versions, numbers) = &self.smaller;
@@ -296,7 +303,7 @@ impl Wanted {
         if !self.limits.is_empty() {
             flight.ask(sql!("limit", TEXT_ARRAY), vec![&self.limits]);
         }
-        if !self.tats.is_empty() {
+        if !has(Bug::RateUnlocked) && !self.tats.is_empty() {
             flight.ask(sql!("rate", TEXT_ARRAY), vec![&self.tats]);
         }
         if !self.awaited.0.is_empty() {
@@ -358,12 +365,13 @@ impl Wanted {
         answer: &mut impl FnMut(bool) -> Vec<Row>,
         runs: &mut BTreeMap<i64, (RunId, &mut Known)>,
     ) -> Done<()> {
+        let unlocked = has(Bug::RateUnlocked).then(|| answer(!self.tats.is_empty()));
         let has_keys = !self.keys.is_empty();
-        let _ = (answer(has_keys), answer(has_keys));
-        let holders = answer(has_keys);
+        let (_, locked, counted) = (answer(has_keys), answer(has_keys), answer(has_keys));
+        let holders = if has(Bug::CountBeforeLock) { locked } else { counted };
         let smaller = answer(!self.smaller.0.is_empty());
         let limits = answer(!self.limits.is_empty());
-        let tats = answer(!self.tats.is_empty());
+        let tats = unlocked.unwrap_or_else(|| answer(!self.tats.is_empty()));
         let awaited = answer(!self.awaited.0.is_empty());
         let before = answer(!self.before.0.is_empty());
         let takers = answer(!self.takers.is_empty());

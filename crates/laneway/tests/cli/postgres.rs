@@ -103,6 +103,33 @@ fn worker_behind_a_pooler_says_so_and_works() {
 }
 
 #[test]
+fn steps_of_a_frozen_worker_are_gone_when_its_lease_is_over() {
+    let place =
+        Place::with("flow.yaml", "steps:\n  a: {on_lost: fail, run: 'echo $$ > pid; exec sleep 600'}\n");
+    let store = schema();
+    place.laneway(&format!("submit flow.yaml --store {store}"));
+    let pid_file = place.path("pid");
+    let worker = place.spawn(&format!("worker --lease-ttl 2s --heartbeat-interval 200ms --store {store}"));
+    let workspaces = place.path(".laneway/workspaces");
+    let written = || {
+        let runs = std::fs::read_dir(&workspaces).into_iter().flatten().flatten();
+        let files = runs.map(|run| run.path().join("pid")).chain([pid_file.clone()]);
+        files.filter_map(|file| std::fs::read_to_string(file).ok()).find(|text| text.ends_with('\n'))
+    };
+    until("a start", || written().is_some());
+    let pid = written().expect("it was there").trim().to_owned();
+    let is_alive = || std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
+    assert!(is_alive());
+    worker.signal(Signal::STOP);
+    until("the end of the step", || !is_alive());
+    worker.signal(Signal::CONT);
+    let outcome = worker.wait();
+    assert!(outcome.stderr.contains("could not be renewed in time"), "{outcome}");
+    let shown = place.json(&format!("show last --json --store {store}"));
+    assert_eq!(text(&shown["tasks"][0]["reason"]), "lost", "and not killed by a signal");
+}
+
+#[test]
 fn a_server_that_is_not_there_is_said_in_words() {
     let place = Place::with("flow.yaml", FLOW);
     assert_snapshot!(place.laneway("run flow.yaml --store postgres://127.0.0.1:1/db"), @r"

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use laneway_store::ClaimRef;
 use laneway_store::model::Renewed;
+use laneway_torture::{Bug, has};
 use tokio::time::Instant;
 
 use super::super::control::Urge;
@@ -34,6 +35,9 @@ impl Loop {
         };
         let taken: Vec<ClaimRef> = self.running.iter().filter_map(is_taken).collect();
         taken.into_iter().for_each(|claim| self.lose(claim));
+        if has(Bug::ClaimForgotten) {
+            return;
+        }
         self.strangers = held.into_iter().filter(|claim| !self.knows(claim)).collect();
         self.return_strangers();
     }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{Leaving, NodeDraining, NodeFact, NodeJoined, NodeLost, NodeStopping};
 use laneway_core::plan::Position;
+use laneway_torture::{Bug, has};
 use tokio_postgres::Row;
+use tokio_postgres::types::Type;
 
 use crate::fence::ClaimRef;
 use crate::model::{NewSession, Renewed, Tally, Whom};
@@ -15,7 +17,7 @@ use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{Follows, follow, work};
-use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::link::{Begin, Link, Sql, sql};
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 use crate::postgres::{read, row};
@@ -168,11 +170,30 @@ pub(in crate::postgres) async fn expired(
 ) -> Done<Vec<(SessionId, String)>> {
     let own: Vec<String> = own.iter().map(ToString::to_string).collect();
     let now = terms.now.map(|now| now.0);
-    let rows = link.rows(sql!("reap_expired", TEXT_ARRAY, INT8), &[&own, &now]).await?;
+    let sql = match (has(Bug::ReapUnrenewed), has(Bug::ReapTooSoon)) {
+        (true, _) => &UNRENEWED,
+        (_, true) => &TOO_SOON,
+        (false, false) => sql!("reap_expired", TEXT_ARRAY, INT8),
+    };
+    let rows = link.rows(sql, &[&own, &now]).await?;
     rows.iter()
         .map(|found| Ok((row::word(found, 0, "session", SessionId::parse)?, row::text(found, 1)?)))
         .collect()
 }
+
+/// `reap_expired` as seeded bugs have it.
+const UNRENEWED: Sql = Sql {
+    text: "SELECT id, node FROM sessions WHERE id <> ALL ($1)
+           AND expires_at <= coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+           AND pg_postmaster_start_time() + ttl_ms * interval '1 millisecond' <= clock_timestamp()",
+    types: &[Type::TEXT_ARRAY, Type::INT8],
+};
+const TOO_SOON: Sql = Sql {
+    text: "SELECT id, node FROM sessions AS victim WHERE id <> ALL ($1)
+           AND expires_at <= coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+           AND EXISTS (SELECT 1 FROM sessions WHERE id = ANY ($1) AND renewed_at >= victim.expires_at)",
+    types: &[Type::TEXT_ARRAY, Type::INT8],
+};
 
 /// How a session is known to be over.
 #[derive(Debug, Clone, PartialEq, Eq)]
