@@ -3,7 +3,5 @@ SET LOCAL statement_timeout = '30s';
 SET LOCAL idle_in_transaction_session_timeout = '10s';
 SET LOCAL enable_seqscan = off;
 SET LOCAL enable_hashjoin = off;
-SET LOCAL enable_bitmapscan = off;
-SET LOCAL enable_sort = off;
 SET LOCAL enable_mergejoin = off;
 SET LOCAL jit = off

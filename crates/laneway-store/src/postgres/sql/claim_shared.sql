@@ -5,8 +5,8 @@
 -- A session that is over, or whose lease has ended, gets nothing; a run that is set aside gives nothing.
 -- The first row of each run has what never changes of it, as in run_head.sql.
 -- Index: tasks_available, and takers_of_session. The line is an ordered walk along the index, and must stay one: where the
--- planner expects a single row it would sort everything that is available instead. So it must not think that few are left
--- behind `quarantine` (`+ 0` hides what it knows of the column), and sorts are off (`connect.rs`).
+-- planner expects a single row it sorts everything that is available instead. Behind an anti-join with `quarantine` it
+-- does, and `+ 0` hides from it what it knows of the column.
 WITH holder AS MATERIALIZED (
     SELECT class FROM takers
     WHERE session = $1
