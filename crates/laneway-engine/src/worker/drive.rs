@@ -370,7 +370,7 @@ impl Loop {
                 self.return_strangers();
                 self.stop(&answer.stops);
                 self.begin();
-                self.record();
+                self.record_in_company();
                 self.ask_for_the_rest();
             }
             Message::Recorded(wanted, Err(error)) => {
@@ -491,6 +491,11 @@ impl Loop {
         }
         // The next one starts before anything is recorded: its claim is on disk.
         self.begin();
+        self.record_in_company();
+    }
+
+    /// Records what has ended, unless enough is held to go on: then it waits a moment for more, and all of it is one commit.
+    fn record_in_company(&mut self) {
         if self.lineup.is_stocked() && !self.is_failure_unrecorded() {
             self.record_at.get_or_insert_with(|| Instant::now() + RECORD_AFTER);
         } else {

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use deadpool_postgres::{
-    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType,
+    Manager, ManagerConfig, Object, Pool, PoolError, QueueMode, RecyclingMethod, Runtime, TimeoutType,
 };
 use laneway_core::id::InstanceId;
 use tokio_postgres::config::TargetSessionAttrs;
@@ -35,10 +35,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// What every connection of ours is told at its start. A statement that takes half a minute is one that hangs. A node
 /// that freezes in the middle of a transaction holds a run's lock: not for long. Every statement has its index; a planner
 /// that does not know yet how a table has grown since it was empty would read all of it instead, and once a plan is kept
-/// it stays. `laneway.session` is nobody's setting: where it cannot be read back, somebody stands between us and the
-/// server. The same stands in `sql/begin_*_shared.sql`.
+/// it stays. Plans are kept from the start: to plan anew takes longer than most statements take. `laneway.session` is nobody's
+/// setting: where it cannot be read back, somebody stands between us and the server. The same stands in
+/// `sql/begin_*_shared.sql`.
 const OPTIONS: &str = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=10s \
-    -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off -c laneway.session=ours";
+    -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \
+    -c plan_cache_mode=force_generic_plan -c laneway.session=ours";
 
 /// Whether what is set or prepared on a connection is still there with the next transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +163,8 @@ impl Target {
         let manager = Manager::from_config(self.config.clone(), self.tls.0.clone(), recycling);
         Pool::builder(manager)
             .max_size(CONNECTIONS)
+            // The one that was used last has everything prepared, and its process on the server is warm.
+            .queue_mode(QueueMode::Lifo)
             .runtime(Runtime::Tokio1)
             .wait_timeout(Some(PATIENCE))
             .create_timeout(Some(PATIENCE))

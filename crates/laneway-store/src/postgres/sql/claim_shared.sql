@@ -4,7 +4,9 @@
 -- hand are passed over, so that nobody waits, and nothing is locked behind them.
 -- A session that is over, or whose lease has ended, gets nothing; a run that is set aside gives nothing.
 -- The first row of each run has what never changes of it, as in run_head.sql.
--- Index: tasks_available, and takers_of_session.
+-- Index: tasks_available, and takers_of_session. The line is an ordered walk along the index, and must stay one: where the
+-- planner expects a single row it sorts everything that is available instead. Behind an anti-join with `quarantine` it
+-- does, and `+ 0` hides from it what it knows of the column.
 WITH holder AS MATERIALIZED (
     SELECT class, delay FROM takers
     WHERE session = $1
@@ -15,8 +17,8 @@ line AS MATERIALIZED (
     SELECT next.*, rank + delay AS turn FROM holder CROSS JOIN LATERAL (
         SELECT run_no, position, rank FROM tasks
         WHERE status = 'available' AND tasks.class = holder.class
-          AND NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.run_no = tasks.run_no)
-        ORDER BY rank, run_no, position LIMIT $2 + $4 FOR UPDATE OF tasks SKIP LOCKED
+          AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine))
+        ORDER BY rank, run_no, position LIMIT $2 + $4 FOR UPDATE SKIP LOCKED
     ) AS next
 ),
 placed AS (
@@ -25,10 +27,11 @@ placed AS (
     FROM line
 ),
 barred AS (
-    SELECT placed.*, runs.id, runs.version, runs.dir, runs.params, runs.max_parallel, runs.placement, runs.submitted_from,
-           runs.class AS whole,
-           bool_or(place > $2 AND runs.version <> ALL ($5)) OVER (ORDER BY place) AS is_barred
-    FROM placed JOIN runs ON runs.no = placed.run_no
+    SELECT placed.*, head.*, bool_or(place > $2 AND version <> ALL ($5)) OVER (ORDER BY place) AS is_barred
+    FROM placed CROSS JOIN LATERAL (
+        SELECT id, version, dir, params, max_parallel, placement, submitted_from, class AS whole
+        FROM runs WHERE no = placed.run_no LIMIT 1
+    ) AS head
 )
 UPDATE tasks
 SET status = 'running', gate = NULL, attempt = attempt + 1, session = $1, is_ahead = false
