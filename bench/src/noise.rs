@@ -14,7 +14,8 @@ pub(crate) struct Noise {
     pub(crate) load_at_start: f64,
     pub(crate) load_at_end: f64,
     /// CPU that processes other than those measured used, in % of one core.
-    pub(crate) foreign_cpu_percent: f64,
+    /// `None` where a server works for those measured, and cannot be told from others.
+    pub(crate) foreign_cpu_percent: Option<f64>,
     /// The widest spread of the calibrations, as a share of its median.
     pub(crate) calibration_width: f64,
 }
@@ -23,16 +24,23 @@ impl Noise {
     pub(crate) fn sentence(&self) -> String {
         let Self { cores, load_at_start, load_at_end, foreign_cpu_percent, calibration_width } = self;
         let quiet = if self.is_quiet() { "Quiet" } else { "NOISY: figures of this run are not to be quoted" };
+        let others = foreign_cpu_percent.map_or_else(
+            || "what others used is not known beside a server".to_owned(),
+            |percent| {
+                format!(
+                    "others used {percent:.0} % of a core, bare spawns lay {:.0} % apart",
+                    100.0 * calibration_width
+                )
+            },
+        );
         format!(
-            "{quiet}. {cores} cores, load {load_at_start:.2} at the start and {load_at_end:.2} at the end, others used \
-             {foreign_cpu_percent:.0} % of a core, bare spawns lay {:.0} % apart.",
-            100.0 * calibration_width
+            "{quiet}. {cores} cores, load {load_at_start:.2} at the start and {load_at_end:.2} at the end, {others}."
         )
     }
 
     /// A fifth of a core is what a machine of our own takes at times.
     fn is_quiet(&self) -> bool {
-        self.foreign_cpu_percent < 20.0 && self.load_at_start < 1.0
+        self.foreign_cpu_percent.is_none_or(|percent| percent < 20.0) && self.load_at_start < 1.0
     }
 }
 
@@ -50,13 +58,18 @@ impl Watch {
         Ok(Self { load: load()?, busy_s: busy_s()?, own_s: own_s()?, begun: Instant::now() })
     }
 
+    /// What a server did for those measured cannot be told from what others did.
+    pub(crate) fn end_beside_a_server(&self, calibration_width: f64) -> Result<Noise> {
+        Ok(Noise { foreign_cpu_percent: None, ..self.end(calibration_width)? })
+    }
+
     pub(crate) fn end(&self, calibration_width: f64) -> Result<Noise> {
         let foreign = (busy_s()? - self.busy_s) - (own_s()? - self.own_s);
         Ok(Noise {
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             load_at_start: self.load,
             load_at_end: load()?,
-            foreign_cpu_percent: (100.0 * foreign / self.begun.elapsed().as_secs_f64()).max(0.0),
+            foreign_cpu_percent: Some((100.0 * foreign / self.begun.elapsed().as_secs_f64()).max(0.0)),
             calibration_width,
         })
     }
@@ -69,7 +82,7 @@ fn load() -> Result<f64> {
 
 /// All processors' time that was neither idle nor waiting for a disk. A tick is a hundredth of a second
 /// wherever Linux tells it to programs.
-fn busy_s() -> Result<f64> {
+pub(crate) fn busy_s() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
     let line = text.lines().next().context("/proc/stat is empty")?;
     let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|tick| tick.parse().ok()).collect();

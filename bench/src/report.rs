@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::goal::Verdict;
+use crate::nodes::NodesResult;
 use crate::noise::Noise;
 use crate::rounds::{GraphResult, SubjectResult};
 use crate::single::{Enqueue, Grown, Idle, Noop};
@@ -27,6 +28,7 @@ pub(crate) struct Results {
     pub(crate) history: Vec<Grown>,
     pub(crate) idle: Option<Idle>,
     pub(crate) enqueue: Option<Enqueue>,
+    pub(crate) nodes: Option<NodesResult>,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
@@ -57,6 +59,7 @@ impl Results {
         show_grown(&mut out, "growth", "tasks in the run", &self.growth);
         show_grown(&mut out, "history", "finished runs in the store", &self.history);
         self.show_idle(&mut out);
+        out += &self.nodes.as_ref().map(crate::nodes::show).unwrap_or_default();
         self.show_verdicts(&mut out);
         out
     }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -30,6 +30,18 @@ pub(crate) enum Peer {
     Ninja,
     Huey,
     Dagu,
+    /// graphile-worker.
+    Graphile,
+    /// pg-boss.
+    Pgboss,
+    Procrastinate,
+}
+
+impl Peer {
+    /// Queues on Postgres, which run no graphs here.
+    pub(crate) fn is_queue(self) -> bool {
+        matches!(self, Self::Graphile | Self::Pgboss | Self::Procrastinate)
+    }
 }
 
 /// Where everything is.
@@ -43,7 +55,7 @@ pub(crate) struct Places {
     pub(crate) stamp: PathBuf,
     /// For files that a run makes: the disk that is measured.
     pub(crate) work: PathBuf,
-    /// Where huey and Dagu are installed.
+    /// Where peers from npm and PyPI are installed.
     pub(crate) tools: PathBuf,
     /// `bench/drivers`.
     pub(crate) drivers: PathBuf,
@@ -61,12 +73,19 @@ impl Subject {
             Self::Peer(Peer::Ninja) => "ninja",
             Self::Peer(Peer::Huey) => "huey",
             Self::Peer(Peer::Dagu) => "dagu",
+            Self::Peer(Peer::Graphile) => "graphile-worker",
+            Self::Peer(Peer::Pgboss) => "pg-boss",
+            Self::Peer(Peer::Procrastinate) => "procrastinate",
         }
     }
 
     /// xargs knows no order.
     pub(crate) fn can_run(self, shape: Shape) -> bool {
-        self != Self::Peer(Peer::Xargs) || matches!(shape, Shape::Flat(_))
+        match self {
+            Self::Peer(Peer::Xargs) => matches!(shape, Shape::Flat(_)),
+            Self::Peer(peer) => !peer.is_queue(),
+            Self::Laneway | Self::Spawn => true,
+        }
     }
 
     /// Writes what it needs into a directory of its own.
@@ -113,6 +132,9 @@ impl Subject {
                 job.env = vec![("DAGU_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)];
                 job
             }
+            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate) => {
+                bail!("{} is a queue, and runs no graphs", self.name())
+            }
         };
         job.leftovers = self.leftovers();
         Ok(job)
@@ -125,6 +147,7 @@ impl Subject {
             Self::Peer(Peer::Ninja) => &[".ninja_log", ".ninja_deps"],
             Self::Peer(Peer::Huey) => &["huey.db", "huey.db-wal", "huey.db-shm"],
             Self::Peer(Peer::Dagu) => &["home"],
+            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate) => &[],
         };
         names.iter().map(|name| (*name).to_owned()).collect()
     }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 
+use crate::postgres::{Durability, Postgres};
 use crate::program;
 use crate::shell::{Shell, cargo, program as start};
 
@@ -19,6 +20,12 @@ pub(crate) fn run(shell: &Shell, args: &[OsString]) -> Result<()> {
     ]))?;
     let release = program::target_dir(shell)?.join("release");
     let mut command = start(release.join("laneway-bench"));
+    // Held until the benchmark has ended. As it ships: every commit is synced.
+    let server =
+        if args.iter().any(|arg| arg == "nodes") { Some(Postgres::start(Durability::Full)?) } else { None };
+    if let Some(server) = &server {
+        command.arg("--postgres").arg(server.tcp());
+    }
     command.args(args).arg("--laneway").arg(release.join("laneway")).arg("--root").arg(shell.root());
     shell.run(command)
 }

@@ -46,6 +46,7 @@ pub(crate) struct Postgres {
     pooler: Option<Pooler>,
     server: Child,
     url: String,
+    port: u16,
     dir: TempDir,
     /// Held as long as we live: by it a leftover is told from a server in use.
     _lock: File,
@@ -65,7 +66,7 @@ impl Postgres {
         let server = serve(&bin, &user, dir.path(), port, durability)?;
         let socket = dir.path().to_string_lossy().replace('/', "%2F");
         let url = format!("postgres://laneway:laneway@{socket}:{port}/postgres");
-        let mut started = Self { pooler: None, server, url, dir, _lock: lock };
+        let mut started = Self { pooler: None, server, url, port, dir, _lock: lock };
         started.wait_until_ready(&bin, port)?;
         // Whoever measures wants nothing else on the machine.
         if durability == Durability::None {
@@ -78,6 +79,11 @@ impl Postgres {
     pub(crate) fn variables(&self) -> Vec<(&'static str, &str)> {
         let pooler = self.pooler.as_ref().map(|pooler| (pooler::VARIABLE, pooler.url.as_str()));
         [(VARIABLE, self.url.as_str())].into_iter().chain(pooler).collect()
+    }
+
+    /// For programs that do not know the socket; without the name of a database.
+    pub(crate) fn tcp(&self) -> String {
+        format!("postgres://laneway:laneway@localhost:{}", self.port)
     }
 
     fn wait_until_ready(&mut self, bin: &Path, port: u16) -> Result<()> {
@@ -207,9 +213,16 @@ fn serve(bin: &Path, user: &User, dir: &Path, port: u16, durability: Durability)
     for setting in settings {
         command.arg("-c").arg(setting);
     }
-    if durability == Durability::None {
-        for setting in ["fsync=off", "full_page_writes=off", "synchronous_commit=off"] {
-            command.args(["-c", setting]);
+    match durability {
+        // Counts statements where a database asks for it, and stands by until then.
+        Durability::Full => {
+            command.args(["-c", "shared_preload_libraries=pg_stat_statements"]);
+            command.args(["-c", "pg_stat_statements.track=none"]);
+        }
+        Durability::None => {
+            for setting in ["fsync=off", "full_page_writes=off", "synchronous_commit=off"] {
+                command.args(["-c", setting]);
+            }
         }
     }
     let log = File::create(dir.join("log")).context("the server's log cannot be made")?;

@@ -1,8 +1,12 @@
 //! Drivers: what this program does as its own child, so that it is measured like any other. Each prints one
 //! JSON document. Not for people; `laneway-bench drive` is left out of the help.
 
+mod ceiling;
 pub(crate) mod enqueue;
+mod hop;
+mod many;
 mod noop;
+mod queue;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +38,19 @@ pub(crate) enum Driver {
     NoopFunction { tasks: usize, group: usize, laneway: PathBuf },
     /// From submit to the start of a run's only step, in a node that is up
     Enqueue { samples: usize, laneway: PathBuf, stamp: PathBuf },
+    /// A queue of jobs that do nothing, on the store that DATABASE_URL names
+    Queue {
+        #[command(subcommand)]
+        queue: queue::Queue,
+    },
+    /// Ends of one run, by several connections
+    Ceiling { tasks: usize, finishers: usize, batch: usize },
+    /// From a step's end to its successor's start on another node
+    Hop { steps: usize },
+    /// One of those nodes
+    HopSide { side: String },
+    /// Two commits and a notification
+    HopBare { samples: usize },
 }
 
 pub(crate) fn drive(driver: Driver) -> Result<()> {
@@ -48,6 +65,11 @@ pub(crate) fn drive(driver: Driver) -> Result<()> {
             let samples = block_on(enqueue::samples(samples, &laneway, &stamp))?;
             print(&serde_json::to_string(&samples)?);
         }
+        Driver::Queue { queue } => block_on(queue::drive(queue))?,
+        Driver::Ceiling { tasks, finishers, batch } => block_on(ceiling::ceiling(tasks, finishers, batch))?,
+        Driver::Hop { steps } => block_on(hop::hops(steps))?,
+        Driver::HopSide { side } => block_on(hop::side(&side))?,
+        Driver::HopBare { samples } => block_on(hop::bare(samples))?,
     }
     Ok(())
 }
@@ -59,7 +81,8 @@ fn tell_seconds(seconds: f64) {
 /// One thread, as the program has.
 fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(work)
+    // A worker stays on its thread.
+    tokio::task::LocalSet::new().block_on(&runtime, work)
 }
 
 /// A store in the current directory with a session of ours.

@@ -2,7 +2,8 @@
 //! Pure decisions; `drive.rs` acts on them.
 //!
 //! A place is a slot of the node, and one of the run's `max_parallel`. While tasks take milliseconds, as many claims
-//! as there are slots are held ahead, so that a place which becomes free is filled at once and not after a commit.
+//! as there are slots are held ahead, so that a place which becomes free is filled at once and not after a commit. While
+//! they take less than one, a slot does several of them in the time of a commit, and as many more are held.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,6 +13,12 @@ use laneway_store::model::Claim;
 
 /// A task that takes longer than this does not feel the wait for a commit.
 const QUICK: Duration = Duration::from_millis(50);
+
+/// A slot does several tasks that take no longer than this while one commit is made: functions, no processes.
+const INSTANT: Duration = Duration::from_millis(1);
+
+/// So many. What is held when a node dies is lost to it, and comes back as another attempt: not more than that.
+const INSTANT_PER_SLOT: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Lineup {
@@ -27,8 +34,8 @@ pub(super) struct Lineup {
     asked: Wanted,
     /// A call asked for less than there were places, because another was under way that may fill them.
     is_short: bool,
-    /// Whether the last task took milliseconds.
-    is_quick: bool,
+    /// How long tasks took of late.
+    pace: Duration,
 }
 
 /// How much to ask for.
@@ -49,7 +56,7 @@ impl Lineup {
             held: VecDeque::new(),
             asked: Wanted::default(),
             is_short: false,
-            is_quick: false,
+            pace: Duration::MAX,
         }
     }
 
@@ -57,7 +64,7 @@ impl Lineup {
     pub(super) fn ask(&mut self, running: usize) -> Wanted {
         let places = self.places();
         let free = places.saturating_sub(running + self.held.len());
-        let spare = if self.is_quick { self.slots } else { 0 };
+        let spare = self.spare();
         let wanted = Wanted {
             now: free.saturating_sub(self.asked.now),
             ahead: spare.saturating_sub(self.held.len() + self.asked.ahead),
@@ -81,9 +88,21 @@ impl Lineup {
         if running < self.places() { self.held.pop_front() } else { None }
     }
 
-    /// How long the task took that has just ended: a hint on how long the next one will.
+    /// How long the task took that has just ended: a hint on how long the next one will. One that was short does not make
+    /// a long one forgotten at once.
     pub(super) fn ended(&mut self, took: Duration) {
-        self.is_quick = took < QUICK;
+        self.pace = if self.pace >= QUICK { took } else { took.max(self.pace * 3 / 4) };
+    }
+
+    /// How many claims to hold.
+    fn spare(&self) -> usize {
+        if self.pace < INSTANT {
+            self.slots * INSTANT_PER_SLOT
+        } else if self.pace < QUICK {
+            self.slots
+        } else {
+            0
+        }
     }
 
     /// Places that a call kept for itself and did not fill would else wait for the next look.
@@ -197,6 +216,17 @@ mod tests {
         assert_eq!(lineup.ask(3), Wanted { now: 1, ahead: 0 });
         lineup.ended(QUICKLY);
         assert_eq!(lineup.ask(3), Wanted { now: 0, ahead: 4 }, "one place is on its way");
+    }
+
+    #[test]
+    fn more_is_held_of_what_takes_less_than_a_commit_until_something_takes_longer() {
+        let mut lineup = Lineup::new(4, false);
+        lineup.ended(Duration::from_micros(20));
+        assert_eq!(lineup.ask(4), Wanted { now: 0, ahead: 32 });
+        lineup.answered(Wanted { now: 0, ahead: 32 }, claims(0, 2, 4));
+        lineup.ended(Duration::from_millis(3));
+        lineup.ended(Duration::from_micros(20));
+        assert_eq!(lineup.ask(4), Wanted { now: 0, ahead: 2 }, "that was a moment ago");
     }
 
     #[test]

@@ -106,13 +106,17 @@ impl<F: Facts> Keeper<F> {
         if !is_open || self.in_line(1)?.is_empty() {
             return Ok(());
         }
+        let mut look = 0;
         loop {
             let live = if has(Bug::OverGrant) { 0 } else { self.live()? };
-            let room = self.places().saturating_sub(live);
-            let next = if room == 0 { Vec::new() } else { self.in_line(room as usize)? };
+            let room = self.places().saturating_sub(live) as usize;
+            let next = if room == 0 { Vec::new() } else { self.in_line(room.max(look))? };
             if next.is_empty() {
                 return Ok(());
             }
+            // Where those in front have to wait for something else, many behind them will have to as well: to look at so few
+            // at a time would take a long line for ever.
+            look = next.len().saturating_mul(2);
             let mut is_all_taken = true;
             for position in next {
                 if self.head.has_keys(position) || self.head.placed != Placed::Local {
@@ -122,6 +126,9 @@ impl<F: Facts> Keeper<F> {
                     is_all_taken &= self.task(position)?.status == TaskStatus::Available;
                 } else {
                     self.promote(position)?;
+                }
+                if !has(Bug::OverGrant) && self.live()? >= self.places() {
+                    return Ok(());
                 }
             }
             if is_all_taken {

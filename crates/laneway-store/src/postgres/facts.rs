@@ -18,6 +18,9 @@ use crate::model::RunHead;
 /// Beyond so many rows that may be needed, they are fetched only when they are.
 const GUESS: usize = 256;
 
+/// A run with so many steps more than those that have ended may be over with them.
+const FEW: usize = 8;
+
 /// Facts of one run, as of the moment at which it was locked.
 #[derive(Debug, Default)]
 pub(super) struct Known {
@@ -39,6 +42,8 @@ pub(super) struct Known {
     pub(super) awaited: HashMap<(String, Position), bool>,
     pub(super) before: HashMap<(String, i64, Position), bool>,
     pub(super) takers: HashMap<i64, bool>,
+    /// Whether runs of its workflow wait for others to end, if that was asked.
+    pub(super) queued: Option<bool>,
     pub(super) missing: Missing,
 }
 
@@ -63,6 +68,8 @@ pub(super) struct Missing {
     pub(super) awaited: BTreeSet<(String, Position)>,
     pub(super) before: BTreeSet<(String, i64, Position)>,
     pub(super) takers: BTreeSet<i64>,
+    /// Whether runs of its workflow wait for others to end; asked beforehand or not at all.
+    pub(super) queued: bool,
 }
 
 impl Missing {
@@ -83,6 +90,18 @@ impl Missing {
         missing.live = true;
         missing.line = ended.len() + 8;
         missing.failures = plan.workflow.steps.len() <= ended.len();
+        missing.queued = plan.workflow.max_runs.is_none() && plan.workflow.steps.len() <= ended.len() + FEW;
+        missing
+    }
+
+    /// The same, in a run in which all may run at once: to count who is live takes the longer, the more there are, and nobody
+    /// there waits for a place.
+    pub(super) fn for_ends_of<'c>(head: &RunHead, claims: impl Iterator<Item = &'c ClaimRef>) -> Self {
+        let mut missing = Self::for_ends(&head.plan, claims);
+        if missing.sets.is_empty() && head.plan.workflow.steps.len() <= head.max_parallel as usize {
+            missing.live = false;
+            missing.line = 1;
+        }
         missing
     }
 

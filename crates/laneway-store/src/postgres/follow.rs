@@ -39,9 +39,12 @@ impl Follows {
         Self { ended: BTreeMap::from([(name, true)]), ..Self::default() }
     }
 
-    fn add(&mut self, workflow: &Workflow, changes: &Changes) {
+    /// `queued`: whether runs of the workflow wait, if that was asked. Nobody counts a run of a workflow without a bound, and
+    /// so nobody is about to wait for one.
+    fn add(&mut self, workflow: &Workflow, changes: &Changes, queued: Option<bool>) {
         self.freed.extend(changes.keys.freed.iter().cloned());
-        if changes.run.status.is_final() && !changes.was.status.is_final() {
+        let is_over = changes.run.status.is_final() && !changes.was.status.is_final();
+        if is_over && (workflow.max_runs.is_some() || queued != Some(false)) {
             *self.ended.entry(workflow.name.clone()).or_default() |= workflow.max_runs.is_some();
         }
     }
@@ -79,7 +82,7 @@ pub(super) async fn work<T>(
     }
     let mut follows = Follows::default();
     for (made, plan) in made.iter().zip(&plans) {
-        follows.add(&plan.workflow, &made.changes);
+        follows.add(&plan.workflow, &made.changes, made.queued);
     }
     if !follows.is_empty() {
         let written = std::mem::take(&mut columns);
@@ -128,7 +131,7 @@ async fn change<T>(
     let plan = Arc::clone(&head.head.plan);
     let made = on_runs(link, terms, vec![Job { head, seed }], |_, keeper| verb(keeper)).await?;
     save(link, &made).await?;
-    made.iter().for_each(|made| follows.add(&plan.workflow, &made.changes));
+    made.iter().for_each(|made| follows.add(&plan.workflow, &made.changes, made.queued));
     Ok(made.into_iter().next().expect("one run went in").answer)
 }
 

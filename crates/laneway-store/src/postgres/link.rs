@@ -3,7 +3,7 @@
 //! ```text
 //!   flight: BEGIN ▸ lock ▸ read ▸ read ▸ …   one round trip, answered in order
 //!   decide                                    (pure)
-//!   flight: write ▸ write ▸ … ▸ COMMIT        one round trip
+//!   flight: write ▸ write ▸ … ▸ COMMIT ▸ hint  one round trip
 //! ```
 //! Statements are prepared once per connection. Behind a pooler that hands out connections by the transaction nothing
 //! that is prepared or set can be relied on: there they go unnamed, and what is to hold is set inside each transaction.
@@ -49,6 +49,8 @@ pub(super) struct Link {
     object: Option<Object>,
     session: Session,
     phase: AtomicU8,
+    /// What other nodes are told behind a commit.
+    hint: Option<String>,
 }
 
 /// Nothing is open.
@@ -63,13 +65,18 @@ pub(super) enum Begin {
     Write,
     /// All statements see one moment.
     Read,
-    /// What is said need not be on disk.
-    Hint,
 }
 
 impl Link {
     pub(super) fn new(object: Object, session: Session) -> Self {
-        Self { object: Some(object), session, phase: AtomicU8::new(IDLE) }
+        Self { object: Some(object), session, phase: AtomicU8::new(IDLE), hint: None }
+    }
+
+    /// Behind its commits it tells others, in the same flight: a statement of its own, and so never inside the
+    /// transaction.
+    pub(super) fn telling(mut self, hint: Option<String>) -> Self {
+        self.hint = hint;
+        self
     }
 
     fn client(&self) -> &Object {
@@ -99,7 +106,6 @@ impl Link {
         let words = match (begin, self.session) {
             (Begin::Write, Session::Ours) => include_str!("sql/begin_write.sql"),
             (Begin::Read, Session::Ours) => include_str!("sql/begin_read.sql"),
-            (Begin::Hint, Session::Ours | Session::Shared) => include_str!("sql/begin_hint.sql"),
             (Begin::Write, Session::Shared) => include_str!("sql/begin_write_shared.sql"),
             (Begin::Read, Session::Shared) => include_str!("sql/begin_read_shared.sql"),
         };
@@ -143,6 +149,8 @@ impl fmt::Debug for Link {
 enum Part<'a> {
     Words(&'static str),
     Asked(&'a Sql, Vec<&'a Value<'a>>),
+    /// Nobody needs the answer, and an error is none of the transaction's: that is over.
+    Hint(&'a Sql, Vec<&'a Value<'a>>),
 }
 
 /// Statements that are sent one behind the other without waiting: the database works on them in this order, and
@@ -170,10 +178,10 @@ impl<'a> Flight<'a> {
         let (mut answers, mut failure) = (Vec::new(), None);
         for (part, answer) in self.parts.iter().zip(in_order(self.send(&prepared)).await) {
             match (part, answer) {
-                (Part::Words(_), Ok(_)) => {}
+                (Part::Words(_), Ok(_)) | (Part::Hint(..), _) => {}
                 (Part::Asked(..), Ok(rows)) => answers.push(rows),
                 // Those behind it say only that the transaction has failed.
-                (_, Err(error)) => failure = failure.or(Some(error)),
+                (Part::Words(_) | Part::Asked(..), Err(error)) => failure = failure.or(Some(error)),
             }
         }
         match failure {
@@ -187,6 +195,9 @@ impl<'a> Flight<'a> {
     pub(super) async fn commit(mut self) -> Done<Vec<Vec<Row>>> {
         let link = self.link;
         self.parts.push(Part::Words("COMMIT"));
+        if let Some(hint) = &link.hint {
+            self.parts.push(Part::Hint(sql!("hint", TEXT), vec![hint]));
+        }
         match self.land().await {
             Ok(answers) => {
                 link.phase.store(IDLE, Ordering::Relaxed);
@@ -206,10 +217,10 @@ impl<'a> Flight<'a> {
         let mut prepared = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             prepared.push(match (part, self.link.session) {
-                (Part::Asked(sql, _), Session::Ours) => {
+                (Part::Asked(sql, _) | Part::Hint(sql, _), Session::Ours) => {
                     Some(self.link.client().prepare_typed_cached(sql.text, sql.types).await?)
                 }
-                (Part::Words(_), _) | (Part::Asked(..), Session::Shared) => None,
+                (Part::Words(_), _) | (Part::Asked(..) | Part::Hint(..), Session::Shared) => None,
             });
         }
         Ok(prepared)
@@ -222,10 +233,10 @@ impl<'a> Flight<'a> {
                 (Part::Words(words), _) => {
                     Box::pin(async move { client.batch_execute(words).await.map(|()| Vec::new()) })
                 }
-                (Part::Asked(_, values), Some(statement)) => {
+                (Part::Asked(_, values) | Part::Hint(_, values), Some(statement)) => {
                     Box::pin(async move { client.query(statement, values).await })
                 }
-                (Part::Asked(sql, values), None) => Box::pin(async move {
+                (Part::Asked(sql, values) | Part::Hint(sql, values), None) => Box::pin(async move {
                     let typed: Vec<(&(dyn ToSql + Sync), Type)> =
                         values.iter().copied().zip(sql.types.iter().cloned()).collect();
                     client.query_typed(sql.text, &typed).await

@@ -2,14 +2,19 @@
 //! committed. Nothing needs it to be right.
 //!
 //! ```text
-//!   verb ──committed──▶ tell ──▶ ┌ listener task ┐ ──NOTIFY──▶ Postgres ──▶ other nodes
-//!   whoever waits ◀── changes ◀─ └───────────────┘ ◀─LISTEN── Postgres ◀── other nodes
+//!   verb ──committed, and NOTIFY behind it──────────────────▶ Postgres ──▶ other nodes
+//!     └─── the next within 5 ms ─▶ ┌ listener task ┐ ──NOTIFY──▶ Postgres ──▶ other nodes
+//!   whoever waits ◀── changes ◀─── └───────────────┘ ◀─LISTEN── Postgres ◀── other nodes
 //! ```
+//! A commit takes its notification along, behind it on the same flight, unless there was one a moment ago: then the
+//! listener says it, once for all that come meanwhile. A process that does not listen, and may end in the next moment,
+//! always takes it along.
+//!
 //! At its start it sends itself something by another connection. If that does not come back there is a pooler in
 //! between: it says so, and from then on hints by the clock.
 
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
@@ -17,7 +22,7 @@ use laneway_core::id::InstanceId;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client, Notification};
 use uuid::Uuid;
@@ -29,8 +34,11 @@ use super::link::{Link, sql};
 /// How long the first message to itself may take. A notification takes a millisecond; a busy server some more.
 const SELF_TEST: Duration = Duration::from_secs(2);
 
-/// Between two notifications of ours: each takes a lock that the whole database shares.
+/// Between two notifications of ours, in the long run: each takes a lock that the whole database shares.
 const COALESCE: Duration = Duration::from_millis(5);
+
+/// So much of that may be spent beforehand: a few commits in a row, as in a chain, wait for nothing.
+const BURST: Duration = Duration::from_millis(20);
 
 /// How often whoever waits is told to look, where notifications do not arrive.
 const DEAF: Duration = Duration::from_millis(250);
@@ -48,9 +56,130 @@ pub enum Hearing {
     Deaf,
 }
 
+/// Who is told of commits, and hears of others'.
+#[derive(Debug)]
+pub(super) struct Ears {
+    changes: watch::Sender<u64>,
+    listener: Mutex<Option<Listener>>,
+    /// What our notifications say: which store of this database has changed, and that it was us.
+    words: Words,
+    pace: Arc<Pace>,
+}
+
+/// When notifications may be sent.
+#[derive(Debug, Default)]
+struct Pace {
+    /// When the next one would be due, were none sent beforehand.
+    due: Mutex<Option<Instant>>,
+}
+
+impl Pace {
+    /// When the next may be sent.
+    fn next(&self, now: Instant) -> Instant {
+        let due = *self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.and_then(|due| due.checked_sub(BURST)).map_or(now, |at| at.max(now))
+    }
+
+    fn spend(&self, now: Instant) {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        *due = Some(due.map_or(now, |due| due.max(now)) + COALESCE);
+    }
+}
+
+/// How others are told of a commit.
+#[derive(Debug)]
+pub(super) enum Tell {
+    /// Along with it.
+    Along(String),
+    /// By the listener, soon.
+    Soon,
+}
+
+impl Tell {
+    pub(super) fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Along(words) => Some(words),
+            Self::Soon => None,
+        }
+    }
+}
+
+impl Ears {
+    pub(super) fn new(instance: InstanceId) -> Self {
+        let (changes, _) = watch::channel(0);
+        let words = Words { store: instance.to_string(), own: Uuid::now_v7().to_string() };
+        Self { changes, listener: Mutex::default(), words, pace: Arc::default() }
+    }
+
+    pub(super) fn hearing(&self) -> Option<watch::Receiver<Hearing>> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(Listener::hearing)
+    }
+
+    /// From the first who wants to hear on there is a listener.
+    pub(super) fn listen(&self, target: &Target, pool: &Pool) -> watch::Receiver<u64> {
+        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        if listener.is_none() {
+            let ear = Ear {
+                target: target.clone(),
+                pool: pool.clone(),
+                words: self.words.clone(),
+                changes: self.changes.clone(),
+                told: Arc::new(Notify::new()),
+                pace: Arc::clone(&self.pace),
+                state: watch::channel(Hearing::Unconnected).0,
+            };
+            *listener = Listener::start(ear);
+        }
+        self.changes.subscribe()
+    }
+
+    /// How to tell of a commit that is about to be made.
+    pub(super) fn tell(&self) -> Tell {
+        let is_heard = self.listener.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let now = Instant::now();
+        if is_heard && self.pace.next(now) > now {
+            return Tell::Soon;
+        }
+        self.pace.spend(now);
+        Tell::Along(self.words.said())
+    }
+
+    /// It was made.
+    pub(super) fn told(&self, tell: &Tell) {
+        self.changes.send_modify(|count| *count += 1);
+        if let (Tell::Soon, Some(listener)) =
+            (tell, self.listener.lock().unwrap_or_else(PoisonError::into_inner).as_ref())
+        {
+            listener.told.notify_one();
+        }
+    }
+}
+
+/// What a notification says.
+#[derive(Debug, Clone)]
+struct Words {
+    store: String,
+    /// By which a process knows its own.
+    own: String,
+}
+
+impl Words {
+    fn said(&self) -> String {
+        format!("{} {}", self.store, self.own)
+    }
+
+    /// Our own commits were told of at once.
+    fn are_news(&self, payload: &str) -> bool {
+        match payload.split_once(' ') {
+            Some((store, by)) => store == self.store && by != self.own,
+            None => payload == self.store,
+        }
+    }
+}
+
 /// A handle on the task, which ends with it.
 #[derive(Debug)]
-pub(super) struct Listener {
+struct Listener {
     told: Arc<Notify>,
     hearing: watch::Receiver<Hearing>,
     task: AbortHandle,
@@ -58,25 +187,13 @@ pub(super) struct Listener {
 
 impl Listener {
     /// `None` outside of a runtime: then there are no hints, and polls have to do.
-    pub(super) fn start(
-        target: Target,
-        pool: Pool,
-        instance: InstanceId,
-        changes: watch::Sender<u64>,
-    ) -> Option<Self> {
-        let told = Arc::new(Notify::new());
-        let (state, hearing) = watch::channel(Hearing::Unconnected);
-        let ear = Ear { target, pool, store: instance.to_string(), changes, told: Arc::clone(&told), state };
+    fn start(ear: Ear) -> Option<Self> {
+        let (told, hearing) = (Arc::clone(&ear.told), ear.state.subscribe());
         let task = Handle::try_current().ok()?.spawn(ear.run()).abort_handle();
         Some(Self { told, hearing, task })
     }
 
-    /// Something was committed. Several within milliseconds are one notification.
-    pub(super) fn tell(&self) {
-        self.told.notify_one();
-    }
-
-    pub(super) fn hearing(&self) -> watch::Receiver<Hearing> {
+    fn hearing(&self) -> watch::Receiver<Hearing> {
         self.hearing.clone()
     }
 }
@@ -90,10 +207,10 @@ impl Drop for Listener {
 struct Ear {
     target: Target,
     pool: Pool,
-    /// What our notifications say: which store of this database has changed.
-    store: String,
+    words: Words,
     changes: watch::Sender<u64>,
     told: Arc<Notify>,
+    pace: Arc<Pace>,
     state: watch::Sender<Hearing>,
 }
 
@@ -117,13 +234,12 @@ impl Ear {
 
     /// For as long as the connection lasts.
     async fn listen(&self) -> Done<()> {
-        let (client, line) = self.target.dial_to_listen(&self.store).await?;
+        let (client, line) = self.target.dial_to_listen(&self.words.store).await?;
         let (sender, mut heard) = mpsc::unbounded_channel();
         // Ends with this set, and so with this connection.
         let mut driver = JoinSet::new();
         driver.spawn(drive(line, sender));
         client.batch_execute(include_str!("sql/listen.sql")).await?;
-        let own: i32 = client.query_typed_one(include_str!("sql/backend.sql"), &[]).await?.try_get(0)?;
         let hears = self.test(&mut heard).await?;
         self.state.send_replace(if hears { Hearing::Listening } else { Hearing::Deaf });
         if !hears {
@@ -139,14 +255,12 @@ impl Ear {
             tokio::select! {
                 note = heard.recv() => match note {
                     None => return Ok(()),
-                    // Our own commits were told of at once.
-                    Some(note) if note.process_id() == own => {}
-                    Some(note) if note.payload() == self.store => self.hint(),
+                    Some(note) if self.words.are_news(note.payload()) => self.hint(),
                     Some(_) => {}
                 },
                 () = self.told.notified() => {
+                    sleep_until(self.pace.next(Instant::now())).await;
                     self.notify(&client).await?;
-                    sleep(COALESCE).await;
                 }
                 () = sleep(DEAF), if !hears => self.hint(),
             }
@@ -155,7 +269,7 @@ impl Ear {
 
     /// Sends itself something, by another connection: on its own one it would arrive behind a pooler as well.
     async fn test(&self, heard: &mut mpsc::UnboundedReceiver<Notification>) -> Done<bool> {
-        let sent = format!("{} {}", self.store, Uuid::now_v7());
+        let sent = format!("{} {}", self.words.store, Uuid::now_v7());
         let link = Link::new(connect::take(&self.pool, &self.target.address).await?, self.target.session);
         link.rows(sql!("notify", TEXT), &[&sent]).await?;
         let arrives = async {
@@ -170,7 +284,8 @@ impl Ear {
     }
 
     async fn notify(&self, client: &Client) -> Done<()> {
-        client.query_typed(include_str!("sql/notify.sql"), &[(&self.store, Type::TEXT)]).await?;
+        self.pace.spend(Instant::now());
+        client.query_typed(include_str!("sql/notify.sql"), &[(&self.words.said(), Type::TEXT)]).await?;
         Ok(())
     }
 
@@ -194,5 +309,32 @@ async fn drive(mut line: Line, heard: mpsc::UnboundedSender<Notification>) {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_commits_in_a_row_are_told_at_once_and_many_only_every_so_often() {
+        let (pace, begun) = (Pace::default(), Instant::now());
+        let mut told = 0;
+        for millisecond in 0..1_000 {
+            let now = begun + Duration::from_millis(millisecond);
+            if pace.next(now) <= now {
+                pace.spend(now);
+                told += 1;
+                assert!(millisecond > 4 || told == millisecond + 1, "the first wait for nothing");
+            }
+        }
+        assert!((200..=206).contains(&told), "{told} in a second");
+    }
+
+    #[test]
+    fn a_process_does_not_hear_itself() {
+        let words = Words { store: "s".to_owned(), own: "me".to_owned() };
+        assert!(words.are_news("s you") && words.are_news("s"));
+        assert!(!words.are_news(&words.said()) && !words.are_news("t you") && !words.are_news("t"));
     }
 }

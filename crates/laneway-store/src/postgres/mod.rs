@@ -2,6 +2,7 @@
 //! `docs/design/postgres.md`.
 
 mod address;
+mod base;
 mod classes;
 mod connect;
 mod doctor;
@@ -17,6 +18,7 @@ mod run_work;
 mod save;
 mod shelf;
 mod tls;
+mod together;
 mod verbs;
 mod view;
 mod waits;
@@ -27,7 +29,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use deadpool_postgres::Pool;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
@@ -42,15 +43,12 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use address::Address;
+use base::Base;
 use connect::Target;
-use fault::{Done, Failure, Reach};
-use link::{Begin, Link, sql};
 pub use listen::Hearing;
-use listen::Listener;
-use run_work::{Claims, Terms};
-use shelf::Shelf;
-use verbs::{claim, finish, lives, people, promote, submit};
+use verbs::{claim, finish, lives, people, promote};
 
+use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
@@ -60,10 +58,6 @@ use crate::model::{
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
-use crate::{MAX_LOST, Open};
-
-/// How often a verb is said again before it is given up: the second try locks out those who got in its way.
-const TRIES: usize = 6;
 
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
 pub(crate) fn shown(url: &str) -> String {
@@ -72,19 +66,12 @@ pub(crate) fn shown(url: &str) -> String {
 
 #[derive(Debug)]
 pub struct PostgresStore {
-    target: Target,
-    pool: Pool,
-    instance: InstanceId,
+    base: Arc<Base>,
     dir: PathBuf,
-    shelf: Shelf,
     /// By these a process of this host is known to be dead before its lease ends.
     locks: SessionLocks,
-    clock: Arc<Clock>,
     /// Sessions that were registered here: who reaps must itself be alive.
     own: Mutex<Vec<SessionId>>,
-    changes: watch::Sender<u64>,
-    listener: Mutex<Option<Listener>>,
-    max_lost: u32,
 }
 
 impl PostgresStore {
@@ -102,128 +89,23 @@ impl PostgresStore {
             why: format!("the directory for logs and scratch files cannot be made: {error}"),
         })?;
         let pool = target.pool()?;
-        let (changes, _) = watch::channel(0);
         Ok(Self {
-            target,
-            pool,
-            instance,
+            base: Arc::new(Base::new(target, pool, instance, clock)),
             dir: dir.to_owned(),
-            shelf: Shelf::default(),
             locks: SessionLocks::new(dir),
-            clock,
             own: Mutex::default(),
-            changes,
-            listener: Mutex::default(),
-            max_lost: MAX_LOST,
         })
     }
 
     /// How often a task may be lost with its node before it fails.
     pub fn with_max_lost(self, max_lost: u32) -> Self {
-        Self { max_lost, ..self }
+        self.base.set_max_lost(max_lost);
+        self
     }
 
     /// Whether notifications arrive; for whoever decides how often to look.
     pub fn hearing(&self) -> Option<watch::Receiver<Hearing>> {
-        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
-        listener.as_ref().map(Listener::hearing)
-    }
-
-    /// The caller's time, where it has its own; otherwise statements take the database's.
-    fn now(&self) -> Option<Millis> {
-        self.clock.hand()
-    }
-
-    async fn link(&self) -> Done<Arc<Link>> {
-        let object = connect::take(&self.pool, &self.target.address).await?;
-        Ok(Arc::new(Link::new(object, self.target.session)))
-    }
-
-    /// A verb: one transaction, said again where two got in each other's way, and without a run of which something cannot
-    /// be read.
-    async fn write<T, W>(&self, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<T>
-    where
-        W: Future<Output = Done<T>> + Send,
-    {
-        let mut claims = Claims::Noticed;
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let terms = Terms { now: self.now(), claims, is_begun: false, max_lost: self.max_lost };
-            let failure = match self.link().await {
-                Err(failure) => failure,
-                Ok(link) => match verb(Arc::clone(&link), terms).await {
-                    Ok(answer) => return Ok(answer),
-                    Err(failure) => {
-                        link.roll_back().await;
-                        failure
-                    }
-                },
-            };
-            if let Failure::Blamed { no, run, .. } = &failure
-                && self.set_aside(*no, *run, &failure).await?
-            {
-                continue;
-            }
-            if failure.reach() == Reach::Again && tries < TRIES {
-                claims = Claims::LockedOut;
-                continue;
-            }
-            return Err(failure.explain(&self.target.address));
-        }
-    }
-
-    /// The same, and everybody hears of it.
-    async fn change<T, W>(&self, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<T>
-    where
-        W: Future<Output = Done<T>> + Send,
-    {
-        let answer = self.write(verb).await?;
-        self.tell().await;
-        Ok(answer)
-    }
-
-    /// After a commit, never inside it. A process that does not listen has no connection for it; it says it at once,
-    /// since it may end in the next moment.
-    async fn tell(&self) {
-        self.changes.send_modify(|count| *count += 1);
-        if let Some(listener) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            listener.tell();
-            return;
-        }
-        let store = self.instance.to_string();
-        let said = async {
-            let link = self.link().await?;
-            let mut flight = link.begin(Begin::Hint);
-            flight.ask(sql!("notify", TEXT), vec![&store]);
-            flight.commit().await
-        };
-        if let Err(failure) = said.await {
-            let why = failure.explain(&self.target.address).to_string();
-            tracing::debug!(why, "other nodes were not told of a change; they look by themselves");
-        }
-    }
-
-    /// Sets a run aside of which something cannot be read. Says whether it is new there.
-    async fn set_aside(&self, no: i64, run: RunId, failure: &Failure) -> Result<bool> {
-        let (what, why) = failure.blame();
-        let now = self.now().map(|now| now.0);
-        let added = async {
-            let link = self.link().await?;
-            let mut flight = link.begin(Begin::Write);
-            flight.ask(sql!("quarantine_add", INT8, TEXT, TEXT, INT8), vec![&no, &what, &why, &now]);
-            let answers = flight.commit().await?;
-            Ok(answers.first().is_some_and(|rows| !rows.is_empty()))
-        };
-        let added: Done<bool> = added.await;
-        let is_new = added.map_err(|failure| failure.explain(&self.target.address))?;
-        if is_new {
-            let run = run.short();
-            tracing::warn!(
-                "run {run} is set aside: a stored {what} cannot be read: {why}; `laneway doctor` says more"
-            );
-        }
-        Ok(is_new)
+        self.base.hearing()
     }
 
     fn own(&self) -> Vec<SessionId> {
@@ -251,37 +133,19 @@ impl PostgresStore {
     }
 
     async fn reap_one(&self, session: SessionId, end: &lives::End) -> Result<Option<(String, usize)>> {
-        self.change(|link, terms| async move { lives::reap(&self.shelf, &link, terms, session, end).await })
+        self.base
+            .change(
+                |link, terms| async move { lives::reap(&self.base.shelf, &link, terms, session, end).await },
+            )
             .await
     }
 
     async fn adopt_once(&self, run: RunId, session: SessionId) -> Result<()> {
-        self.change(|link, terms| async move { lives::adopt(&self.shelf, &link, terms, run, session).await })
+        self.base
+            .change(
+                |link, terms| async move { lives::adopt(&self.base.shelf, &link, terms, run, session).await },
+            )
             .await
-    }
-
-    /// A question whose statements each stand for themselves.
-    async fn ask<T, W>(&self, question: impl FnOnce(Arc<Link>) -> W) -> Result<T>
-    where
-        W: Future<Output = Done<T>> + Send,
-    {
-        let answer = async { question(self.link().await?).await }.await;
-        answer.map_err(|failure| failure.explain(&self.target.address))
-    }
-
-    /// A question whose statements see one moment.
-    async fn ask_at_once<T, W>(&self, question: impl FnOnce(Arc<Link>) -> W) -> Result<T>
-    where
-        W: Future<Output = Done<T>> + Send,
-    {
-        let answer = async {
-            let link = self.link().await?;
-            link.begin(Begin::Read).land().await?;
-            let answer = question(Arc::clone(&link)).await;
-            link.roll_back().await;
-            answer
-        };
-        answer.await.map_err(|failure| failure.explain(&self.target.address))
     }
 }
 
@@ -303,9 +167,10 @@ impl Store for PostgresStore {
         let node = &node;
         self.locks.hold(session)?;
         let written = self
-            .change(
-                |link, terms| async move { lives::register(&self.shelf, &link, terms, session, node).await },
-            )
+            .base
+            .change(|link, terms| async move {
+                lives::register(&self.base.shelf, &link, terms, session, node).await
+            })
             .await;
         if let Err(error) = written {
             self.locks.release(session);
@@ -316,8 +181,10 @@ impl Store for PostgresStore {
     }
 
     async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
-        let renewed =
-            self.write(|link, terms| async move { lives::renew(&link, terms, session, tally).await }).await?;
+        let renewed = self
+            .base
+            .write(|link, terms| async move { lives::renew(&link, terms, session, tally).await })
+            .await?;
         renewed.ok_or(Error::SessionOver { session })
     }
 
@@ -331,7 +198,7 @@ impl Store for PostgresStore {
     async fn reap(&self) -> Result<Reaped> {
         let own = &self.own();
         let expired =
-            self.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
+            self.base.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
         let mut reaped = self.reap_neighbours().await?;
         for (session, _) in expired {
             if let Some((node, tasks)) = self.reap_one(session, &lives::End::Expired).await? {
@@ -343,11 +210,7 @@ impl Store for PostgresStore {
     }
 
     async fn submit(&self, submission: Submission) -> Result<RunId> {
-        let (run, submission) = (RunId::new(Uuid::now_v7()), &submission);
-        self.change(
-            |link, terms| async move { submit::submit(&self.shelf, &link, terms, run, submission).await },
-        )
-        .await
+        together::submit(&self.base, submission).await
     }
 
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()> {
@@ -362,10 +225,13 @@ impl Store for PostgresStore {
     }
 
     async fn promote(&self) -> Result<Option<Millis>> {
-        let due = self.write(|link, terms| async move { promote::due(&link, terms.now).await }).await?;
+        let due = self.base.write(|link, terms| async move { promote::due(&link, terms.now).await }).await?;
         for due in due.runs.values() {
             match self
-                .change(|link, terms| async move { promote::promote(&self.shelf, &link, terms, due).await })
+                .base
+                .change(
+                    |link, terms| async move { promote::promote(&self.base.shelf, &link, terms, due).await },
+                )
                 .await
             {
                 // Set aside meanwhile: others go on.
@@ -373,7 +239,7 @@ impl Store for PostgresStore {
                 Err(error) => return Err(error),
             }
         }
-        self.ask(|link| async move { promote::next(&link).await }).await
+        self.base.ask(|link| async move { promote::next(&link).await }).await
     }
 
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>> {
@@ -381,74 +247,94 @@ impl Store for PostgresStore {
             return Ok(Vec::new());
         }
         let ask = &ask;
-        self.write(|link, terms| async move { claim::claim(&self.shelf, &link, terms, ask).await }).await
+        self.base
+            .write(|link, terms| async move { claim::claim(&self.base.shelf, &link, terms, ask).await })
+            .await
     }
 
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
         let claims = &claims;
-        self.change(|link, terms| async move {
-            finish::say(&self.shelf, &link, terms, claims, |keeper, claim| keeper.start(claim)).await
-        })
-        .await
+        self.base
+            .change(|link, terms| async move {
+                finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.start(claim)).await
+            })
+            .await
     }
 
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer> {
         let (finished, ask) = (&finished, ask.as_ref());
-        self.change(
-            |link, terms| async move { finish::finish(&self.shelf, &link, terms, finished, ask).await },
-        )
-        .await
+        self.base
+            .change(|link, terms| async move {
+                finish::finish(&self.base.shelf, &link, terms, finished, ask).await
+            })
+            .await
     }
 
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
         let claims = &claims;
-        self.change(|link, terms| async move {
-            finish::say(&self.shelf, &link, terms, claims, |keeper, claim| keeper.give_back(claim)).await
-        })
-        .await
+        self.base
+            .change(|link, terms| async move {
+                finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.give_back(claim))
+                    .await
+            })
+            .await
     }
 
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
-        self.change(|link, terms| async move { people::cancel(&self.shelf, &link, terms, run, by).await })
+        self.base
+            .change(
+                |link, terms| async move { people::cancel(&self.base.shelf, &link, terms, run, by).await },
+            )
             .await
     }
 
     async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {
-        self.change(
-            |link, terms| async move { people::retry(&self.shelf, &link, terms, run, (from, by)).await },
-        )
-        .await
+        self.base
+            .change(|link, terms| async move {
+                people::retry(&self.base.shelf, &link, terms, run, (from, by)).await
+            })
+            .await
     }
 
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>> {
-        self.change(
-            |link, terms| async move { people::skip(&self.shelf, &link, terms, run, (step, by)).await },
-        )
-        .await
+        self.base
+            .change(|link, terms| async move {
+                people::skip(&self.base.shelf, &link, terms, run, (step, by)).await
+            })
+            .await
     }
 
     async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
         let what = &what;
-        self.change(|link, terms| async move { people::pause(&self.shelf, &link, terms, what, by).await })
+        self.base
+            .change(
+                |link, terms| async move { people::pause(&self.base.shelf, &link, terms, what, by).await },
+            )
             .await
     }
 
     async fn resume(&self, what: Pausable, by: &str) -> Result<()> {
         let what = &what;
-        self.change(|link, terms| async move { people::resume(&self.shelf, &link, terms, what, by).await })
+        self.base
+            .change(
+                |link, terms| async move { people::resume(&self.base.shelf, &link, terms, what, by).await },
+            )
             .await
     }
 
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {
         let set = (name, limit, by);
-        self.change(|link, terms| async move { people::set_limit(&self.shelf, &link, terms, set).await })
+        self.base
+            .change(|link, terms| async move { people::set_limit(&self.base.shelf, &link, terms, set).await })
             .await
     }
 
     async fn drain(&self, whom: Whom, why: Leaving) -> Result<Vec<SessionId>> {
         let (asked, why) = (&whom, &why);
-        let sessions =
-            self.change(|link, terms| async move { lives::drain(&link, terms, asked, why).await }).await?;
+        let sessions = self
+            .base
+            .change(|link, terms| async move { lives::drain(&link, terms, asked, why).await })
+            .await?;
         match whom {
             Whom::Node(node) if sessions.is_empty() => Err(Error::NoSuchNode { node }),
             Whom::Node(_) | Whom::Session(_) => Ok(sessions),
@@ -456,99 +342,104 @@ impl Store for PostgresStore {
     }
 
     async fn release(&self, run: RunId) -> Result<()> {
-        self.change(|link, terms| async move { doctor::release(&self.shelf, &link, terms, run).await }).await
+        self.base
+            .change(|link, terms| async move { doctor::release(&self.base.shelf, &link, terms, run).await })
+            .await
     }
 
     async fn find_run(&self, name: &str) -> Result<RunId> {
-        self.ask(|link| async move { read::find_run(&link, name).await }).await
+        self.base.ask(|link| async move { read::find_run(&link, name).await }).await
     }
 
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunSummary>> {
         let filter = &filter;
-        self.ask_at_once(|link| async move { view::runs(&link, self.now(), filter).await }).await
+        self.base.ask_at_once(|link| async move { view::runs(&link, self.base.now(), filter).await }).await
     }
 
     async fn run(&self, run: RunId) -> Result<RunView> {
-        self.ask_at_once(|link| async move {
-            let head = self.shelf.head(&link, run).await?;
-            view::run(&link, &self.shelf, self.now(), &head).await
-        })
-        .await
+        self.base
+            .ask_at_once(|link| async move {
+                let head = self.base.shelf.head(&link, run).await?;
+                view::run(&link, &self.base.shelf, self.base.now(), &head).await
+            })
+            .await
     }
 
     async fn run_state(&self, run: RunId) -> Result<RunState> {
-        self.ask_at_once(
-            |link| async move { read::run_state(&link, &*self.shelf.head(&link, run).await?).await },
-        )
-        .await
+        self.base
+            .ask_at_once(|link| async move {
+                read::run_state(&link, &*self.base.shelf.head(&link, run).await?).await
+            })
+            .await
     }
 
     async fn events_since(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>> {
-        self.ask(|link| async move { read::events_since(&link, run, after, limit).await }).await
+        self.base.ask(|link| async move { read::events_since(&link, run, after, limit).await }).await
     }
 
     async fn attempts(&self, run: RunId, step: &str) -> Result<Vec<Attempt>> {
-        self.ask_at_once(|link| async move {
-            let head = self.shelf.head(&link, run).await?;
-            read::attempts(&link, &head, read::position(&head, step)?).await
-        })
-        .await
+        self.base
+            .ask_at_once(|link| async move {
+                let head = self.base.shelf.head(&link, run).await?;
+                read::attempts(&link, &head, read::position(&head, step)?).await
+            })
+            .await
     }
 
     async fn plan(&self, version: &Version) -> Result<Arc<Plan>> {
-        self.ask(|link| async move { self.shelf.plan(&link, version).await }).await
+        self.base.ask(|link| async move { self.base.shelf.plan(&link, version).await }).await
     }
 
     async fn document(&self, version: &Version) -> Result<String> {
-        self.ask(|link| async move { read::document(&link, version).await }).await
+        self.base.ask(|link| async move { read::document(&link, version).await }).await
     }
 
     async fn latest(&self, workflow: &str) -> Result<Known> {
-        self.ask(|link| async move { read::latest(&link, workflow).await }).await
+        self.base.ask(|link| async move { read::latest(&link, workflow).await }).await
     }
 
     async fn scope(&self, run: RunId, steps: &[&str]) -> Result<Scope> {
-        self.ask(|link| async move { read::scope(&link, &*self.shelf.head(&link, run).await?, steps).await })
+        self.base.ask(|link| async move { read::scope(&link, &*self.base.shelf.head(&link, run).await?, steps).await })
             .await
     }
 
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
-        self.ask(|link| async move { read::stops(&link, session).await }).await
+        self.base.ask(|link| async move { read::stops(&link, session).await }).await
     }
 
     async fn status(&self, run: RunId) -> Result<RunStatus> {
-        self.ask(|link| async move { read::status(&link, run).await }).await
+        self.base.ask(|link| async move { read::status(&link, run).await }).await
     }
 
     async fn limits(&self) -> Result<Vec<LimitView>> {
-        self.ask(|link| async move { view::limits(&link).await }).await
+        self.base.ask(|link| async move { view::limits(&link).await }).await
     }
 
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
-        self.ask_at_once(|link| async move { view::nodes(&link, &self.shelf, self.now(), claims).await })
+        self.base
+            .ask_at_once(
+                |link| async move { view::nodes(&link, &self.base.shelf, self.base.now(), claims).await },
+            )
             .await
     }
 
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {
-        self.ask(|link| async move { view::node_events(&link, node, after, limit).await }).await
+        self.base.ask(|link| async move { view::node_events(&link, node, after, limit).await }).await
     }
 
     async fn examine(&self, limit: usize) -> Result<Examination> {
-        self.ask_at_once(|link| async move { doctor::examine(&link, self.now(), limit).await }).await
+        self.base
+            .ask_at_once(|link| async move { doctor::examine(&link, self.base.now(), limit).await })
+            .await
     }
 
     async fn backup(&self, _: &Path) -> Result<()> {
-        let why = format!("{} is copied by its own tools: `pg_dump`", self.target.address.shown);
+        let why = format!("{} is copied by its own tools: `pg_dump`", self.base.target.address.shown);
         Err(Error::Address { why })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
-        if listener.is_none() {
-            let (target, pool) = (self.target.clone(), self.pool.clone());
-            *listener = Listener::start(target, pool, self.instance, self.changes.clone());
-        }
-        self.changes.subscribe()
+        self.base.listen()
     }
 
     fn max_poll_interval(&self) -> Duration {
@@ -565,7 +456,7 @@ impl Store for PostgresStore {
     }
 
     fn instance(&self) -> InstanceId {
-        self.instance
+        self.base.instance
     }
 
     fn dir(&self) -> &Path {

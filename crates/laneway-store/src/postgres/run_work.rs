@@ -66,6 +66,8 @@ pub(super) struct Made<T> {
     pub(super) now: Millis,
     pub(super) answer: T,
     pub(super) changes: Changes,
+    /// Whether runs of its workflow wait for others to end, if that was asked.
+    pub(super) queued: Option<bool>,
 }
 
 struct Loaded {
@@ -103,7 +105,10 @@ pub(super) async fn on_runs<T>(
     }
     let made = loaded.into_iter().zip(made.into_iter().flatten());
     Ok(made
-        .map(|(run, (answer, changes))| Made { no: run.job.head.no, now: run.now, answer, changes })
+        .map(|(run, (answer, changes))| {
+            let queued = run.known.queued;
+            Made { no: run.job.head.no, now: run.now, answer, changes, queued }
+        })
         .collect())
 }
 
@@ -192,6 +197,7 @@ struct Wanted {
     awaited: (Vec<String>, Vec<i64>, Vec<i64>),
     before: (Vec<String>, Vec<i64>, Vec<i64>, Vec<i64>),
     takers: Vec<i64>,
+    queued: Vec<i64>,
 }
 
 impl Wanted {
@@ -216,6 +222,7 @@ impl Wanted {
                 (missing.running, &mut wanted.running),
                 (missing.all, &mut wanted.all),
                 (missing.failures, &mut wanted.failures),
+                (missing.queued, &mut wanted.queued),
             ] {
                 runs.extend(is_missing.then_some(no));
             }
@@ -289,6 +296,9 @@ impl Wanted {
         if !self.takers.is_empty() {
             flight.ask(sql!("has_taker", INT8_ARRAY), vec![&self.takers]);
         }
+        if !self.queued.is_empty() {
+            flight.ask(sql!("runs_held_up", INT8_ARRAY), vec![&self.queued]);
+        }
         if !self.tasks.0.is_empty() {
             flight.ask(sql!("task", INT8_ARRAY, INT8_ARRAY), vec![&self.tasks.0, &self.tasks.1]);
         }
@@ -340,6 +350,14 @@ impl Wanted {
         let awaited = answer(!self.awaited.0.is_empty());
         let before = answer(!self.before.0.is_empty());
         let takers = answer(!self.takers.is_empty());
+        for no in &self.queued {
+            if let Some((_, known)) = runs.get_mut(no) {
+                known.queued = Some(false);
+            }
+        }
+        for found in answer(!self.queued.is_empty()) {
+            of(runs, &found)?.1.queued = Some(true);
+        }
         for (run_no, (_, known)) in runs.iter_mut() {
             for key in &self.keys {
                 known.holders.insert(key.clone(), 0);
@@ -416,6 +434,7 @@ impl Wanted {
         for found in answer(!self.tasks.0.is_empty()) {
             let known = of(&mut runs, &found)?;
             let (position, row) = task_row(&found).map_err(|failure| failure.about(found.get(0), known.0))?;
+            note_taker(known.1, &row, &found)?;
             known.1.tasks.insert(position, row);
         }
         for found in answer(!self.sets.0.is_empty()) {
@@ -440,6 +459,7 @@ impl Wanted {
         for found in line {
             let known = of(&mut runs, &found)?;
             let row = task_row(&found).map_err(|failure| failure.about(found.get(0), known.0))?;
+            note_taker(known.1, &row.1, &found)?;
             if let Some((_, rows)) = &mut known.1.line {
                 rows.push(row);
             }
@@ -563,6 +583,14 @@ fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
         class: found.try_get(22)?,
     };
     Ok((row::number(found, 1)?, task))
+}
+
+/// Some statements tell along with a task whether somebody takes its class.
+fn note_taker(known: &mut Known, task: &TaskRow, found: &Row) -> Done<()> {
+    if let Some(has_taker) = found.try_get(23)? {
+        known.takers.insert(task.class, has_taker);
+    }
+    Ok(())
 }
 
 fn counts(found: &Row) -> Done<Counts> {

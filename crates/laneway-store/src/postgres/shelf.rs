@@ -1,13 +1,17 @@
-//! What never changes once it is committed: plans, and the heads of runs. Losing it costs a read, nothing else.
+//! What never changes once it is committed: plans, the heads of runs, numbers of classes, which documents are stored.
+//! Losing it costs a read, nothing else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use laneway_core::class::Class;
+use laneway_core::definition::{OnLost, Step};
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
 use laneway_core::key;
 use laneway_core::plan::Plan;
 use serde_json::{Map, Value};
+use tokio_postgres::Row;
 
 use super::fault::Done;
 use super::link::{Link, sql};
@@ -27,10 +31,26 @@ pub(super) struct Head {
 pub(super) struct Shelf {
     pub(super) plans: Plans,
     heads: Mutex<HashMap<RunId, Arc<Head>>>,
+    stored: Mutex<Stored>,
+}
+
+/// What is known to be in the database. Nothing ever deletes these.
+#[derive(Debug, Default)]
+struct Stored {
+    classes: HashMap<Class, i64>,
+    versions: HashSet<Version>,
+    /// Whether every step of a version may wait for its place in a worker's hand.
+    may_wait: HashMap<Version, bool>,
 }
 
 /// Few runs are active at a time; beyond this the shelf is emptied rather than grown.
 const HEADS: usize = 1_024;
+
+/// Versions that are told to each request for work.
+const MAY_WAIT: usize = 64;
+
+/// The same for classes and documents.
+const STORED: usize = 4_096;
 
 impl Shelf {
     /// From the shelf, or from the database.
@@ -39,7 +59,23 @@ impl Shelf {
         if let Some(head) = kept {
             return Ok(head);
         }
-        let head = Arc::new(self.read_head(link, run).await?);
+        let found = link.row(sql!("run_head", TEXT), &[&run.to_string()]).await?;
+        let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
+        self.keep_head(link, run, &found).await
+    }
+
+    /// From the shelf, or from a row that has it.
+    pub(super) async fn head_of_row(&self, link: &Link, run: RunId, found: &Row) -> Done<Arc<Head>> {
+        let kept = self.heads.lock().unwrap_or_else(PoisonError::into_inner).get(&run).cloned();
+        match kept {
+            Some(head) => Ok(head),
+            None => self.keep_head(link, run, found).await,
+        }
+    }
+
+    async fn keep_head(&self, link: &Link, run: RunId, found: &Row) -> Done<Arc<Head>> {
+        let head = Arc::new(self.read_head(link, run, found).await?);
+        self.keep_may_wait(&head.head.plan);
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
         if heads.len() >= HEADS {
             heads.clear();
@@ -48,19 +84,17 @@ impl Shelf {
         Ok(head)
     }
 
-    async fn read_head(&self, link: &Link, run: RunId) -> Done<Head> {
-        let found = link.row(sql!("run_head", TEXT), &[&run.to_string()]).await?;
-        let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
-        let plan = self.plan(link, &Version::from_stored(row::text(&found, 1)?)).await?;
-        let params: Map<String, Value> = serde_json::from_str(&row::text(&found, 3)?).map_err(|error| {
+    async fn read_head(&self, link: &Link, run: RunId, found: &Row) -> Done<Head> {
+        let plan = self.plan(link, &Version::from_stored(row::text(found, 1)?)).await?;
+        let params: Map<String, Value> = serde_json::from_str(&row::text(found, 3)?).map_err(|error| {
             Error::Unreadable { what: format!("params of run {}", run.short()), why: error.to_string() }
         })?;
-        let (dir, max_parallel) = (row::text(&found, 2)?, row::number(&found, 4)?);
+        let (dir, max_parallel) = (row::text(found, 2)?, row::number(found, 4)?);
         let keys = key::bind(&plan, &params).map_err(|error| Error::Unreadable {
             what: format!("keys of run {}", run.short()),
             why: error.to_string(),
         })?;
-        let (placement, submitted_from) = (row::text(&found, 5)?, row::text(&found, 6)?);
+        let (placement, submitted_from) = (row::text(found, 5)?, row::text(found, 6)?);
         let placed = Placed::parse(&placement, found.try_get(7)?);
         let placed = placed.ok_or_else(|| row::unreadable("placement", &placement))?;
         let no: i64 = found.try_get(0)?;
@@ -76,5 +110,53 @@ impl Shelf {
         let found = link.row(sql!("workflow", TEXT), &[&version.as_str()]).await?;
         let found = found.ok_or_else(|| row::unreadable("workflow", version.as_str()))?;
         Ok(self.plans.make(version, row::text(&found, 0)?, row::text(&found, 1)?)?)
+    }
+
+    /// Versions whose every step may wait for its place in a worker's hand, as far as they are known: it must not be lost
+    /// to a death unstarted, and holds no key that others wait for.
+    pub(super) fn may_wait(&self) -> Vec<String> {
+        let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_version = stored.may_wait.iter().filter(|(_, may_wait)| **may_wait);
+        of_version.map(|(version, _)| version.as_str().to_owned()).collect()
+    }
+
+    fn keep_may_wait(&self, plan: &Plan) {
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if stored.may_wait.contains_key(&plan.version) {
+            return;
+        }
+        let has_keys = |step: &Step| {
+            let demands = step.demands();
+            demands.lock.is_some() || demands.order.is_some() || !demands.limits.is_empty()
+        };
+        let bars = |step: &Step| step.on_lost == OnLost::Fail || has_keys(step);
+        let may_wait = !plan.workflow.steps.iter().any(bars);
+        if stored.may_wait.len() >= MAY_WAIT {
+            stored.may_wait.clear();
+        }
+        stored.may_wait.insert(plan.version.clone(), may_wait);
+    }
+
+    /// The number of a class, if it is known.
+    pub(super) fn class(&self, class: &Class) -> Option<i64> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner).classes.get(class).copied()
+    }
+
+    pub(super) fn is_stored(&self, version: &Version) -> bool {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner).versions.contains(version)
+    }
+
+    /// These are committed.
+    pub(super) fn keep_stored<'v>(
+        &self,
+        classes: &HashMap<Class, i64>,
+        versions: impl Iterator<Item = &'v Version>,
+    ) {
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        if stored.classes.len() + stored.versions.len() >= STORED {
+            *stored = Stored::default();
+        }
+        stored.classes.extend(classes.iter().map(|(class, no)| (class.clone(), *no)));
+        stored.versions.extend(versions.cloned());
     }
 }

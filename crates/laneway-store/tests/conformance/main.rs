@@ -11,6 +11,7 @@ mod audit;
 mod cancel;
 mod claims;
 mod contention;
+mod counted;
 mod cuts;
 mod disk;
 mod failure;

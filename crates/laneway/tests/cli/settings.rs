@@ -72,7 +72,7 @@ fn what_is_wrong_in_the_file_is_named_before_anything_runs() {
     ----- stdout
     ----- stderr
     error: laneway.toml: `kill_grace` is 5
-    hint: write a duration in quotes, such as "500ms", "5s" or "1m"
+    hint: write a duration in quotes, such as "[took]", "5s" or "1m"
     "#);
     assert!(!place.path(".laneway").exists());
 }
@@ -96,6 +96,6 @@ fn password_of_a_store_is_never_shown() {
     let mut command = place.command(&["settings"]);
     command.env("LANEWAY_STORE", "postgres://ada:secret@db.example/jobs");
     let outcome = place.outcome("settings", command);
-    assert!(outcome.stdout.contains("postgres://ada@db.example/jobs"), "{outcome}");
+    assert!(outcome.stdout.contains("postgres://ada@db.example:5432/jobs"), "{outcome}");
     assert!(!outcome.stdout.contains("secret"), "{outcome}");
 }

@@ -1,6 +1,9 @@
 -- Picks and takes tasks in one statement, first in line first, of all classes that a session takes, and mints their
--- attempts. Rows that somebody else has in hand are passed over, so that nobody waits, and nothing is locked behind them.
+-- attempts: up to $2, and up to $4 more ahead, of versions whose every step may be held unstarted ($5). The line is
+-- followed up to the first that may not: to pass that over would let it wait for ever. Rows that somebody else has in
+-- hand are passed over, so that nobody waits, and nothing is locked behind them.
 -- A session that is over, or whose lease has ended, gets nothing; a run that is set aside gives nothing.
+-- The first row of each run has what never changes of it, as in run_head.sql.
 -- Index: tasks_available, and takers_of_session.
 WITH holder AS MATERIALIZED (
     SELECT class, delay FROM takers
@@ -13,12 +16,23 @@ line AS MATERIALIZED (
         SELECT run_no, position, rank FROM tasks
         WHERE status = 'available' AND tasks.class = holder.class
           AND NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.run_no = tasks.run_no)
-        ORDER BY rank, run_no, position LIMIT $2 FOR UPDATE OF tasks SKIP LOCKED
+        ORDER BY rank, run_no, position LIMIT $2 + $4 FOR UPDATE OF tasks SKIP LOCKED
     ) AS next
 ),
-first AS (SELECT *, row_number() OVER (ORDER BY turn, run_no, position) AS place FROM line)
+placed AS (
+    SELECT line.*, row_number() OVER (ORDER BY turn, run_no, position) AS place,
+           row_number() OVER (PARTITION BY run_no ORDER BY turn, position) AS place_in_run
+    FROM line
+),
+barred AS (
+    SELECT placed.*, runs.id, runs.version, runs.dir, runs.params, runs.max_parallel, runs.placement, runs.submitted_from,
+           runs.class AS whole,
+           bool_or(place > $2 AND runs.version <> ALL ($5)) OVER (ORDER BY place) AS is_barred
+    FROM placed JOIN runs ON runs.no = placed.run_no
+)
 UPDATE tasks
 SET status = 'running', gate = NULL, attempt = attempt + 1, session = $1, is_ahead = false
-FROM first
-WHERE place <= $2 AND tasks.run_no = first.run_no AND tasks.position = first.position
-RETURNING tasks.position, tasks.attempt, place, (SELECT id FROM runs WHERE no = tasks.run_no);
+FROM barred
+WHERE place <= $2 + $4 AND NOT is_barred AND tasks.run_no = barred.run_no AND tasks.position = barred.position
+RETURNING tasks.run_no, CASE WHEN place_in_run = 1 THEN version END, dir, CASE WHEN place_in_run = 1 THEN params END,
+          barred.max_parallel, placement, submitted_from, whole, id, tasks.position, tasks.attempt, place;

@@ -1,6 +1,7 @@
 //! `claim`: picks and takes in one statement, so that two never get the same task and nobody waits. It checks no gate
 //! and appends no event; the holder's `start` does.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use laneway_core::definition::OnLost;
@@ -26,7 +27,7 @@ pub(in crate::postgres) async fn claim(
     let asked = Asked::new(shelf, link, terms, ask).await?;
     let mut flight = link.begin(Begin::Write);
     asked.say(&mut flight);
-    let taken = asked.hear(&mut flight.commit().await?.into_iter())?;
+    let taken = asked.hear(shelf, link, &mut flight.commit().await?.into_iter()).await?;
     if let (true, Some((head, run))) = (taken.is_empty(), asked.head.as_ref().zip(ask.run)) {
         let numbers = vec![head.no];
         if let Some(found) = link.row(sql!("quarantine_read", INT8_ARRAY), &[&numbers]).await? {
@@ -34,16 +35,7 @@ pub(in crate::postgres) async fn claim(
             return Err(Error::SetAside { run: run.short(), what, why }.into());
         }
     }
-    claims(shelf, link, taken).await
-}
-
-/// Claims with all that is needed to run them.
-pub(super) async fn claims(shelf: &Shelf, link: &Link, taken: Vec<ClaimRef>) -> Done<Vec<Claim>> {
-    let mut claims = Vec::with_capacity(taken.len());
-    for at in taken {
-        claims.push(Claim { at, head: Arc::clone(&shelf.head(link, at.run).await?.head) });
-    }
-    Ok(claims)
+    Ok(taken)
 }
 
 /// A request for work, with what the statement is told.
@@ -59,6 +51,8 @@ pub(super) struct Asked {
     /// Must not wait for a place in a worker's hand: a claim that dies with its node counts as an execution of a step that
     /// must not run twice, and a key that is held unused keeps others waiting.
     never_ahead: Vec<i64>,
+    /// The same for a request to all runs: versions of which every step may wait so.
+    may_wait: Vec<String>,
     now: Option<i64>,
 }
 
@@ -81,6 +75,7 @@ impl Asked {
                 .filter(|_| ask.ahead > 0)
                 .map(|head| never_ahead(head))
                 .unwrap_or_default(),
+            may_wait: if head.is_none() && ask.ahead > 0 { shelf.may_wait() } else { Vec::new() },
             now: terms.now.map(|now| now.0),
             ask: ask.clone(),
             head,
@@ -96,8 +91,10 @@ impl Asked {
             return;
         }
         if self.head.is_none() {
-            // Nothing ahead of what others could take.
-            flight.ask(sql!("claim_shared", TEXT, INT8, INT8), vec![&self.session, &self.limit, &self.now]);
+            flight.ask(
+                sql!("claim_shared", TEXT, INT8, INT8, INT8, TEXT_ARRAY),
+                vec![&self.session, &self.limit, &self.now, &self.ahead, &self.may_wait],
+            );
             return;
         }
         flight.ask(
@@ -114,23 +111,49 @@ impl Asked {
         );
     }
 
-    /// The answer, in the order of the line.
-    pub(super) fn hear(&self, answers: &mut impl Iterator<Item = Vec<Row>>) -> Done<Vec<ClaimRef>> {
+    /// The answer, in the order of the line, with all that is needed to run them.
+    pub(super) async fn hear(
+        &self,
+        shelf: &Shelf,
+        link: &Link,
+        answers: &mut impl Iterator<Item = Vec<Row>>,
+    ) -> Done<Vec<Claim>> {
         if self.wants_nothing() {
             return Ok(Vec::new());
         }
-        let mut rows = answers.next().unwrap_or_default();
+        let rows = answers.next().unwrap_or_default();
+        match &self.head {
+            Some(head) => self.hear_of_one(head, rows),
+            None => self.hear_of_all(shelf, link, rows).await,
+        }
+    }
+
+    fn hear_of_one(&self, head: &Head, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
         rows.sort_unstable_by_key(|found| found.get::<_, i64>(2));
-        rows.iter()
-            .map(|found| {
-                let run = match self.ask.run {
-                    Some(run) => run,
-                    None => row::word(found, 3, "run id", RunId::parse)?,
-                };
-                let (position, attempt) = (row::number(found, 0)?, row::number(found, 1)?);
-                Ok(ClaimRef { run, position, attempt, session: self.ask.session })
-            })
-            .collect()
+        let claims = rows.iter().map(|found| {
+            let (position, attempt) = (row::number(found, 0)?, row::number(found, 1)?);
+            let at = ClaimRef { run: head.head.run, position, attempt, session: self.ask.session };
+            Ok(Claim { at, head: Arc::clone(&head.head) })
+        });
+        claims.collect()
+    }
+
+    async fn hear_of_all(&self, shelf: &Shelf, link: &Link, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
+        rows.sort_unstable_by_key(|found| found.get::<_, i64>(11));
+        let (mut claims, mut heads) = (Vec::with_capacity(rows.len()), HashMap::new());
+        for found in &rows {
+            let run = row::word(found, 8, "run id", RunId::parse)?;
+            let head = match heads.get(&run) {
+                Some(head) => Arc::clone(head),
+                // The first of a run brings it along.
+                None => shelf.head_of_row(link, run, found).await?,
+            };
+            let (position, attempt) = (row::number(found, 9)?, row::number(found, 10)?);
+            let at = ClaimRef { run, position, attempt, session: self.ask.session };
+            claims.push(Claim { at, head: Arc::clone(&head.head) });
+            heads.insert(run, head);
+        }
+        Ok(claims)
     }
 }
 

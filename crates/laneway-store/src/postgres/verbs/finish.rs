@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use laneway_core::time::Millis;
 
-use super::claim::{Asked, claims};
+use super::claim::Asked;
 use super::sorted;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::Keeper;
@@ -34,7 +34,7 @@ pub(in crate::postgres) async fn finish(
     let job = |(head, places): &(Arc<_>, Vec<usize>)| {
         let head: &Arc<crate::postgres::shelf::Head> = head;
         let claims = places.iter().map(|place| &finished[*place].claim);
-        Job { seed: Missing::for_ends(&head.head.plan, claims), head: Arc::clone(head) }
+        Job { seed: Missing::for_ends_of(&head.head, claims), head: Arc::clone(head) }
     };
     let jobs = runs.iter().map(job).collect();
     let (made, columns) = work(shelf, link, terms, jobs, |index, keeper| {
@@ -53,7 +53,6 @@ pub(in crate::postgres) async fn finish(
     }
     flight.ask(sql!("promote_next"), Vec::new());
     let mut answers = flight.commit().await?.into_iter().skip(said);
-    let mut claimed = Vec::new();
     let mut answer = Answer { fates: vec![Fate::ClaimLost; finished.len()], ..Answer::default() };
     for ((_, places), made) in runs.iter().zip(&made) {
         let (fates, is_closing) = &made.answer;
@@ -61,14 +60,13 @@ pub(in crate::postgres) async fn finish(
         answer.is_closing |= is_closing;
     }
     if let (Some(asked), Some(ask)) = (&asked, ask) {
-        claimed = asked.hear(&mut answers)?;
+        answer.claims = asked.hear(shelf, link, &mut answers).await?;
         let stops = answers.next().unwrap_or_default();
         answer.stops = stops.iter().map(|found| read::stop(found, ask.session)).collect::<Done<_>>()?;
     }
     if let Some(found) = answers.next().and_then(|rows| rows.into_iter().next()) {
         answer.wake_at = found.try_get::<_, Option<i64>>(0)?.map(Millis);
     }
-    answer.claims = claims(shelf, link, claimed).await?;
     Ok(answer)
 }
 

@@ -2,7 +2,9 @@
 //! from it is decided by the gate keeper (`keeper/`).
 
 pub(super) mod claim;
+pub(super) mod enroll;
 pub(super) mod finish;
+mod fresh;
 pub(super) mod lives;
 pub(super) mod people;
 pub(super) mod promote;

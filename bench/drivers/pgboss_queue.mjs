@@ -1,0 +1,35 @@
+// pg-boss as the benchmark drives it; see queue.mjs. Variants: `batch` (100 jobs at a time, the next at once when a batch was
+// full) and `notify` (one at a time). Both are woken by notifications, and look twice a second, the most that it allows.
+import { pathToFileURL } from "node:url";
+import { drive, load } from "./queue.mjs";
+
+const module = await import(pathToFileURL(load.resolve("pg-boss")));
+const PgBoss = module.PgBoss ?? module.default;
+let boss;
+
+async function start(supervise) {
+  boss = new PgBoss({ connectionString: process.env.DATABASE_URL, max: 10, useListenNotify: true, supervise, schedule: false });
+  boss.on("error", (error) => console.error(String(error)));
+  await boss.start();
+}
+
+await drive({
+  async setup() {
+    await start(false);
+    await boss.createQueue("noop", { notify: true });
+  },
+  open: () => start(false),
+  add(payloads) {
+    if (payloads.length === 1) return boss.send("noop", payloads[0]);
+    return boss.insert("noop", payloads.map((data) => ({ data })));
+  },
+  async work(concurrency, variant, handle) {
+    await start(true);
+    const batchSize = variant === "batch" ? 100 : 1;
+    const often = { pollingIntervalSeconds: 0.5, notifyPollingIntervalSeconds: 0.5 };
+    const options = { batchSize, localConcurrency: concurrency, burstWhenBatchFull: batchSize > 1, ...often };
+    await boss.work("noop", options, async (jobs) => jobs.forEach((job) => handle(job.data)));
+    return async () => {};
+  },
+  close: () => boss.stop({ graceful: true, timeout: 5000 }),
+});

@@ -1,0 +1,142 @@
+//! The tables of `nodes`.
+
+use std::fmt::Write as _;
+
+use super::{NodesResult, QueueResult};
+use crate::stats::Spread;
+
+pub(crate) fn show(result: &NodesResult) -> String {
+    let mut out = String::new();
+    show_queues(&mut out, &result.queues);
+    if !result.ceiling.is_empty() {
+        put(
+            &mut out,
+            format_args!(
+                "## nodes: ends of one run in a second\n\n| finishers | in batches of | ends/s |\n|---|---|---|"
+            ),
+        );
+        for one in &result.ceiling {
+            put(
+                &mut out,
+                format_args!("| {} | {} | {} |", one.finishers, one.batch, spread(&one.finishes_per_s, 0)),
+            );
+        }
+        put(&mut out, format_args!(""));
+    }
+    if let Some(hop) = &result.hop {
+        put(
+            &mut out,
+            format_args!(
+                "## nodes: a step's end to its successor's start on another node\n\n| | p50 ms | p99 ms |\n|---|---|---|"
+            ),
+        );
+        put(&mut out, format_args!("| Laneway | {} | {} |", spread(&hop.p50_ms, 2), spread(&hop.p99_ms, 2)));
+        let (p50, p99) = (spread(&hop.bare_p50_ms, 2), spread(&hop.bare_p99_ms, 2));
+        put(&mut out, format_args!("| two commits and a notification | {p50} | {p99} |\n"));
+    }
+    if let Some(one) = result.scaled.first() {
+        put(&mut out, format_args!("## nodes: steps that sleep for 0.1 s, {} slots a node\n", one.slots));
+        put(
+            &mut out,
+            format_args!(
+                "| nodes | tasks | tasks/s | of as many single ones | CPU, of all cores |\n|---|---|---|---|---|"
+            ),
+        );
+        for scaled in &result.scaled {
+            let linear = one.tasks_per_s.median * scaled.nodes as f64 / one.nodes as f64;
+            put(
+                &mut out,
+                format_args!(
+                    "| {} | {} | {} | {:.2} | {:.0} % |",
+                    scaled.nodes,
+                    scaled.tasks,
+                    spread(&scaled.tasks_per_s, 1),
+                    scaled.tasks_per_s.median / linear,
+                    100.0 * scaled.cpu_share.median
+                ),
+            );
+        }
+        put(&mut out, format_args!(""));
+    }
+    if let Some(recovery) = &result.recovery {
+        put(&mut out, format_args!("## nodes: after `kill -9`\n"));
+        let restarted = spread(&recovery.restarted_s, 2);
+        put(
+            &mut out,
+            format_args!("The same node, started anew: {restarted} s after its warden was gone.\n"),
+        );
+        if let (Some(after), Some(since)) = (recovery.elsewhere_s, recovery.since_killed_s) {
+            put(
+                &mut out,
+                format_args!(
+                    "Another node: {after:.2} s after the lease had ended, {since:.1} s after the kill.\n"
+                ),
+            );
+        }
+    }
+    out
+}
+
+fn show_queues(out: &mut String, queues: &[QueueResult]) {
+    if queues.is_empty() {
+        return;
+    }
+    put(out, format_args!("## nodes: jobs that do nothing, one worker, 8 at once\n"));
+    put(
+        out,
+        format_args!(
+            "| | jobs | bulk enqueue/s | single enqueue/s | drain/s | enqueue to start p50 ms | p99 ms |\n|---|---|---|---|---|---|---|"
+        ),
+    );
+    let maybe =
+        |found: &Option<Spread>, digits| found.as_ref().map_or(String::new(), |found| spread(found, digits));
+    for one in queues {
+        put(
+            out,
+            format_args!(
+                "| {} | {} | {} | {} | {} | {} | {} |",
+                one.queue.name(),
+                one.jobs,
+                maybe(&one.bulk_per_s, 0),
+                maybe(&one.single_per_s, 0),
+                spread(&one.drain_per_s, 0),
+                maybe(&one.start_p50_ms, 2),
+                maybe(&one.start_p99_ms, 2),
+            ),
+        );
+    }
+    put(out, format_args!("\nWhat a job costs the server, counted in a pass of its own:\n"));
+    put(
+        out,
+        format_args!(
+            "| | enqueued in bulk: statements | commits | WAL bytes | fsyncs | done: statements | commits | WAL bytes | fsyncs |\n|---|---|---|---|---|---|---|---|---|"
+        ),
+    );
+    for one in queues {
+        let (bulk, drain) = (one.bulk_cost, one.drain_cost);
+        put(
+            out,
+            format_args!(
+                "| {} | {:.3} | {:.3} | {:.0} | {:.3} | {:.3} | {:.3} | {:.0} | {:.3} |",
+                one.queue.name(),
+                bulk.statements,
+                bulk.commits,
+                bulk.wal_bytes,
+                bulk.syncs,
+                drain.statements,
+                drain.commits,
+                drain.wal_bytes,
+                drain.syncs,
+            ),
+        );
+    }
+    put(out, format_args!(""));
+}
+
+fn spread(spread: &Spread, digits: usize) -> String {
+    format!("{:.digits$} ({:.digits$}–{:.digits$})", spread.median, spread.min, spread.max)
+}
+
+fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(out, "{text}").expect("a string takes everything");
+}

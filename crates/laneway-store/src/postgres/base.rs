@@ -1,0 +1,177 @@
+//! What every verb stands on: connections, the clock, what is kept on the shelf, and hints. Owns how a verb is said: in one
+//! transaction, again where two got in each other's way, and without a run of which something cannot be read.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use deadpool_postgres::Pool;
+use laneway_core::id::{InstanceId, RunId};
+use laneway_core::time::Millis;
+use tokio::sync::watch;
+
+use super::connect::{self, Target};
+use super::fault::{Done, Failure, Reach};
+use super::link::{Begin, Link, sql};
+use super::listen::{Ears, Hearing};
+use super::run_work::{Claims, Terms};
+use super::shelf::Shelf;
+use super::together::Together;
+use crate::MAX_LOST;
+use crate::error::Result;
+use crate::sqlite::Clock;
+
+/// How often a verb is said again before it is given up: the second try locks out those who got in its way.
+const TRIES: usize = 6;
+
+#[derive(Debug)]
+pub(super) struct Base {
+    pub(super) target: Target,
+    pub(super) pool: Pool,
+    pub(super) instance: InstanceId,
+    pub(super) shelf: Shelf,
+    pub(super) clock: Arc<Clock>,
+    pub(super) together: Together,
+    ears: Ears,
+    /// How often a task may be lost with its node before it fails.
+    max_lost: AtomicU32,
+}
+
+impl Base {
+    pub(super) fn new(target: Target, pool: Pool, instance: InstanceId, clock: Arc<Clock>) -> Self {
+        let (shelf, together, ears) = (Shelf::default(), Together::default(), Ears::new(instance));
+        let max_lost = AtomicU32::new(MAX_LOST);
+        Self { target, pool, instance, shelf, clock, together, ears, max_lost }
+    }
+
+    pub(super) fn set_max_lost(&self, max_lost: u32) {
+        self.max_lost.store(max_lost, Ordering::Relaxed);
+    }
+
+    /// Whether notifications arrive.
+    pub(super) fn hearing(&self) -> Option<watch::Receiver<Hearing>> {
+        self.ears.hearing()
+    }
+
+    /// Ticks when something was committed, here or elsewhere.
+    pub(super) fn listen(&self) -> watch::Receiver<u64> {
+        self.ears.listen(&self.target, &self.pool)
+    }
+
+    /// The caller's time, where it has its own; otherwise statements take the database's.
+    pub(super) fn now(&self) -> Option<Millis> {
+        self.clock.hand()
+    }
+
+    pub(super) async fn link(&self) -> Done<Arc<Link>> {
+        self.link_telling(None).await
+    }
+
+    async fn link_telling(&self, hint: Option<&str>) -> Done<Arc<Link>> {
+        let object = connect::take(&self.pool, &self.target.address).await?;
+        Ok(Arc::new(Link::new(object, self.target.session).telling(hint.map(str::to_owned))))
+    }
+
+    /// A verb: one transaction, said again where two got in each other's way, and without a run of which something cannot
+    /// be read.
+    pub(super) async fn write<T, W>(&self, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<T>
+    where
+        W: Future<Output = Done<T>> + Send,
+    {
+        self.say(None, verb).await
+    }
+
+    async fn say<T, W>(&self, hint: Option<&str>, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<T>
+    where
+        W: Future<Output = Done<T>> + Send,
+    {
+        let mut claims = Claims::Noticed;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let terms = Terms {
+                now: self.now(),
+                claims,
+                is_begun: false,
+                max_lost: self.max_lost.load(Ordering::Relaxed),
+            };
+            let failure = match self.link_telling(hint).await {
+                Err(failure) => failure,
+                Ok(link) => match verb(Arc::clone(&link), terms).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(failure) => {
+                        link.roll_back().await;
+                        failure
+                    }
+                },
+            };
+            if let Failure::Blamed { no, run, .. } = &failure
+                && self.set_aside(*no, *run, &failure).await?
+            {
+                continue;
+            }
+            if failure.reach() == Reach::Again && tries < TRIES {
+                claims = Claims::LockedOut;
+                continue;
+            }
+            return Err(failure.explain(&self.target.address));
+        }
+    }
+
+    /// The same, and everybody hears of it, after the commit.
+    pub(super) async fn change<T, W>(&self, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<T>
+    where
+        W: Future<Output = Done<T>> + Send,
+    {
+        let tell = self.ears.tell();
+        let answer = self.say(tell.hint(), verb).await?;
+        self.ears.told(&tell);
+        Ok(answer)
+    }
+
+    /// Sets a run aside of which something cannot be read. Says whether it is new there.
+    async fn set_aside(&self, no: i64, run: RunId, failure: &Failure) -> Result<bool> {
+        let (what, why) = failure.blame();
+        let now = self.now().map(|now| now.0);
+        let added = async {
+            let link = self.link().await?;
+            let mut flight = link.begin(Begin::Write);
+            flight.ask(sql!("quarantine_add", INT8, TEXT, TEXT, INT8), vec![&no, &what, &why, &now]);
+            let answers = flight.commit().await?;
+            Ok(answers.first().is_some_and(|rows| !rows.is_empty()))
+        };
+        let added: Done<bool> = added.await;
+        let is_new = added.map_err(|failure| failure.explain(&self.target.address))?;
+        if is_new {
+            let run = run.short();
+            tracing::warn!(
+                "run {run} is set aside: a stored {what} cannot be read: {why}; `laneway doctor` says more"
+            );
+        }
+        Ok(is_new)
+    }
+
+    /// A question whose statements each stand for themselves.
+    pub(super) async fn ask<T, W>(&self, question: impl FnOnce(Arc<Link>) -> W) -> Result<T>
+    where
+        W: Future<Output = Done<T>> + Send,
+    {
+        let answer = async { question(self.link().await?).await }.await;
+        answer.map_err(|failure| failure.explain(&self.target.address))
+    }
+
+    /// A question whose statements see one moment.
+    pub(super) async fn ask_at_once<T, W>(&self, question: impl FnOnce(Arc<Link>) -> W) -> Result<T>
+    where
+        W: Future<Output = Done<T>> + Send,
+    {
+        let answer = async {
+            let link = self.link().await?;
+            link.begin(Begin::Read).land().await?;
+            let answer = question(Arc::clone(&link)).await;
+            link.roll_back().await;
+            answer
+        };
+        answer.await.map_err(|failure| failure.explain(&self.target.address))
+    }
+}

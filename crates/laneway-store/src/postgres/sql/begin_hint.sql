@@ -1,2 +1,0 @@
-BEGIN;
-SET LOCAL synchronous_commit = off
