@@ -43,10 +43,10 @@ struct Waiting {
 }
 
 pub(super) async fn submit(base: &Arc<Base>, submission: Submission) -> Result<RunId> {
-    let run = RunId::new(Uuid::now_v7());
     if !enroll::is_plain(&submission) {
-        return submit_alone(base, run, &submission).await;
+        return submit_alone(base, &submission).await;
     }
+    let run = RunId::new(Uuid::now_v7());
     let (answer, answered) = oneshot::channel();
     if base.together.join(Waiting { run, submission, answer }) {
         // A task of its own: others must not wait for ever because one of them went away.
@@ -57,9 +57,13 @@ pub(super) async fn submit(base: &Arc<Base>, submission: Submission) -> Result<R
     })
 }
 
-async fn submit_alone(base: &Base, run: RunId, submission: &Submission) -> Result<RunId> {
-    base.change(|link, terms| async move { alone::submit(&base.shelf, &link, terms, run, submission).await })
-        .await
+async fn submit_alone(base: &Base, submission: &Submission) -> Result<RunId> {
+    base.change(|link, terms| {
+        // A new one whenever it is said again: what is known of a run that was taken back is not true of another.
+        let run = RunId::new(Uuid::now_v7());
+        async move { alone::submit(&base.shelf, &link, terms, run, submission).await }
+    })
+    .await
 }
 
 impl Together {
@@ -126,8 +130,8 @@ async fn write(base: &Base, submissions: &[(RunId, Submission)]) -> Vec<Result<R
         // One of them may be to blame.
         Err(error) if submissions.len() > 1 && !error.is_passing() => {
             let mut answers = Vec::with_capacity(submissions.len());
-            for (run, submission) in submissions {
-                answers.push(submit_alone(base, *run, submission).await);
+            for (_, submission) in submissions {
+                answers.push(submit_alone(base, submission).await);
             }
             answers
         }

@@ -176,8 +176,11 @@ pub(super) fn plan(connection: &Connection, plans: &Plans, version: &Version) ->
     Ok(plans.make(version, name, document)?)
 }
 
+/// As `run_head.sql` says it.
+type HeadRow = (i64, String, String, String, u32, String, String, Option<i64>);
+
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
-    let row: Option<(i64, String, String, String, u32, String, String, Option<i64>)> = connection
+    let row: Option<HeadRow> = connection
         .prepare_cached(sql!("run_head"))?
         .query_row([run.to_string()], |row| {
             let (no, version, dir, params) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);

@@ -91,7 +91,7 @@ fn submission_with_a_key_makes_one_run() {
         let before = node.store.runs(RunFilter { limit: 9, ..RunFilter::default() }).await.expect("a list");
         assert_eq!(before.len(), usize::from(cut == Cut::After));
         let run = node.store.submit(keyed()).await.expect("a run");
-        assert_eq!(before.first().is_none_or(|before| before.run == run), true);
+        assert!(before.first().is_none_or(|before| before.run == run));
         assert_eq!(
             node.store.runs(RunFilter { limit: 9, ..RunFilter::default() }).await.expect("a list").len(),
             1

@@ -70,6 +70,9 @@ impl<const BOTH: bool> StateMachineTest for Machine<BOTH> {
     }
 }
 
+/// What a database said and showed.
+type Answer = (Reply, Vec<ClaimAt>, Vec<SeenRun>, Option<Counts>);
+
 struct World {
     sides: Vec<Side>,
     truth: Truth,
@@ -97,7 +100,7 @@ impl World {
         self.truth.log.push(format!("{deed:?}"));
         let mut expected = self.tell(&deed);
         self.truth.settle();
-        let mut first: Option<(Reply, Vec<ClaimAt>, Vec<SeenRun>, Option<Counts>)> = None;
+        let mut first: Option<Answer> = None;
         for side in &mut self.sides {
             let (reply, claims) = side.act(&deed).await;
             let seen = side.look().await;
