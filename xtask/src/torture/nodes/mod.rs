@@ -178,9 +178,11 @@ fn crashes(dice: &mut Dice) -> Vec<Case> {
             // Somebody has to die for it, and the other two are armed.
             let others = (0..NODES).filter(|other| *other != node);
             faults.extend(others.map(|node| Fault::Crash { node, point, passing: 1 }));
-            faults.push(Fault::Kill { node, rest_ms: LEASE.as_millis() as u64 * 3 });
+            let lease = LEASE.as_millis() as u64;
+            faults.push(Fault::Kill { node, rest_ms: lease * 3 });
+            faults.push(Fault::Rest { for_ms: lease * 3 });
         } else {
-            faults.push(Fault::Crash { node, point, passing: dice.up_to(10) });
+            faults.push(Fault::Crash { node, point, passing: dice.up_to(3) });
         }
     }
     faults.chunks(2 * FAULTS).map(|faults| case(faults.to_vec(), dice)).collect()
