@@ -102,7 +102,10 @@ fn judge_nodes(nodes: &NodesResult, verdicts: &mut Vec<Verdict>) {
         }
         at_least("single submit", ours.single_per_s, peer.single_per_s);
         if peer.queue == Queue::Graphile {
-            let pairs = [("p50", ours.start_p50_ms, peer.start_p50_ms), ("p99", ours.start_p99_ms, peer.start_p99_ms)];
+            let pairs = [
+                ("p50", ours.start_p50_ms, peer.start_p50_ms),
+                ("p99", ours.start_p99_ms, peer.start_p99_ms),
+            ];
             for (share, ours, theirs) in pairs {
                 if let (Some(ours), Some(theirs)) = (ours, theirs) {
                     let goal = format!("{name}: enqueue to start {share}, to {other}");

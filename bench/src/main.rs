@@ -152,7 +152,8 @@ impl Bench {
         }
         let widths = results.graphs.iter().map(|graph| graph.calibration.spawn_ms.width());
         let width = widths.fold(0.0, f64::max);
-        results.noise = if self.wants(Workload::Nodes) { watch.end_beside_a_server(width)? } else { watch.end(width)? };
+        results.noise =
+            if self.wants(Workload::Nodes) { watch.end_beside_a_server(width)? } else { watch.end(width)? };
         results.verdicts = goal::judge(&results);
         let tables = results.tables();
         let file = self.json.unwrap_or_else(|| places.work.with_file_name("results.json"));
@@ -220,10 +221,16 @@ impl Bench {
                 results.idle = Some(single::idle(window, places)?);
             }
             Workload::Nodes => {
-                let postgres = self.postgres.as_deref().context("`cargo xtask bench nodes` brings a Postgres")?;
+                let postgres =
+                    self.postgres.as_deref().context("`cargo xtask bench nodes` brings a Postgres")?;
                 let queues: Vec<Peer> = peers.iter().copied().filter(|peer| peer.is_queue()).collect();
-                let plan =
-                    nodes::Plan { postgres, parts: &self.parts, peers: &queues, rounds, is_quick: self.quick };
+                let plan = nodes::Plan {
+                    postgres,
+                    parts: &self.parts,
+                    peers: &queues,
+                    rounds,
+                    is_quick: self.quick,
+                };
                 results.nodes = Some(nodes::measure(&plan, places)?);
             }
             Workload::Enqueue => results.enqueue = Some(single::enqueue(full(200, 10), places)?),

@@ -26,9 +26,16 @@ impl Noise {
         let quiet = if self.is_quiet() { "Quiet" } else { "NOISY: figures of this run are not to be quoted" };
         let others = foreign_cpu_percent.map_or_else(
             || "what others used is not known beside a server".to_owned(),
-            |percent| format!("others used {percent:.0} % of a core, bare spawns lay {:.0} % apart", 100.0 * calibration_width),
+            |percent| {
+                format!(
+                    "others used {percent:.0} % of a core, bare spawns lay {:.0} % apart",
+                    100.0 * calibration_width
+                )
+            },
         );
-        format!("{quiet}. {cores} cores, load {load_at_start:.2} at the start and {load_at_end:.2} at the end, {others}.")
+        format!(
+            "{quiet}. {cores} cores, load {load_at_start:.2} at the start and {load_at_end:.2} at the end, {others}."
+        )
     }
 
     /// A fifth of a core is what a machine of our own takes at times.

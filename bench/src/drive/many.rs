@@ -45,7 +45,8 @@ impl Node {
         let session = store.register(session).await?;
         let lease = store.lease().context("a store of many has leases")?;
         let heartbeat =
-            Heartbeat::start(move || laneway_store::open(&address, Open::Existing), session, lease).context("no heartbeat")?;
+            Heartbeat::start(move || laneway_store::open(&address, Open::Existing), session, lease)
+                .context("no heartbeat")?;
         Ok(Self { store, session, heartbeat })
     }
 
@@ -75,7 +76,12 @@ impl Node {
         Ok(())
     }
 
-    pub(super) fn submission(&self, plan: &Arc<Plan>, document: &str, params: Map<String, Value>) -> Submission {
+    pub(super) fn submission(
+        &self,
+        plan: &Arc<Plan>,
+        document: &str,
+        params: Map<String, Value>,
+    ) -> Submission {
         Submission {
             plan: Arc::clone(plan),
             document: document.to_owned(),

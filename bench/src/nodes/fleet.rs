@@ -70,9 +70,11 @@ pub(crate) fn scale(nodes: &[usize], rounds: usize, places: &Places, server: &Se
             fleet.wait_for_nodes(*count)?;
             let (busy, begun) = (busy_s()?, Instant::now());
             let mut document = String::from("max_parallel: 100000\nsteps:\n");
-            (0..tasks(*count)).for_each(|task| document += &format!("  t{task}: {{command: [sleep, \"0.1\"]}}\n"));
+            (0..tasks(*count))
+                .for_each(|task| document += &format!("  t{task}: {{command: [sleep, \"0.1\"]}}\n"));
             fleet.submit(&document)?;
-            let millis = fleet.wait_for("SELECT max(finished_at - started_at) FROM runs WHERE status = 'succeeded'")?;
+            let millis = fleet
+                .wait_for("SELECT max(finished_at - started_at) FROM runs WHERE status = 'succeeded'")?;
             let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             figures.0.push(tasks(*count) as f64 / (millis as f64 / 1e3));
             figures.1.push((busy_s()? - busy) / begun.elapsed().as_secs_f64() / cores as f64);
@@ -132,8 +134,7 @@ pub(crate) fn recovery(rounds: usize, has_time: bool, places: &Places, server: &
 }
 
 /// Milliseconds until the lease of the node that was killed ends.
-const EXPIRES_IN: &str =
-    "SELECT expires_at - (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM sessions WHERE node = 'first'";
+const EXPIRES_IN: &str = "SELECT expires_at - (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM sessions WHERE node = 'first'";
 
 impl<'a> Fleet<'a> {
     fn new(places: &'a Places, server: &'a Server) -> Result<Self> {
@@ -161,7 +162,10 @@ impl<'a> Fleet<'a> {
         let file = self.dir.join("workflow.yaml");
         fs::write(&file, document).context("the workflow cannot be written")?;
         let mut command = program(&self.places.laneway);
-        command.args(["--store", &self.url, "submit", text(&file)?]).current_dir(&self.dir).stdin(Stdio::null());
+        command
+            .args(["--store", &self.url, "submit", text(&file)?])
+            .current_dir(&self.dir)
+            .stdin(Stdio::null());
         let output = command.output().context("`laneway submit` could not be started")?;
         if !output.status.success() {
             bail!("`laneway submit`: {}", String::from_utf8_lossy(&output.stderr));
@@ -176,7 +180,10 @@ impl<'a> Fleet<'a> {
             text(&self.places.stamp)?,
             text(stamp)?
         );
-        self.submit(&format!("steps:\n  long: {{command: [sh, -c, {}]}}\n", serde_json::to_string(&script)?))?;
+        self.submit(&format!(
+            "steps:\n  long: {{command: [sh, -c, {}]}}\n",
+            serde_json::to_string(&script)?
+        ))?;
         self.wait_for_stamp(stamp, 1, PATIENCE)?;
         // Its start is told, and its holder has nothing else to say.
         self.wait_for("SELECT nullif(count(*), 0) FROM tasks WHERE started_at IS NOT NULL")?;
@@ -184,7 +191,9 @@ impl<'a> Fleet<'a> {
     }
 
     fn wait_for_nodes(&self, count: usize) -> Result<()> {
-        self.wait_for(&format!("SELECT nullif(count(*) >= {count}, false)::int::bigint FROM sessions WHERE offer IS NOT NULL"))?;
+        self.wait_for(&format!(
+            "SELECT nullif(count(*) >= {count}, false)::int::bigint FROM sessions WHERE offer IS NOT NULL"
+        ))?;
         Ok(())
     }
 
@@ -225,8 +234,10 @@ impl Worker {
     /// Its only child.
     fn warden(&self) -> Result<Pid> {
         let pid = self.process.id();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).context("its children")?;
-        let first = children.split_whitespace().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        let children =
+            fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).context("its children")?;
+        let first =
+            children.split_whitespace().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
         first.with_context(|| format!("worker {} has no warden", self.name))
     }
 

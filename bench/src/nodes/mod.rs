@@ -152,6 +152,7 @@ fn hop(steps: usize, rounds: usize, places: &Places, server: &Server) -> Result<
             figures[at + 1].extend(percentile(&ms, 0.99));
         }
     }
-    let [p50, p99, bare_p50, bare_p99] = figures.map(|values| Spread::of(values).context("no rounds were run"));
+    let [p50, p99, bare_p50, bare_p99] =
+        figures.map(|values| Spread::of(values).context("no rounds were run"));
     Ok(Hop { p50_ms: p50?, p99_ms: p99?, bare_p50_ms: bare_p50?, bare_p99_ms: bare_p99? })
 }

@@ -140,7 +140,9 @@ impl Queue {
                 Job::new(&dir, &[text(&node)?, text(&driver("graphile_queue.mjs"))?])
             }
             Self::PgBoss => Job::new(&dir, &[text(&node)?, text(&driver("pgboss_queue.mjs"))?]),
-            Self::Procrastinate => Job::new(&dir, &[text(&python)?, text(&driver("procrastinate_queue.py"))?]),
+            Self::Procrastinate => {
+                Job::new(&dir, &[text(&python)?, text(&driver("procrastinate_queue.py"))?])
+            }
         };
         let modules = text(&places.tools.join("npm/node_modules"))?.to_owned();
         let laneway = text(&places.laneway)?.to_owned();
@@ -226,7 +228,12 @@ impl Runner<'_> {
     }
 }
 
-pub(crate) fn contest(queues: &[Queue], sizes: Sizes, places: &Places, server: &Server) -> Result<Vec<QueueResult>> {
+pub(crate) fn contest(
+    queues: &[Queue],
+    sizes: Sizes,
+    places: &Places,
+    server: &Server,
+) -> Result<Vec<QueueResult>> {
     let runner = |queue: &Queue| Runner { queue: *queue, sizes, places, server, figures: Figures::default() };
     let mut runners: Vec<Runner<'_>> = queues.iter().map(runner).collect();
     let mut costs = Vec::new();

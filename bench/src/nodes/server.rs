@@ -51,11 +51,15 @@ pub(crate) struct Server {
 impl Server {
     /// All subjects connect in one way: over TCP on this host, without TLS.
     pub(crate) fn connect(base: &str) -> Result<Self> {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().context("no runtime")?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .context("no runtime")?;
         let base = base.trim_end_matches('/').to_owned();
         let client = runtime.block_on(async {
-            let (client, line) = tokio_postgres::connect(&format!("{base}/postgres?sslmode=disable"), NoTls).await?;
+            let (client, line) =
+                tokio_postgres::connect(&format!("{base}/postgres?sslmode=disable"), NoTls).await?;
             tokio::spawn(line);
             client.batch_execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements").await?;
             Ok::<_, tokio_postgres::Error>(client)
@@ -70,7 +74,11 @@ impl Server {
     /// An empty database, in the place of a former one. What others left to be written is written before, so that it is
     /// not done at the expense of whoever comes next.
     pub(crate) fn fresh(&self, database: &str, is_counted: bool) -> Result<()> {
-        let counted = if is_counted { format!("ALTER DATABASE {database} SET {COUNT_STATEMENTS}") } else { String::new() };
+        let counted = if is_counted {
+            format!("ALTER DATABASE {database} SET {COUNT_STATEMENTS}")
+        } else {
+            String::new()
+        };
         let words = [
             format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"),
             format!("CREATE DATABASE {database}"),
@@ -128,7 +136,8 @@ impl Server {
     }
 }
 
-const COUNTS: &str = "SELECT (SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1), wal_bytes::bigint,
+const COUNTS: &str =
+    "SELECT (SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1), wal_bytes::bigint,
     wal_sync, (SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
                JOIN pg_database ON pg_database.oid = dbid WHERE datname = $1)
     FROM pg_stat_wal";

@@ -9,21 +9,39 @@ pub(crate) fn show(result: &NodesResult) -> String {
     let mut out = String::new();
     show_queues(&mut out, &result.queues);
     if !result.ceiling.is_empty() {
-        put(&mut out, format_args!("## nodes: ends of one run in a second\n\n| finishers | in batches of | ends/s |\n|---|---|---|"));
+        put(
+            &mut out,
+            format_args!(
+                "## nodes: ends of one run in a second\n\n| finishers | in batches of | ends/s |\n|---|---|---|"
+            ),
+        );
         for one in &result.ceiling {
-            put(&mut out, format_args!("| {} | {} | {} |", one.finishers, one.batch, spread(&one.finishes_per_s, 0)));
+            put(
+                &mut out,
+                format_args!("| {} | {} | {} |", one.finishers, one.batch, spread(&one.finishes_per_s, 0)),
+            );
         }
         put(&mut out, format_args!(""));
     }
     if let Some(hop) = &result.hop {
-        put(&mut out, format_args!("## nodes: a step's end to its successor's start on another node\n\n| | p50 ms | p99 ms |\n|---|---|---|"));
+        put(
+            &mut out,
+            format_args!(
+                "## nodes: a step's end to its successor's start on another node\n\n| | p50 ms | p99 ms |\n|---|---|---|"
+            ),
+        );
         put(&mut out, format_args!("| Laneway | {} | {} |", spread(&hop.p50_ms, 2), spread(&hop.p99_ms, 2)));
         let (p50, p99) = (spread(&hop.bare_p50_ms, 2), spread(&hop.bare_p99_ms, 2));
         put(&mut out, format_args!("| two commits and a notification | {p50} | {p99} |\n"));
     }
     if let Some(one) = result.scaled.first() {
         put(&mut out, format_args!("## nodes: steps that sleep for 0.1 s, {} slots a node\n", one.slots));
-        put(&mut out, format_args!("| nodes | tasks | tasks/s | of as many single ones | CPU, of all cores |\n|---|---|---|---|---|"));
+        put(
+            &mut out,
+            format_args!(
+                "| nodes | tasks | tasks/s | of as many single ones | CPU, of all cores |\n|---|---|---|---|---|"
+            ),
+        );
         for scaled in &result.scaled {
             let linear = one.tasks_per_s.median * scaled.nodes as f64 / one.nodes as f64;
             put(
@@ -43,9 +61,17 @@ pub(crate) fn show(result: &NodesResult) -> String {
     if let Some(recovery) = &result.recovery {
         put(&mut out, format_args!("## nodes: after `kill -9`\n"));
         let restarted = spread(&recovery.restarted_s, 2);
-        put(&mut out, format_args!("The same node, started anew: {restarted} s after its warden was gone.\n"));
+        put(
+            &mut out,
+            format_args!("The same node, started anew: {restarted} s after its warden was gone.\n"),
+        );
         if let (Some(after), Some(since)) = (recovery.elsewhere_s, recovery.since_killed_s) {
-            put(&mut out, format_args!("Another node: {after:.2} s after the lease had ended, {since:.1} s after the kill.\n"));
+            put(
+                &mut out,
+                format_args!(
+                    "Another node: {after:.2} s after the lease had ended, {since:.1} s after the kill.\n"
+                ),
+            );
         }
     }
     out
@@ -62,7 +88,8 @@ fn show_queues(out: &mut String, queues: &[QueueResult]) {
             "| | jobs | bulk enqueue/s | single enqueue/s | drain/s | enqueue to start p50 ms | p99 ms |\n|---|---|---|---|---|---|---|"
         ),
     );
-    let maybe = |found: &Option<Spread>, digits| found.as_ref().map_or(String::new(), |found| spread(found, digits));
+    let maybe =
+        |found: &Option<Spread>, digits| found.as_ref().map_or(String::new(), |found| spread(found, digits));
     for one in queues {
         put(
             out,

@@ -124,12 +124,18 @@ impl PostgresStore {
     }
 
     async fn reap_one(&self, session: SessionId, end: lives::End) -> Result<Option<(String, usize)>> {
-        self.base.change(|link, terms| async move { lives::reap(&self.base.shelf, &link, terms, session, end).await })
+        self.base
+            .change(
+                |link, terms| async move { lives::reap(&self.base.shelf, &link, terms, session, end).await },
+            )
             .await
     }
 
     async fn adopt_once(&self, run: RunId, session: SessionId) -> Result<()> {
-        self.base.change(|link, terms| async move { lives::adopt(&self.base.shelf, &link, terms, run, session).await })
+        self.base
+            .change(
+                |link, terms| async move { lives::adopt(&self.base.shelf, &link, terms, run, session).await },
+            )
             .await
     }
 }
@@ -151,9 +157,11 @@ impl Store for PostgresStore {
         let session = SessionId::new(Uuid::now_v7());
         let node = &node;
         self.locks.hold(session)?;
-        let written = self.base.change(
-                |link, terms| async move { lives::register(&self.base.shelf, &link, terms, session, node).await },
-            )
+        let written = self
+            .base
+            .change(|link, terms| async move {
+                lives::register(&self.base.shelf, &link, terms, session, node).await
+            })
             .await;
         if let Err(error) = written {
             self.locks.release(session);
@@ -208,7 +216,11 @@ impl Store for PostgresStore {
     async fn promote(&self) -> Result<Option<Millis>> {
         let due = self.base.write(|link, terms| async move { promote::due(&link, terms.now).await }).await?;
         for due in due.runs.values() {
-            match self.base.change(|link, terms| async move { promote::promote(&self.base.shelf, &link, terms, due).await })
+            match self
+                .base
+                .change(
+                    |link, terms| async move { promote::promote(&self.base.shelf, &link, terms, due).await },
+                )
                 .await
             {
                 // Set aside meanwhile: others go on.
@@ -224,67 +236,85 @@ impl Store for PostgresStore {
             return Ok(Vec::new());
         }
         let ask = &ask;
-        self.base.write(|link, terms| async move { claim::claim(&self.base.shelf, &link, terms, ask).await }).await
+        self.base
+            .write(|link, terms| async move { claim::claim(&self.base.shelf, &link, terms, ask).await })
+            .await
     }
 
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
         let claims = &claims;
-        self.base.change(|link, terms| async move {
-            finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.start(claim)).await
-        })
-        .await
+        self.base
+            .change(|link, terms| async move {
+                finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.start(claim)).await
+            })
+            .await
     }
 
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer> {
         let (finished, ask) = (&finished, ask.as_ref());
-        self.base.change(
-            |link, terms| async move { finish::finish(&self.base.shelf, &link, terms, finished, ask).await },
-        )
-        .await
+        self.base
+            .change(|link, terms| async move {
+                finish::finish(&self.base.shelf, &link, terms, finished, ask).await
+            })
+            .await
     }
 
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
         let claims = &claims;
-        self.base.change(|link, terms| async move {
-            finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.give_back(claim)).await
-        })
-        .await
+        self.base
+            .change(|link, terms| async move {
+                finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.give_back(claim))
+                    .await
+            })
+            .await
     }
 
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
-        self.base.change(|link, terms| async move { people::cancel(&self.base.shelf, &link, terms, run, by).await })
+        self.base
+            .change(
+                |link, terms| async move { people::cancel(&self.base.shelf, &link, terms, run, by).await },
+            )
             .await
     }
 
     async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {
-        self.base.change(
-            |link, terms| async move { people::retry(&self.base.shelf, &link, terms, run, (from, by)).await },
-        )
-        .await
+        self.base
+            .change(|link, terms| async move {
+                people::retry(&self.base.shelf, &link, terms, run, (from, by)).await
+            })
+            .await
     }
 
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>> {
-        self.base.change(
-            |link, terms| async move { people::skip(&self.base.shelf, &link, terms, run, (step, by)).await },
-        )
-        .await
+        self.base
+            .change(|link, terms| async move {
+                people::skip(&self.base.shelf, &link, terms, run, (step, by)).await
+            })
+            .await
     }
 
     async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
         let what = &what;
-        self.base.change(|link, terms| async move { people::pause(&self.base.shelf, &link, terms, what, by).await })
+        self.base
+            .change(
+                |link, terms| async move { people::pause(&self.base.shelf, &link, terms, what, by).await },
+            )
             .await
     }
 
     async fn resume(&self, what: Pausable, by: &str) -> Result<()> {
         let what = &what;
-        self.base.change(|link, terms| async move { people::resume(&self.base.shelf, &link, terms, what, by).await })
+        self.base
+            .change(
+                |link, terms| async move { people::resume(&self.base.shelf, &link, terms, what, by).await },
+            )
             .await
     }
 
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {
         let set = (name, limit, by);
-        self.base.change(|link, terms| async move { people::set_limit(&self.base.shelf, &link, terms, set).await })
+        self.base
+            .change(|link, terms| async move { people::set_limit(&self.base.shelf, &link, terms, set).await })
             .await
     }
 
@@ -293,7 +323,9 @@ impl Store for PostgresStore {
     }
 
     async fn release(&self, run: RunId) -> Result<()> {
-        self.base.change(|link, terms| async move { doctor::release(&self.base.shelf, &link, terms, run).await }).await
+        self.base
+            .change(|link, terms| async move { doctor::release(&self.base.shelf, &link, terms, run).await })
+            .await
     }
 
     async fn find_run(&self, name: &str) -> Result<RunId> {
@@ -306,18 +338,20 @@ impl Store for PostgresStore {
     }
 
     async fn run(&self, run: RunId) -> Result<RunView> {
-        self.base.ask_at_once(|link| async move {
-            let head = self.base.shelf.head(&link, run).await?;
-            view::run(&link, &self.base.shelf, self.base.now(), &head).await
-        })
-        .await
+        self.base
+            .ask_at_once(|link| async move {
+                let head = self.base.shelf.head(&link, run).await?;
+                view::run(&link, &self.base.shelf, self.base.now(), &head).await
+            })
+            .await
     }
 
     async fn run_state(&self, run: RunId) -> Result<RunState> {
-        self.base.ask_at_once(
-            |link| async move { read::run_state(&link, &*self.base.shelf.head(&link, run).await?).await },
-        )
-        .await
+        self.base
+            .ask_at_once(|link| async move {
+                read::run_state(&link, &*self.base.shelf.head(&link, run).await?).await
+            })
+            .await
     }
 
     async fn events_since(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>> {
@@ -325,11 +359,12 @@ impl Store for PostgresStore {
     }
 
     async fn attempts(&self, run: RunId, step: &str) -> Result<Vec<Attempt>> {
-        self.base.ask_at_once(|link| async move {
-            let head = self.base.shelf.head(&link, run).await?;
-            read::attempts(&link, &head, read::position(&head, step)?).await
-        })
-        .await
+        self.base
+            .ask_at_once(|link| async move {
+                let head = self.base.shelf.head(&link, run).await?;
+                read::attempts(&link, &head, read::position(&head, step)?).await
+            })
+            .await
     }
 
     async fn plan(&self, version: &Version) -> Result<Arc<Plan>> {
@@ -362,12 +397,17 @@ impl Store for PostgresStore {
     }
 
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
-        self.base.ask_at_once(|link| async move { view::nodes(&link, &self.base.shelf, self.base.now(), claims).await })
+        self.base
+            .ask_at_once(
+                |link| async move { view::nodes(&link, &self.base.shelf, self.base.now(), claims).await },
+            )
             .await
     }
 
     async fn examine(&self, limit: usize) -> Result<Examination> {
-        self.base.ask_at_once(|link| async move { doctor::examine(&link, self.base.now(), limit).await }).await
+        self.base
+            .ask_at_once(|link| async move { doctor::examine(&link, self.base.now(), limit).await })
+            .await
     }
 
     async fn backup(&self, _: &Path) -> Result<()> {

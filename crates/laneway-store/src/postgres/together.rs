@@ -58,7 +58,8 @@ pub(super) async fn submit(base: &Arc<Base>, submission: Submission) -> Result<R
 }
 
 async fn submit_alone(base: &Base, run: RunId, submission: &Submission) -> Result<RunId> {
-    base.change(|link, terms| async move { alone::submit(&base.shelf, &link, terms, run, submission).await }).await
+    base.change(|link, terms| async move { alone::submit(&base.shelf, &link, terms, run, submission).await })
+        .await
 }
 
 impl Together {

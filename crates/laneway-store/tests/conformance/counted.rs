@@ -36,7 +36,8 @@ fn heartbeat_writes_one_row_however_much_its_session_runs() {
         let session = store.register(NewSession::ephemeral("a:1", 1_000)).await.expect("a session");
         let run = store.submit(submission(&flat(1_000, 1_000), json!({}), session)).await.expect("a run");
         let ask = Ask { session, run: Some(run), limit: 1_000, ahead: 0 };
-        let claims: Vec<_> = store.claim(ask).await.expect("claims").into_iter().map(|claim| claim.at).collect();
+        let claims: Vec<_> =
+            store.claim(ask).await.expect("claims").into_iter().map(|claim| claim.at).collect();
         assert_eq!(claims.len(), 1_000);
         store.start(claims).await.expect("they run");
         let beneath = schema.beneath().await;

@@ -163,6 +163,7 @@ fn distinct_classes(submissions: &[(RunId, Submission)]) -> BTreeSet<Class> {
     let shared = submissions.iter().filter(|(_, submission)| submission.is_shared);
     let mut plans = HashSet::new();
     // Many are of one workflow.
-    let plans = shared.map(|(_, submission)| &submission.plan).filter(|plan| plans.insert(plan.version.clone()));
+    let plans =
+        shared.map(|(_, submission)| &submission.plan).filter(|plan| plans.insert(plan.version.clone()));
     plans.flat_map(|plan| plan.workflow.steps.iter().map(|step| Class::of(step, None))).collect()
 }
