@@ -4,6 +4,7 @@
 use std::fs;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use crate::program::Program;
 use crate::shell::Shell;
@@ -59,6 +60,7 @@ fn all(shell: &Shell, program: &Program) -> Result<Vec<Generated>> {
     Ok(vec![
         Generated { path: "docs/reference/laneway.schema.json", text: program.stdout(shell, &["schema"])? },
         Generated { path: "docs/reference/cli.md", text: cli(shell, program)? },
+        Generated { path: "docs/reference/settings.md", text: settings(shell, program)? },
     ])
 }
 
@@ -76,6 +78,35 @@ fn cli(shell: &Shell, program: &Program) -> Result<String> {
         let help = program.stdout(shell, &[command, "--help"])?;
         section(&mut text, &format!("laneway {command}"), &help);
     }
+    Ok(text)
+}
+
+/// The reference of the settings, with their defaults.
+fn settings(shell: &Shell, program: &Program) -> Result<String> {
+    let listed: Vec<Value> = serde_json::from_str(&program.stdout(shell, &["settings", "--json"])?)
+        .context("`laneway settings --json` is not as expected")?;
+    let mut text = String::from(
+        "# Settings\n\nGenerated from `laneway settings` by `cargo xtask generate`; do not edit.\n\n\
+         A flag wins over the environment, that over `laneway.toml` in the current directory (or the file that\n\
+         `LANEWAY_CONFIG` names), and that over the default. What a document says of its own workflow wins over all but the\n\
+         flag.\n\n| setting | variable | default | meaning |\n|---|---|---|---|\n",
+    );
+    for setting in &listed {
+        let part = |key: &str| setting[key].as_str().unwrap_or_default();
+        let default = match part("default") {
+            "" => String::new(),
+            default => format!("`{default}`"),
+        };
+        text.push_str(&format!(
+            "| `{}` | `{}` | {default} | {} |\n",
+            part("name"),
+            part("env"),
+            part("about")
+        ));
+    }
+    text.push_str(
+        "\n```toml\n# laneway.toml\nslots = 8\nkill_grace = \"10s\"\nlabels = {zone = \"eu\"}\npass_env = [\"TOKEN\"]\n```\n",
+    );
     Ok(text)
 }
 

@@ -5,6 +5,7 @@ mod bench;
 mod examples;
 mod generate;
 mod links;
+mod pooler;
 mod postgres;
 mod program;
 mod shell;
@@ -112,6 +113,7 @@ fn check(shell: &Shell, stages: &mut Stages) {
     test(shell, stages);
     run_examples(shell, stages);
     torture(shell, stages, &torture::Args::default());
+    torture_nodes(shell, stages);
     stages.run("generated files", "run `cargo xtask generate` and commit what it wrote", || {
         generate::compare(shell, &Program::build(shell)?)
     });
@@ -128,7 +130,7 @@ fn test(shell: &Shell, stages: &mut Stages) {
     stages.run("tools", "install what it names", tools::bring);
     // One for all tests; it ends with this function, whatever becomes of them.
     let mut server = None;
-    stages.run("postgres", "install Debian's package postgresql, or your system's", || {
+    stages.run("postgres", "install Debian's packages postgresql and pgbouncer, or your system's", || {
         server = Some(Postgres::start(Durability::None)?);
         Ok(())
     });
@@ -141,9 +143,23 @@ fn test(shell: &Shell, stages: &mut Stages) {
             cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
         };
         if let Some(server) = &server {
-            command.env(postgres::VARIABLE, server.url());
+            command.envs(server.variables());
         }
         shell.run(command)
+    });
+    stages.run("tests through a pooler", "run them again with LANEWAY_TEST_THROUGH_POOLER=1", || {
+        // The store's verbs; what is about connections themselves has tests of its own.
+        let mut tests = if shell.has_nextest() {
+            let some = "package(laneway-store) & test(/::postgres::/) - test(/^(random|reference|looking|quarantine)::/)";
+            cargo(&["nextest", "run", "--workspace", "--profile", "ci", "-E", some])
+        } else {
+            cargo(&["test", "--workspace", "--test", "conformance", "--", "gates::postgres::", "fence::postgres::"])
+        };
+        if let Some(server) = &server {
+            tests.envs(server.variables());
+        }
+        tests.env(pooler::THROUGH, "1");
+        shell.run(tests)
     });
     stages.run("tests without cgroups", "run them again with LANEWAY_CGROUPS=off", || {
         // What depends most on them; the rest of the suites is the same with and without.
@@ -165,10 +181,12 @@ fn lend_postgres(shell: &Shell, durability: Durability, command: &[OsString]) ->
     let server = Postgres::start(durability)?;
     if let Some((name, args)) = command.split_first() {
         let mut command = program(name);
-        command.args(args).env(postgres::VARIABLE, server.url());
+        command.args(args).envs(server.variables());
         return shell.run(command);
     }
-    stage::note(&format!("export {}='{}'", postgres::VARIABLE, server.url()));
+    for (name, url) in server.variables() {
+        stage::note(&format!("export {name}='{url}'"));
+    }
     stage::note("it is there until Enter is pressed here");
     std::io::stdin().read_line(&mut String::new()).context("the terminal cannot be read")?;
     Ok(())
@@ -183,6 +201,13 @@ fn run_examples(shell: &Shell, stages: &mut Stages) {
 fn torture(shell: &Shell, stages: &mut Stages, args: &torture::Args) {
     stages.run("torture", "repeat one case as its finding says; docs/design/torture.md", || {
         torture::run(shell, args)
+    });
+}
+
+/// The short form.
+fn torture_nodes(shell: &Shell, stages: &mut Stages) {
+    stages.run("torture of nodes", "repeat one case as its finding says; docs/design/torture.md", || {
+        torture::nodes::run(shell, &torture::nodes::Args::default())
     });
 }
 

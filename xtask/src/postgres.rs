@@ -1,9 +1,11 @@
 //! A Postgres of our own: in a temporary directory, on a private socket, gone with us. Owns how one is brought,
 //! started and ended; what the tests do with it is theirs.
 //!
-//! Its directory holds the socket, the certificate for connections over TLS (`server.crt`), the log and the data.
+//! Its directory holds the socket, the certificate for connections over TLS (`server.crt`), the log and the data. For
+//! tests there is a pooler in front of it as well (`pooler.rs`).
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 use tempfile::TempDir;
 
+use crate::pooler::{self, Pooler};
 use crate::shell::program;
 use crate::{stage, tools};
 
@@ -37,19 +40,46 @@ pub(crate) enum Durability {
     None,
 }
 
+/// How a running server is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Connections are ended, and everything is written.
+    Fast,
+    /// At once, as in a crash: the next start recovers from the WAL.
+    Immediate,
+}
+
+/// A network of our own whose hosts may use the server: its address there, and the network.
+#[derive(Debug, Clone)]
+pub(crate) struct Reach {
+    pub(crate) address: String,
+    pub(crate) network: String,
+}
+
 /// A running server. Dropping it ends the server and removes everything of it.
 #[derive(Debug)]
 pub(crate) struct Postgres {
+    /// Ends before the server does.
+    pooler: Option<Pooler>,
     server: Child,
     url: String,
-    port: u16,
     dir: TempDir,
+    bin: PathBuf,
+    user: User,
+    port: u16,
+    durability: Durability,
+    reach: Option<Reach>,
     /// Held as long as we live: by it a leftover is told from a server in use.
     _lock: File,
 }
 
 impl Postgres {
     pub(crate) fn start(durability: Durability) -> Result<Self> {
+        Self::start_within(durability, None)
+    }
+
+    /// The same, for hosts of a network as well.
+    pub(crate) fn start_within(durability: Durability, reach: Option<Reach>) -> Result<Self> {
         let bin = bring()?;
         sweep();
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir().context("no temporary directory")?;
@@ -58,13 +88,64 @@ impl Postgres {
         let user = User::choose()?;
         user.own(dir.path())?;
         make(&bin, &user, dir.path())?;
+        if let Some(reach) = &reach {
+            let mut hba = OpenOptions::new().append(true).open(dir.path().join("data/pg_hba.conf"))?;
+            writeln!(hba, "host all all {} scram-sha-256", reach.network)?;
+        }
         let port = free_port()?;
-        let server = serve(&bin, &user, dir.path(), port, durability)?;
+        let server = serve(&bin, &user, dir.path(), port, (durability, reach.as_ref()))?;
         let socket = dir.path().to_string_lossy().replace('/', "%2F");
         let url = format!("postgres://laneway:laneway@{socket}:{port}/postgres");
-        let mut started = Self { server, url, port, dir, _lock: lock };
-        started.wait_until_ready(&bin, port)?;
+        let pooler = None;
+        let mut started = Self { pooler, server, url, dir, bin, user, port, durability, reach, _lock: lock };
+        started.wait_until_ready()?;
+        // Whoever measures or breaks things wants nothing else beside the server.
+        if started.durability == Durability::None && started.reach.is_none() {
+            started.pooler = Some(Pooler::start(&started.user, started.dir.path(), port)?);
+        }
         Ok(started)
+    }
+
+    /// What tests find it by.
+    pub(crate) fn variables(&self) -> Vec<(&'static str, &str)> {
+        let pooler = self.pooler.as_ref().map(|pooler| (pooler::VARIABLE, pooler.url.as_str()));
+        [(VARIABLE, self.url.as_str())].into_iter().chain(pooler).collect()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends the server; its data stay.
+    pub(crate) fn stop(&mut self, stop: Stop) -> Result<()> {
+        self.signal(match stop {
+            Stop::Fast => Signal::INT,
+            Stop::Immediate => Signal::QUIT,
+        });
+        let begun = Instant::now();
+        while self.server.try_wait()?.is_none() {
+            if begun.elapsed() > PATIENCE {
+                bail!("the private Postgres does not end");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Starts it again after `stop`, on the same data, and waits until it answers. From the same thread: the server ends with
+    /// the thread that has started it.
+    pub(crate) fn start_again(&mut self) -> Result<()> {
+        let how = (self.durability, self.reach.as_ref());
+        self.server = serve(&self.bin, &self.user, self.dir.path(), self.port, how)?;
+        self.wait_until_ready()
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Ok(pid) = i32::try_from(self.server.id())
+            && let Some(pid) = Pid::from_raw(pid)
+        {
+            let _ = kill_process(pid, signal);
+        }
     }
 
     /// For `--store`, or for whoever connects otherwise.
@@ -77,11 +158,11 @@ impl Postgres {
         format!("postgres://laneway:laneway@localhost:{}", self.port)
     }
 
-    fn wait_until_ready(&mut self, bin: &Path, port: u16) -> Result<()> {
+    fn wait_until_ready(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
-            let mut ask = program(bin.join("pg_isready"));
-            ask.arg("--quiet").arg("--host").arg(self.dir.path()).args(["--port", &port.to_string()]);
+            let mut ask = program(self.bin.join("pg_isready"));
+            ask.arg("--quiet").arg("--host").arg(self.dir.path()).args(["--port", &self.port.to_string()]);
             if ask.status().context("pg_isready could not be started")?.success() {
                 return Ok(());
             }
@@ -97,11 +178,10 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
+        self.pooler = None;
         // Fast shutdown: connections are ended. It may have ended by itself, by the terminal's Ctrl-C for one.
-        if let Ok(pid) = i32::try_from(self.server.id())
-            && let Some(pid) = Pid::from_raw(pid)
-        {
-            let _ = kill_process(pid, Signal::INT);
+        if matches!(self.server.try_wait(), Ok(None)) {
+            self.signal(Signal::INT);
         }
         let begun = Instant::now();
         while matches!(self.server.try_wait(), Ok(None)) && begun.elapsed() < PATIENCE {
@@ -113,7 +193,8 @@ impl Drop for Postgres {
 }
 
 /// Who runs the server: it refuses to be root.
-struct User(Option<&'static str>);
+#[derive(Debug)]
+pub(crate) struct User(Option<&'static str>);
 
 impl User {
     fn choose() -> Result<Self> {
@@ -133,7 +214,7 @@ impl User {
     }
 
     /// A program as this user, which ends when we do, however that comes.
-    fn program(&self, path: &Path, dir: &Path) -> Command {
+    pub(crate) fn program(&self, path: &Path, dir: &Path) -> Command {
         if !cfg!(target_os = "linux") {
             let mut command = program(path);
             command.current_dir(dir);
@@ -184,13 +265,21 @@ fn make(bin: &Path, user: &User, dir: &Path) -> Result<()> {
     ]))
 }
 
-fn serve(bin: &Path, user: &User, dir: &Path, port: u16, durability: Durability) -> Result<Child> {
+fn serve(
+    bin: &Path,
+    user: &User,
+    dir: &Path,
+    port: u16,
+    (durability, reach): (Durability, Option<&Reach>),
+) -> Result<Child> {
     let mut command = user.program(&bin.join("postgres"), dir);
     command.arg("-D").arg(dir.join("data"));
     let settings = [
         format!("unix_socket_directories={}", dir.display()),
         format!("port={port}"),
-        "listen_addresses=localhost".to_owned(),
+        reach.map_or("listen_addresses=localhost".to_owned(), |reach| {
+            format!("listen_addresses=localhost,{}", reach.address)
+        }),
         "ssl=on".to_owned(),
         format!("ssl_cert_file={}", dir.join("server.crt").display()),
         format!("ssl_key_file={}", dir.join("server.key").display()),
@@ -215,14 +304,15 @@ fn serve(bin: &Path, user: &User, dir: &Path, port: u16, durability: Durability)
             }
         }
     }
-    let log = File::create(dir.join("log")).context("the server's log cannot be made")?;
+    let log = OpenOptions::new().append(true).create(true).open(dir.join("log"));
+    let log = log.context("the server's log cannot be made")?;
     let errors = log.try_clone().context("the server's log cannot be shared")?;
     command.stdin(Stdio::null()).stdout(log).stderr(errors);
     command.spawn().context("the private Postgres could not be started")
 }
 
 /// Nobody else has it now; if somebody takes it before the server does, its log says so.
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port is free")?;
     Ok(listener.local_addr().context("a port has no number")?.port())
 }

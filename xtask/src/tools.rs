@@ -1,5 +1,7 @@
 //! What the tests need beside Rust. Brought where that is possible, and named where it is not.
 
+use std::process::Stdio;
+
 use anyhow::{Result, bail};
 
 use crate::shell::program;
@@ -21,7 +23,12 @@ pub(crate) fn bring() -> Result<()> {
 
 /// Works for whoever may: in a container of CI that is everybody.
 pub(crate) fn install(name: &str, package: &str) -> Result<()> {
-    let apt = |words: &[&str]| program("apt-get").args(words).status().is_ok_and(|status| status.success());
+    // Some packages ask questions, which nobody would answer.
+    let apt = |words: &[&str]| {
+        let mut command = program("apt-get");
+        command.args(words).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
     let install = ["install", "--yes", "--no-install-recommends", package];
     // A fresh image has no lists of packages yet.
     if apt(&install) || (apt(&["update"]) && apt(&install)) {

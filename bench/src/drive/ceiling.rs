@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use laneway_core::class::Offer;
 use laneway_core::state::RunStatus;
 use laneway_store::model::{Ask, Finished, NewSession, Outcome, Submission};
-use laneway_store::{ClaimRef, Open, Store};
+use laneway_store::{ClaimRef, Open, Options, Store};
 use serde_json::{Map, json};
 use tokio::task::JoinSet;
 
@@ -22,8 +22,9 @@ pub(super) async fn ceiling(tasks: usize, finishers: usize, batch: usize) -> Res
     let mut hands: Vec<(Arc<dyn Store>, Vec<ClaimRef>)> = Vec::new();
     let mut sessions = Vec::new();
     for finisher in 0..finishers {
-        let dir = PathBuf::from(format!("finisher-{finisher}"));
-        let store = laneway_store::open_beside(&address, &dir, Open::Create)?;
+        let data_dir = PathBuf::from(format!("finisher-{finisher}"));
+        let options = Options { data_dir, ..Options::default() };
+        let store = laneway_store::open_with(&address, Open::Create, &options)?;
         let name = format!("bench:{finisher}");
         let offer = Offer { functions: ["noop".to_owned()].into(), node: name.clone(), ..Offer::default() };
         let session = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 8) };

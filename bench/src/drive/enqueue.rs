@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use anyhow::{Context as _, Result};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_engine::function::{Call, Functions};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
@@ -45,7 +46,7 @@ pub(super) async fn samples(samples: usize, laneway: &Path, stamp: &Path) -> Res
         home.drive(run, 1, warden.clone(), functions.clone()).await?;
         took.function_ms.push((stamped.load(Ordering::Relaxed) - begun) as f64 / 1e6);
     }
-    home.store.retire(home.session).await?;
+    home.store.retire(home.session, Leaving::because(LeaveReason::Done)).await?;
     Ok(took)
 }
 

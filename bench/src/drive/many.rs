@@ -10,10 +10,11 @@ use anyhow::{Context as _, Result};
 use laneway_core::class::Offer;
 use laneway_core::definition::{Source, compile};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::plan::Plan;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Ground, Heartbeat, Means, Worker};
+use laneway_engine::worker::{Control, Counts, Ground, Heartbeat, Means, Worker};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store};
 use serde_json::{Map, Value};
@@ -21,6 +22,7 @@ use serde_json::{Map, Value};
 pub(super) struct Node {
     pub(super) store: Arc<dyn Store>,
     pub(super) session: SessionId,
+    counts: Counts,
     heartbeat: Heartbeat,
 }
 
@@ -41,13 +43,13 @@ impl Node {
             has_process: false,
             functions: functions.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(),
         };
-        let session = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, slots) };
-        let session = store.register(session).await?;
-        let lease = store.lease().context("a store of many has leases")?;
+        let node = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, slots) };
+        let (lease, counts) = (node.lease, Counts::default());
+        let session = store.register(node).await?;
+        let open = move || laneway_store::open(&address, Open::Existing);
         let heartbeat =
-            Heartbeat::start(move || laneway_store::open(&address, Open::Existing), session, lease)
-                .context("no heartbeat")?;
-        Ok(Self { store, session, heartbeat })
+            Heartbeat::start(open, session, lease, counts.clone(), None).context("no heartbeat")?;
+        Ok(Self { store, session, counts, heartbeat })
     }
 
     /// Works until it is told to stop.
@@ -67,7 +69,9 @@ impl Node {
                 kill_grace: Duration::from_secs(5),
                 warden: Warden::start(command).context("no warden")?,
                 functions,
-                fence: Some(self.heartbeat.fence()),
+                pulse: Some(self.heartbeat.pulse()),
+                counts: self.counts.clone(),
+                max_poll_interval: Duration::from_secs(15),
             },
             ground: Ground::Caller,
             shutdown_grace: Duration::from_secs(10),
@@ -100,7 +104,7 @@ impl Node {
     }
 
     pub(super) async fn end(self) -> Result<()> {
-        Ok(self.store.retire(self.session).await?)
+        Ok(self.store.retire(self.session, Leaving::because(LeaveReason::Done)).await?)
     }
 }
 

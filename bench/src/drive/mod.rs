@@ -18,7 +18,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::state::RunStatus;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Drive, Means};
+use laneway_engine::worker::{Control, Counts, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store};
 use serde_json::json;
@@ -121,7 +121,9 @@ impl Home {
                 kill_grace: Duration::from_secs(5),
                 warden,
                 functions,
-                fence: None,
+                pulse: None,
+                counts: Counts::default(),
+                max_poll_interval: Duration::from_secs(15),
             },
             run,
             by: "bench".to_owned(),

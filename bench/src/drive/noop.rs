@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::state::RunStatus;
 use laneway_engine::function::{Call, Functions};
 use laneway_store::model::{Ask, Claim, Finished, Outcome};
@@ -27,7 +28,7 @@ pub(super) async fn function(tasks: usize, group: usize, laneway: &Path) -> Resu
     let begun = Instant::now();
     home.drive(run, group, warden, functions).await?;
     let took = begun.elapsed().as_secs_f64();
-    home.store.retire(home.session).await?;
+    home.store.retire(home.session, Leaving::because(LeaveReason::Done)).await?;
     Ok(took)
 }
 
@@ -48,7 +49,7 @@ pub(super) async fn store(tasks: usize, group: usize) -> Result<f64> {
     if status != RunStatus::Succeeded {
         bail!("the run ended as {status:?}");
     }
-    home.store.retire(home.session).await?;
+    home.store.retire(home.session, Leaving::because(LeaveReason::Done)).await?;
     Ok(took)
 }
 

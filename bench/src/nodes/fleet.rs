@@ -142,7 +142,8 @@ impl<'a> Fleet<'a> {
         fresh_dir(&dir)?;
         server.fresh(DATABASE, false)?;
         let url = server.url(DATABASE);
-        laneway_store::open_beside(&url, &dir.join("opened"), laneway_store::Open::Create)?;
+        let options = laneway_store::Options { data_dir: dir.join("opened"), ..Default::default() };
+        laneway_store::open_with(&url, laneway_store::Open::Create, &options)?;
         Ok(Self { places, server, dir, url })
     }
 

@@ -70,6 +70,8 @@ pub enum Waits {
     Needs,
     RunAt,
     MaxParallel,
+    /// The run is to stay on one node, and that is not known yet.
+    FirstTask,
     MaxRuns(MaxRunsWait),
     Paused(PausedWait),
     Node(NodeWait),
@@ -118,6 +120,7 @@ pub fn causes(
         }
         (TaskStatus::Pending, Some(Waits::RunAt)) => Some(run_at(task)),
         (TaskStatus::Pending, Some(Waits::MaxParallel)) => Some(max_parallel(state, &live)),
+        (TaskStatus::Pending, Some(Waits::FirstTask)) => Some(first_task(&live)),
         (TaskStatus::Pending, Some(Waits::MaxRuns(wait))) => Some(wait.cause()),
         (TaskStatus::Pending, Some(Waits::Paused(wait))) => Some(wait.cause()),
         (TaskStatus::Pending, Some(Waits::Node(wait))) => Some(wait.cause()),
@@ -193,6 +196,19 @@ fn max_parallel(state: &RunState, live: &[&TaskState]) -> Cause {
         text: format!(
             "waits for a place: max_parallel is {} and {} {verb} it",
             state.max_parallel,
+            listed(live, |task| task.step.clone())
+        ),
+        ..Cause::at(Gate::MaxParallel)
+    }
+}
+
+/// Of a pinned run that no node has yet.
+fn first_task(live: &[&TaskState]) -> Cause {
+    Cause {
+        holders: names(live),
+        opens: "when its first task has started, on whichever node".to_owned(),
+        text: format!(
+            "its run stays on one node (placement: pinned), which is known when {} has started",
             listed(live, |task| task.step.clone())
         ),
         ..Cause::at(Gate::MaxParallel)

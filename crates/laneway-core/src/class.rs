@@ -6,16 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::definition::{Action, Step};
+use crate::rank::BOOST_MS;
 
 /// By label: its value.
 pub type Labels = BTreeMap<String, String>;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class {
-    pub engine: Engine,
+    /// One for a task; all of them for a run that one node runs as a whole.
+    pub engines: BTreeSet<Engine>,
     /// What a node must have (`runs_on`).
     pub labels: Labels,
-    /// The only node that may run it, by its id: `placement: pinned` once the run has one, `local` from the start.
+    /// What a node had better have (`prefers`).
+    pub prefers: Labels,
+    /// The only node that may run it, by its address. Stores know a run that is bound by its own number and write no such
+    /// class; whoever is told why it waits is told the name.
     pub pin: Option<String>,
 }
 
@@ -53,45 +58,89 @@ pub enum Lack {
 }
 
 impl Class {
-    pub fn of(step: &Step, pin: Option<&str>) -> Self {
+    pub fn of(step: &Step) -> Self {
         let engine = match &step.action {
             Action::Run { .. } | Action::Command { .. } => Engine::Process,
             Action::Function { name, .. } => Engine::Function(name.clone()),
         };
-        let labels = step.demands().runs_on.iter().cloned().collect();
-        Self { engine, labels, pin: pin.map(str::to_owned) }
+        let demands = step.demands();
+        Self {
+            engines: [engine].into(),
+            labels: demands.runs_on.iter().cloned().collect(),
+            prefers: demands.prefers.iter().cloned().collect(),
+            pin: None,
+        }
+    }
+
+    /// Who can run all of these steps (`placement: pinned`), or which two of them no node can run both.
+    pub fn of_all(steps: &[Step]) -> Result<Self, Divided<'_>> {
+        let mut all =
+            Self { engines: BTreeSet::new(), labels: Labels::new(), prefers: Labels::new(), pin: None };
+        for step in steps {
+            let class = Self::of(step);
+            all.engines.extend(class.engines);
+            for (name, value) in class.labels {
+                if all.labels.get(&name).is_some_and(|known| *known != value) {
+                    let asks = |other: &&Step| {
+                        other
+                            .demands()
+                            .runs_on
+                            .iter()
+                            .any(|(label, wanted)| *label == name && *wanted != value)
+                    };
+                    let first = steps.iter().find(asks).map_or("", |step| step.name.as_str());
+                    return Err(Divided { first, second: &step.name, label: name });
+                }
+                all.labels.insert(name, value);
+            }
+            for (name, value) in class.prefers {
+                all.prefers.entry(name).or_insert(value);
+            }
+        }
+        Ok(all)
     }
 
     /// Takes a class back from the store; `None` for what this program would not have written.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';');
-        let engine = match parts.next()?.split_once(':') {
-            None => Engine::Process,
-            Some((_, name)) => Engine::Function(unescaped(name)?),
+        let engine = |text: &str| match text.split_once(':') {
+            None => Some(Engine::Process),
+            Some((_, name)) => unescaped(name).map(Engine::Function),
         };
-        let mut class = Self { engine, labels: Labels::new(), pin: None };
+        let engines = parts.next()?.split('+').map(engine).collect::<Option<_>>()?;
+        let mut class = Self { engines, labels: Labels::new(), prefers: Labels::new(), pin: None };
         for part in parts {
-            match (part.strip_prefix('@'), part.split_once('=')) {
-                (Some(pin), _) => class.pin = Some(unescaped(pin)?),
-                (None, Some((name, value))) => {
-                    class.labels.insert(unescaped(name)?, unescaped(value)?);
-                }
-                (None, None) => return None,
+            if let Some(pin) = part.strip_prefix('@') {
+                class.pin = Some(unescaped(pin)?);
+                continue;
             }
+            let (labels, part) = match part.strip_prefix('~') {
+                Some(part) => (&mut class.prefers, part),
+                None => (&mut class.labels, part),
+            };
+            let (name, value) = part.split_once('=')?;
+            labels.insert(unescaped(name)?, unescaped(value)?);
         }
         (class.to_string() == text).then_some(class)
     }
 }
 
-/// `process`, `process;gpu=a100;zone=eu;@NODE`, `function:resize`: the engine, the labels by name, the pin.
+/// `process`, `process+function:resize`, `process;gpu=a100;zone=eu;~disk=ssd;@NODE`: the engines, the labels by name, those
+/// that are preferred, the pin.
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.engine {
-            Engine::Process => f.write_str("process")?,
-            Engine::Function(name) => write!(f, "function:{}", escaped(name))?,
+        for (index, engine) in self.engines.iter().enumerate() {
+            f.write_str(if index > 0 { "+" } else { "" })?;
+            match engine {
+                Engine::Process => f.write_str("process")?,
+                Engine::Function(name) => write!(f, "function:{}", escaped(name))?,
+            }
         }
         for (name, value) in &self.labels {
             write!(f, ";{}={}", escaped(name), escaped(value))?;
+        }
+        for (name, value) in &self.prefers {
+            write!(f, ";~{}={}", escaped(name), escaped(value))?;
         }
         match &self.pin {
             Some(pin) => write!(f, ";@{}", escaped(pin)),
@@ -113,10 +162,14 @@ pub fn can_run(offer: &Offer, class: &Class) -> bool {
 /// What keeps a node from running a class, for the cause of a task that nobody can run.
 pub fn lacks(offer: &Offer, class: &Class) -> Vec<Lack> {
     let mut lacks = Vec::new();
-    match &class.engine {
-        Engine::Process if !offer.has_process => lacks.push(Lack::Process),
-        Engine::Function(name) if !offer.functions.contains(name) => lacks.push(Lack::Function(name.clone())),
-        Engine::Process | Engine::Function(_) => {}
+    for engine in &class.engines {
+        match engine {
+            Engine::Process if !offer.has_process => lacks.push(Lack::Process),
+            Engine::Function(name) if !offer.functions.contains(name) => {
+                lacks.push(Lack::Function(name.clone()));
+            }
+            Engine::Process | Engine::Function(_) => {}
+        }
     }
     for (name, wanted) in &class.labels {
         let has = offer.labels.get(name);
@@ -131,10 +184,22 @@ pub fn lacks(offer: &Offer, class: &Class) -> Vec<Lack> {
     lacks
 }
 
-/// How many of the labels that a step `prefers` a node has. More comes first among tasks of equal rank; it never
-/// keeps a node from taking one.
-pub fn preference(offer: &Offer, step: &Step) -> usize {
-    step.demands().prefers.iter().filter(|(name, value)| offer.labels.get(name) == Some(value)).count()
+/// How much younger than they are the tasks of a class look to a node, in milliseconds: a step of priority for each label
+/// that is preferred and that it does not have. It orders what a node takes, and never keeps it from taking anything.
+pub fn reluctance(offer: &Offer, class: &Class) -> i64 {
+    let lacks = |(name, value): &(&String, &String)| offer.labels.get(*name) != Some(*value);
+    i64::try_from(class.prefers.iter().filter(lacks).count()).unwrap_or(i64::MAX).saturating_mul(BOOST_MS)
+}
+
+/// Two steps that no node can run both.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "steps `{first}` and `{second}` ask for different values of the label `{label}`, and no node has both"
+)]
+pub struct Divided<'s> {
+    pub first: &'s str,
+    pub second: &'s str,
+    pub label: String,
 }
 
 impl fmt::Display for Lack {
@@ -199,20 +264,27 @@ mod tests {
 
     #[test]
     fn a_class_is_one_text_whatever_the_order_of_the_labels() {
-        let one =
-            Class { engine: Engine::Process, labels: labels(&[("zone", "eu"), ("gpu", "a100")]), pin: None };
-        assert_eq!(one.to_string(), "process;gpu=a100;zone=eu");
+        let one = Class {
+            engines: [Engine::Process].into(),
+            labels: labels(&[("zone", "eu"), ("gpu", "a100")]),
+            prefers: labels(&[("disk", "ssd")]),
+            pin: None,
+        };
+        assert_eq!(one.to_string(), "process;gpu=a100;zone=eu;~disk=ssd");
         let pinned = Class {
-            engine: Engine::Function("a;b=c @".into()),
+            engines: [Engine::Function("a;b=c @+".into()), Engine::Process].into(),
             labels: Labels::new(),
+            prefers: Labels::new(),
             pin: Some("n1".into()),
         };
-        assert_eq!(pinned.to_string(), "function:a%3Bb%3Dc%20%40;@n1");
+        assert_eq!(pinned.to_string(), "process+function:a%3Bb%3Dc%20%40%2B;@n1");
         for text in [
             "",
             "container",
             "process;zone",
             "process;zone=eu;gpu=1",
+            "process;~zone=eu;gpu=1",
+            "function:a+process",
             "process;@a;@b",
             "function:%4",
             "process:x",
@@ -241,6 +313,41 @@ mod tests {
         assert!(!can_run(&bare, &class("process")) && can_run(&bare, &class("function:resize")));
     }
 
+    #[test]
+    fn a_node_without_what_a_step_prefers_takes_it_later_and_still_takes_it() {
+        let (eu, any) = (node(&[("zone", "eu")]), node(&[]));
+        let class = class("process;~disk=ssd;~zone=eu");
+        assert!(can_run(&eu, &class) && can_run(&any, &class));
+        assert_eq!((reluctance(&eu, &class), reluctance(&any, &class)), (BOOST_MS, 2 * BOOST_MS));
+    }
+
+    #[test]
+    fn a_run_that_one_node_runs_needs_all_that_its_steps_need() {
+        let steps = |text: &str| {
+            let source = crate::definition::Source {
+                file: "f.yaml".into(),
+                default_name: "f".into(),
+                text: format!("steps: {text}"),
+            };
+            crate::definition::compile(&source)
+                .map_err(|refusal| refusal.render(false))
+                .expect(text)
+                .workflow
+                .steps
+        };
+        let fits = steps(
+            "{a: {run: x, runs_on: {zone: eu}}, b: {function: resize, runs_on: {disk: ssd, zone: eu}}}",
+        );
+        assert_eq!(
+            Class::of_all(&fits).expect("one node"),
+            class("process+function:resize;disk=ssd;zone=eu")
+        );
+        let divided =
+            steps("{a: {run: x, runs_on: {zone: eu}}, b: {run: x}, c: {run: x, runs_on: {zone: us}}}");
+        let why = Class::of_all(&divided).expect_err("no node").to_string();
+        assert!(why.starts_with("steps `a` and `c` ask for different values of the label `zone`"), "{why}");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, cases: 500, ..ProptestConfig::default() })]
 
@@ -248,10 +355,11 @@ mod tests {
         fn every_class_reads_back_from_its_text(
             name in prop::option::of("[ -~é]{1,9}"),
             labels in prop::collection::btree_map("[ -~é]{1,6}", "[ -~é]{1,6}", 0..4),
+            prefers in prop::collection::btree_map("[ -~é]{1,6}", "[ -~é]{1,6}", 0..3),
             pin in prop::option::of("[ -~]{1,6}"),
         ) {
-            let engine = name.map_or(Engine::Process, Engine::Function);
-            let class = Class { engine, labels, pin };
+            let engines = name.map(Engine::Function).into_iter().chain([Engine::Process]).collect();
+            let class = Class { engines, labels, prefers, pin };
             prop_assert_eq!(Class::parse(&class.to_string()), Some(class));
         }
     }

@@ -2,9 +2,10 @@
 //! Each type has a version (`Fact::version`), one place in the fold (`run_state.rs`) and one golden example
 //! (the tests below). A field is never renamed or re-used: a new meaning is a new version.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::facts::Unreadable;
+use crate::facts::facts;
 use crate::hash::Version;
 use crate::id::RunId;
 use crate::reason::Reason;
@@ -88,66 +89,9 @@ words! {
     }
 }
 
-macro_rules! facts {
-    ($($(#[$meta:meta])* $name:ident = $word:literal v $version:literal { $($(#[$fmeta:meta])* $field:ident: $type:ty,)* })+) => {
-        $($(#[$meta])*
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub struct $name { $($(#[$fmeta])* pub $field: $type,)* })+
-
-        /// The closed set of facts.
-        #[derive(Debug, Clone, PartialEq)]
-        pub enum Fact { $($(#[$meta])* $name($name),)+ }
-
-        $(impl From<$name> for Fact {
-            fn from(fact: $name) -> Self { Self::$name(fact) }
-        })+
-
-        impl Fact {
-            pub const NAMES: &'static [&'static str] = &[$($word,)+];
-
-            pub fn name(&self) -> &'static str {
-                match self { $(Self::$name(_) => $word,)+ }
-            }
-
-            pub fn version(&self) -> u32 {
-                match self { $(Self::$name(_) => $version,)+ }
-            }
-
-            /// The fact's own fields.
-            pub fn body(&self) -> Value {
-                match self { $(Self::$name(fact) => serde_json::to_value(fact)
-                    .expect("facts hold only strings, numbers and JSON values"),)+ }
-            }
-
-            /// The same as text, without a detour over a tree: this is written for every event.
-            pub fn body_text(&self) -> String {
-                match self { $(Self::$name(fact) => serde_json::to_string(fact)
-                    .expect("facts hold only strings, numbers and JSON values"),)+ }
-            }
-
-            /// Reads a stored fact; what cannot be read is the caller's to quarantine.
-            pub fn read(name: &str, version: u32, body: &str) -> Result<Self, Unreadable> {
-                let bad = |why: String| Unreadable { name: name.to_owned(), version, why };
-                match (name, version) {
-                    $(($word, $version) => serde_json::from_str(body).map(Self::$name).map_err(|e| bad(e.to_string())),)+
-                    _ => Err(bad("this program does not know that kind of event".to_owned())),
-                }
-            }
-        }
-    };
-}
-
-/// A stored event that this program cannot read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("event {name} (version {version}): {why}")]
-pub struct Unreadable {
-    pub name: String,
-    pub version: u32,
-    pub why: String,
-}
-
 facts! {
+    /// The closed set of facts of a run.
+    pub enum Fact;
     RunSubmitted = "run_submitted" v 1 {
         workflow: String,
         version: Version,
@@ -161,6 +105,16 @@ facts! {
     /// Another node took the run over as a whole, after the former owner was gone.
     RunAdopted = "run_adopted" v 1 {
         node: String,
+    }
+    /// A pinned run is kept on this node, which took its first task.
+    RunBound = "run_bound" v 1 {
+        node: String,
+    }
+    /// The node of a pinned run is gone: another one may take it, as a whole.
+    RunReleased = "run_released" v 1 {
+        node: String,
+        /// What was available there and is pending again.
+        tasks: Vec<String>,
     }
     /// A step failed and `on_failure` lets nothing but clean-up start.
     RunHalted = "run_halted" v 1 {
@@ -263,6 +217,8 @@ impl Fact {
             Self::RunSubmitted(_)
             | Self::RunStarted(_)
             | Self::RunAdopted(_)
+            | Self::RunBound(_)
+            | Self::RunReleased(_)
             | Self::RunHalted(_)
             | Self::RunCanceling(_)
             | Self::RunPaused(_)
@@ -286,6 +242,8 @@ mod tests {
         ),
         ("run_started", 1, r#"{"node":"host:1"}"#),
         ("run_adopted", 1, r#"{"node":"host:2"}"#),
+        ("run_bound", 1, r#"{"node":"host:1"}"#),
+        ("run_released", 1, r#"{"node":"host:1","tasks":["test"]}"#),
         ("run_halted", 1, r#"{"closing":"halted","step":"test"}"#),
         ("run_canceling", 1, r#"{"closing":"canceled","by":"ada"}"#),
         ("run_paused", 1, r#"{"scope":"run","by":"ada","tasks":["test"]}"#),

@@ -163,15 +163,13 @@ impl Fold {
                 self.run_moves(seq, RunMove::Start)?;
                 self.state.started_at = Some(at);
             }
-            Fact::RunAdopted(_) => {}
+            Fact::RunAdopted(_) | Fact::RunBound(_) => {}
+            Fact::RunReleased(f) => self.withdraw(seq, &f.tasks)?,
             Fact::RunHalted(f) => self.state.closing = Some(f.closing),
             Fact::RunCanceling(f) => self.state.closing = Some(f.closing),
             Fact::RunPaused(f) => {
                 self.pauses(seq, f.scope)?;
-                for step in &f.tasks {
-                    let task = self.task(seq, step)?;
-                    task.status = moved(seq, task, TaskMove::Withdraw)?;
-                }
+                self.withdraw(seq, &f.tasks)?;
             }
             Fact::RunResumed(f) => self.resumes(seq, f.scope)?,
             Fact::RunReopened(f) => {
@@ -181,8 +179,6 @@ impl Fold {
                 self.state.finished_at = None;
                 // One that ended before its first start, in the queue, starts with this.
                 self.state.started_at = self.state.started_at.or(Some(at));
-                // Whoever retries a run wants it to go on; its workflow stays as it is.
-                self.state.paused.retain(|scope| *scope == PauseScope::Workflow);
                 for step in &f.tasks {
                     let task = self.task(seq, step)?;
                     let status = moved(seq, task, TaskMove::Reopen)?;
@@ -201,6 +197,8 @@ impl Fold {
                 self.run_moves(seq, step)?;
                 self.state.reason.clone_from(&f.reason);
                 self.state.finished_at = Some(at);
+                // What has ended is held up by nobody.
+                self.state.paused.clear();
             }
             Fact::TaskAvailable(f) => {
                 let task = self.task(seq, &f.step)?;
@@ -215,6 +213,7 @@ impl Fold {
                 task.started_at = Some(at);
             }
             Fact::TaskReturned(f) => {
+                let is_paused = !self.state.paused.is_empty();
                 let task = self.task(seq, &f.step)?;
                 if task.status == TaskStatus::Pending {
                     // It was claimed ahead of its place, and waits for that as before.
@@ -222,6 +221,10 @@ impl Fold {
                 } else {
                     claim(seq, task, f.attempt)?;
                     task.status = moved(seq, task, TaskMove::GiveBack)?;
+                    // In a paused run it waits as everything else does.
+                    if is_paused {
+                        task.status = moved(seq, task, TaskMove::Withdraw)?;
+                    }
                 }
             }
             Fact::TaskRetrying(f) => {
@@ -290,6 +293,15 @@ impl Fold {
     }
 
     /// A run that has ended, or is paused in that way already, cannot be paused.
+    /// What was available waits again.
+    fn withdraw(&mut self, seq: u64, steps: &[String]) -> Result<(), Broken> {
+        for step in steps {
+            let task = self.task(seq, step)?;
+            task.status = moved(seq, task, TaskMove::Withdraw)?;
+        }
+        Ok(())
+    }
+
     fn pauses(&mut self, seq: u64, scope: PauseScope) -> Result<(), Broken> {
         let from = match (self.state.status, self.state.paused.contains(&scope)) {
             (RunStatus::Queued | RunStatus::Running, false) => {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use laneway_core::definition::{Source, compile};
 use laneway_core::state::RunStatus;
 use laneway_engine::function::Functions;
-use laneway_engine::worker::{Control, Drive, Means};
+use laneway_engine::worker::{Control, Counts, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, open};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -50,7 +50,9 @@ async fn allocations_per_task(tasks: usize) -> f64 {
             kill_grace: Duration::from_secs(2),
             warden: warden::warden(),
             functions: Functions::new(),
-            fence: None,
+            pulse: None,
+            counts: Counts::default(),
+            max_poll_interval: Duration::from_secs(15),
         },
         run,
         by: "ada".into(),

@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use laneway_core::definition::{Source, compile};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::run_state::{RunState, replay};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_engine::function::{Call, Functions};
-use laneway_engine::worker::{Control, Drive, Means};
+use laneway_engine::worker::{Control, Counts, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
 use laneway_store::{Open, Store, open};
 use serde_json::{Value, json};
@@ -90,7 +91,9 @@ impl Setup {
                 kill_grace: Duration::from_secs(2),
                 warden: warden::warden(),
                 functions: functions(),
-                fence: None,
+                pulse: None,
+                counts: Counts::default(),
+                max_poll_interval: Duration::from_secs(15),
             },
             run: self.run,
             by: "ada".into(),
@@ -319,7 +322,7 @@ async fn a_worker_whose_session_was_reaped_stops_instead_of_waiting_for_ever() {
     // What another process does with proof of our death.
     tokio::spawn(async move {
         wait_for(&started).await;
-        store.retire(session).await.expect("reaped");
+        store.retire(session, Leaving::because(LeaveReason::Done)).await.expect("reaped");
     });
     let worker = setup.drive().until_done(Control::new());
     let error =

@@ -14,8 +14,9 @@ mod plans;
 pub mod postgres;
 pub mod sqlite;
 mod store;
+mod tally;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use error::{Error, Result};
@@ -30,26 +31,53 @@ pub enum Open {
     Existing,
 }
 
-/// Where a node keeps logs and scratch files of a store that is no file, unless it is told otherwise.
-const DATA_DIR: &str = ".laneway";
+/// How often a task may be lost with its node before it fails, unless a deployment says otherwise.
+const MAX_LOST: u32 = 3;
+
+/// What a deployment may choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Where a node keeps logs and scratch files of a store that is no file. Those of a file are beside it.
+    pub data_dir: PathBuf,
+    /// How often a task may be lost with its node before it fails.
+    pub max_lost: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { data_dir: PathBuf::from(".laneway"), max_lost: MAX_LOST }
+    }
+}
 
 /// Opens the store at a path or URL, as `--store` takes it.
 pub fn open(address: &str, mode: Open) -> Result<Arc<dyn Store>> {
-    open_beside(address, Path::new(DATA_DIR), mode)
+    open_with(address, mode, &Options::default())
 }
 
-/// The same; `data_dir` is for logs and scratch files of a store that is no file. Those of a file are beside it.
-pub fn open_beside(address: &str, data_dir: &Path, mode: Open) -> Result<Arc<dyn Store>> {
+pub fn open_with(address: &str, mode: Open, options: &Options) -> Result<Arc<dyn Store>> {
+    let file = |path: &str| -> Result<Arc<dyn Store>> {
+        let store = sqlite::SqliteStore::open(&PathBuf::from(path), mode)?;
+        Ok(Arc::new(store.with_max_lost(options.max_lost)))
+    };
     match address.split_once("://") {
-        None => Ok(Arc::new(sqlite::SqliteStore::open(&PathBuf::from(address), mode)?)),
-        Some(("sqlite", path)) => Ok(Arc::new(sqlite::SqliteStore::open(&PathBuf::from(path), mode)?)),
+        None => file(address),
+        Some(("sqlite", path)) => file(path),
         Some(("postgres" | "postgresql", _)) => {
-            Ok(Arc::new(postgres::PostgresStore::open(address, data_dir, mode)?))
+            let store = postgres::PostgresStore::open(address, &options.data_dir, mode)?;
+            Ok(Arc::new(store.with_max_lost(options.max_lost)))
         }
         Some((other, _)) => Err(Error::Address {
             why: format!(
                 "`{other}://` is not a kind of store; give a path, sqlite://PATH or postgres://USER@HOST/DATABASE"
             ),
         }),
+    }
+}
+
+/// An address as people may see it: without its password.
+pub fn shown(address: &str) -> String {
+    match address.split_once("://") {
+        Some(("postgres" | "postgresql", _)) => postgres::shown(address),
+        Some(_) | None => address.to_owned(),
     }
 }

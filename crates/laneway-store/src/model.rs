@@ -15,6 +15,7 @@ use laneway_core::reason::Reason;
 use laneway_core::run_state::RunState;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::fence::{ClaimRef, Fate};
@@ -28,12 +29,14 @@ pub struct NewSession {
     pub slots: u32,
     /// What it can run of others. `None` for a node that runs what belongs to it, and nothing else.
     pub offer: Option<Offer>,
+    /// How it is kept alive, where that takes a lease.
+    pub lease: Lease,
 }
 
 impl NewSession {
     /// A node for its own runs.
     pub fn ephemeral(node: impl Into<String>, slots: u32) -> Self {
-        Self { node: node.into(), pid: std::process::id(), slots, offer: None }
+        Self { node: node.into(), pid: std::process::id(), slots, offer: None, lease: Lease::default() }
     }
 }
 
@@ -42,6 +45,44 @@ impl NewSession {
 pub struct Lease {
     pub ttl: Duration,
     pub every: Duration,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self { ttl: Duration::from_secs(60), every: Duration::from_secs(5) }
+    }
+}
+
+/// What the store knows of a session that was just renewed. Its node compares: what it does not know of it gives back, and
+/// what it runs without holding it kills.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Renewed {
+    pub held: Vec<ClaimRef>,
+    /// Those of them that are to be stopped.
+    pub stops: Vec<Stop>,
+}
+
+/// What a session has done so far, as it counts itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tally {
+    /// How often it asked for work. Kept apart: to ask and get nothing is no activity.
+    #[serde(skip)]
+    pub asks: u64,
+    /// How many tasks it got.
+    pub claims: u64,
+    /// How often it got fewer than it wanted because others had their hands on the rest.
+    #[serde(skip)]
+    pub contentions: u64,
+    pub succeeded: u64,
+    pub failed: u64,
+    pub canceled: u64,
+    /// Given back, never started.
+    pub returned: u64,
+    /// Taken from it while it held them.
+    pub lost: u64,
+    /// How many sessions of dead nodes it returned.
+    pub reaped: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -95,6 +136,47 @@ pub struct RunHead {
     pub submitted_from: String,
     /// The keys of the tasks that have some, which the parameters fix.
     pub keys: BTreeMap<Position, TaskKeys>,
+    pub placed: Placed,
+    /// The class of tasks that nobody takes but the owner of the run.
+    pub own_class: i64,
+}
+
+/// Who may run the tasks of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placed {
+    /// The session that owns it.
+    Local,
+    /// Whoever can.
+    Spread,
+    /// One node at a time: whoever takes its first task owns it from then on. `class` can run all of it.
+    Pinned { class: i64 },
+}
+
+impl Placed {
+    /// As it is stored; `class` is that of a pinned one.
+    pub(crate) fn parse(text: &str, class: Option<i64>) -> Option<Self> {
+        match (text, class) {
+            ("local", None) => Some(Self::Local),
+            ("spread", None) => Some(Self::Spread),
+            ("pinned", Some(class)) => Some(Self::Pinned { class }),
+            (_, _) => None,
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Spread => "spread",
+            Self::Pinned { .. } => "pinned",
+        }
+    }
+
+    pub(crate) fn class(self) -> Option<i64> {
+        match self {
+            Self::Local | Self::Spread => None,
+            Self::Pinned { class } => Some(class),
+        }
+    }
 }
 
 impl RunHead {
@@ -237,6 +319,14 @@ pub enum Pausable {
     Workflow(String),
 }
 
+/// Whose sessions are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whom {
+    /// All of a node, by its address.
+    Node(String),
+    Session(SessionId),
+}
+
 /// A named limit, and how far it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitView {
@@ -261,6 +351,16 @@ pub struct NodeView {
     /// `None` for one that runs its own run only.
     pub offer: Option<Offer>,
     pub is_draining: bool,
+    /// When it last said that it lives; of a node whose process can be looked at, when it last said what it has done.
+    pub renewed_at: Millis,
+    /// As of then.
+    pub tally: Tally,
+    /// When that last changed.
+    pub last_active_at: Option<Millis>,
+    /// How many lives of this node were lost: it died, froze, or could not reach the store.
+    pub lost_sessions: u64,
+    /// The moment of this look, by the store's clock.
+    pub observed_at: Millis,
     /// How many tasks it holds.
     pub held: u32,
     /// Some of those, oldest first.

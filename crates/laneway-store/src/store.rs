@@ -14,6 +14,7 @@ use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
+use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::Plan;
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
@@ -23,8 +24,8 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, Lease, LimitView, NewSession, NodeView,
-    Pausable, Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
+    Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom,
 };
 
 #[async_trait]
@@ -34,11 +35,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Begins a life of a node. The session is alive from here on until `retire` or the process's death.
     async fn register(&self, node: NewSession) -> Result<SessionId>;
 
-    /// Keeps a life going, where that takes a lease (`lease`). An error if it is over: somebody returned its tasks.
-    async fn renew(&self, session: SessionId) -> Result<()>;
+    /// Keeps a life going, where that takes a lease (`takes_lease`), notes what it has done so far, and says what it holds:
+    /// the answer to a claim may have been lost. An error if it is over: somebody returned its tasks.
+    async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed>;
 
     /// Ends a life in good order: what it still holds is returned as lost, at once.
-    async fn retire(&self, session: SessionId) -> Result<()>;
+    async fn retire(&self, session: SessionId, why: Leaving) -> Result<()>;
 
     /// Returns the tasks of every session that is proven dead. Never touches a live one.
     async fn reap(&self) -> Result<Reaped>;
@@ -93,8 +95,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Makes a named limit, or changes it for everybody; who may go on by that does so at once.
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()>;
 
-    /// Lets a node end what it runs and take nothing more. By its address; gives the sessions that are told.
-    async fn drain(&self, node: &str) -> Result<Vec<SessionId>>;
+    /// Lets a node end what it runs and take nothing more. Gives the sessions that are told.
+    async fn drain(&self, whom: Whom, why: Leaving) -> Result<Vec<SessionId>>;
 
     /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
     async fn release(&self, run: RunId) -> Result<()>;
@@ -129,6 +131,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn limits(&self) -> Result<Vec<LimitView>>;
     /// Nodes that are alive, by address, with up to `claims` of what each holds.
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
+    /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.
+    async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>>;
 
     /// Looks for everything that is wrong with the store: the file, the newest `limit` runs, what lies beside it.
     /// Changes nothing.
@@ -145,8 +149,13 @@ pub trait Store: Send + Sync + fmt::Debug {
         Duration::from_secs(1)
     }
     fn instance(&self) -> InstanceId;
-    /// How a life is kept going; `None` where it takes nothing, because others can see whether a process lives.
-    fn lease(&self) -> Option<Lease>;
+    /// How often a claim through this handle got fewer than it wanted because others had their hands on the rest. Where one
+    /// writes at a time that never happens.
+    fn contentions(&self) -> u64 {
+        0
+    }
+    /// Whether a life must be renewed to go on. Not where others can see whether a process lives.
+    fn takes_lease(&self) -> bool;
     /// Whether all of its nodes are on this host, with the files of those who submit.
     fn is_embedded(&self) -> bool;
     /// Where logs and scratch files of this store live.

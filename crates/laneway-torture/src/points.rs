@@ -6,6 +6,8 @@
 pub enum Place {
     Node,
     Warden,
+    /// A node of a store that is shared by many.
+    Shared,
 }
 
 macro_rules! points {
@@ -121,6 +123,22 @@ points! {
     LogBegun = "log.begun" in Node;
     /// A frame of output is in the log.
     LogWritten = "log.written" in Node;
+    /// All statements of a transaction are decided on; its last flight, with COMMIT, is not sent.
+    SharedCommitBefore = "shared.commit.before" in Shared;
+    /// COMMIT was answered, nobody was told.
+    SharedCommitAfter = "shared.commit.after" in Shared;
+    /// Committed; no other node was notified.
+    NotifyBefore = "shared.notify.before" in Shared;
+    /// Other nodes were notified.
+    NotifyAfter = "shared.notify.after" in Shared;
+    /// Sessions were found whose lease has ended; nothing of them is returned.
+    ExpiredFound = "shared.expired" in Shared;
+    /// Those were returned.
+    ExpiredReaped = "shared.reaped" in Shared;
+    /// The heartbeat is about to renew.
+    RenewBefore = "shared.renew.before" in Shared;
+    /// It has, and counts from a moment before.
+    RenewAfter = "shared.renew.after" in Shared;
     /// The warden has its cgroups, and has not said so.
     WardenReady = "warden.ready" in Warden;
     /// A request was received, nothing is done about it.

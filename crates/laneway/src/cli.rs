@@ -3,10 +3,8 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::{command, env};
-
-/// Where the store is unless somebody says otherwise: beside the work.
-pub(crate) const DEFAULT_STORE: &str = ".laneway/laneway.db";
+use crate::command;
+use crate::settings::{DATA_DIR, STORE};
 
 /// Runs graphs of steps in parallel, and remembers.
 #[derive(Debug, Parser)]
@@ -19,9 +17,11 @@ pub(crate) const DEFAULT_STORE: &str = ".laneway/laneway.db";
     after_help = "Example:\n  laneway run build.yaml\n  laneway show last"
 )]
 pub(crate) struct Cli {
-    /// The store: a file, or a URL
-    #[arg(long, global = true, env = env::STORE, value_name = "PATH|URL", default_value = DEFAULT_STORE, value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Global options")]
+    #[arg(long, global = true, help = STORE.about, env = STORE.env, hide_env_values = true, value_name = "PATH|URL", default_value = STORE.default, value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Global options")]
     pub(crate) store: String,
+
+    #[arg(long, global = true, help = DATA_DIR.about, env = DATA_DIR.env, value_name = "DIR", default_value = DATA_DIR.default, value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Global options")]
+    pub(crate) data_dir: String,
 
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Doctor(command::doctor::Args),
     /// Copy the store to a file while it is in use
     Backup(command::backup::Args),
+    /// List the settings, and where each comes from
+    Settings(command::settings::Args),
     /// Print a completion script for a shell
     Completions(command::completions::Args),
     /// Start steps for a node, and leave none of them behind

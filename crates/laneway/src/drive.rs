@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Drive, Fence, Heartbeat, Means};
+use laneway_engine::worker::{Control, Counts, Drive, Heartbeat, Means, Pulse};
 use laneway_store::Store;
-use laneway_store::model::NewSession;
+use laneway_store::model::{Lease, NewSession};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -27,6 +28,7 @@ use crate::command::Context;
 use crate::env;
 use crate::exit::Exit;
 use crate::progress::{self, Progress};
+use crate::settings::{KILL_GRACE, MAX_POLL_INTERVAL};
 
 /// Events are read at most this often: a run of short steps makes thousands a second.
 const READ_INTERVAL: Duration = Duration::from_millis(30);
@@ -57,8 +59,7 @@ pub(crate) struct DriveArgs {
     /// Print one event a line as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// How long a step may take to end after it was asked to, before it is killed
-    #[arg(long, env = env::KILL_GRACE, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    #[arg(long, help = KILL_GRACE.about, env = KILL_GRACE.env, value_name = "DURATION", default_value = KILL_GRACE.default, value_parser = duration)]
     pub(crate) kill_grace: Duration,
 }
 
@@ -75,13 +76,16 @@ pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
     pub(crate) warden: Warden,
+    pub(crate) counts: Counts,
     heartbeat: Option<Heartbeat>,
 }
 
 impl Node {
     /// A node for its own runs.
     pub(crate) async fn ephemeral(context: &Context, store: Arc<dyn Store>) -> anyhow::Result<Self> {
-        Self::begin(context, store, NewSession::ephemeral(env::node(), MIN_SLOTS)).await
+        let node =
+            NewSession { lease: context.settings.lease()?, ..NewSession::ephemeral(env::node(), MIN_SLOTS) };
+        Self::begin(context, store, node).await
     }
 
     /// Begins a session, and returns what sessions that died have left behind.
@@ -90,51 +94,56 @@ impl Node {
         store: Arc<dyn Store>,
         node: NewSession,
     ) -> anyhow::Result<Self> {
+        let (lease, counts) = (node.lease, Counts::default());
         let session = store.register(node).await?;
         let begun = async {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;
-            let heartbeat = start_heartbeat(context, store.as_ref(), session)?;
+            let heartbeat = if store.takes_lease() {
+                Some(start_heartbeat(context, (session, lease), counts.clone(), &warden)?)
+            } else {
+                None
+            };
             store.reap().await?;
             anyhow::Ok((warden, heartbeat))
         }
         .await;
         match begun {
-            Ok((warden, heartbeat)) => Ok(Self { store, session, warden, heartbeat }),
+            Ok((warden, heartbeat)) => Ok(Self { store, session, warden, counts, heartbeat }),
             Err(error) => {
-                retire(store.as_ref(), session).await;
+                retire(store.as_ref(), session, Leaving::because(LeaveReason::Failed)).await;
                 Err(error)
             }
         }
     }
 
-    /// Where it hears that its session is not to be trusted any more.
-    pub(crate) fn fence(&self) -> Option<Fence> {
-        self.heartbeat.as_ref().map(Heartbeat::fence)
+    /// Where it hears how its session is.
+    pub(crate) fn pulse(&self) -> Option<Pulse> {
+        self.heartbeat.as_ref().map(Heartbeat::pulse)
     }
 
-    pub(crate) async fn end(self) {
-        retire(self.store.as_ref(), self.session).await;
+    pub(crate) async fn end(self, why: Leaving) {
+        retire(self.store.as_ref(), self.session, why).await;
     }
 }
 
-async fn retire(store: &dyn Store, session: SessionId) {
+async fn retire(store: &dyn Store, session: SessionId, why: Leaving) {
     // A session that cannot be retired is reaped by the next process: its lock dies with this one.
-    if let Err(error) = store.retire(session).await {
+    if let Err(error) = store.retire(session, why).await {
         tracing::warn!(%error, "the session was not retired");
     }
 }
 
-/// Where a session takes one.
 fn start_heartbeat(
     context: &Context,
-    store: &dyn Store,
-    session: SessionId,
-) -> anyhow::Result<Option<Heartbeat>> {
-    let Some(lease) = store.lease() else { return Ok(None) };
-    let address = context.store.clone();
-    let open = move || laneway_store::open(&address, laneway_store::Open::Existing);
-    Ok(Some(Heartbeat::start(open, session, lease).context("the session cannot be kept alive")?))
+    (session, lease): (SessionId, Lease),
+    counts: Counts,
+    warden: &Warden,
+) -> anyhow::Result<Heartbeat> {
+    let (address, options) = (context.store.clone(), context.options()?);
+    let open = move || laneway_store::open_with(&address, laneway_store::Open::Existing, &options);
+    let heartbeat = Heartbeat::start(open, session, lease, counts, Some(warden.clone()));
+    heartbeat.context("the session cannot be kept alive")
 }
 
 /// This program is its own warden.
@@ -170,7 +179,7 @@ pub(crate) async fn take_over(
         to_the_end(context, &node, work, args).await
     }
     .await;
-    node.end().await;
+    node.end(Leaving::because(LeaveReason::Done)).await;
     outcome
 }
 
@@ -194,7 +203,9 @@ pub(crate) async fn to_the_end(
             kill_grace: args.kill_grace,
             warden: node.warden.clone(),
             functions: Functions::new(),
-            fence: node.fence(),
+            pulse: node.pulse(),
+            counts: node.counts.clone(),
+            max_poll_interval: context.settings.duration(&MAX_POLL_INTERVAL)?,
         },
         run: work.run,
         by: env::person(),

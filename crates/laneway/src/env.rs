@@ -1,30 +1,11 @@
-//! Every environment variable that the program itself reads, with its meaning. What steps get is the
-//! engine's matter. `LANEWAY_STORE` and the like are defaults: a flag on the command line wins.
+//! Environment variables that the program itself reads and that are no settings (those are in `settings.rs`), with their
+//! meaning. What steps get is the engine's matter.
 
 use std::io::{self, IsTerminal as _};
-use std::num::NonZeroU32;
 
 use laneway_torture::Arms;
 
 use crate::exit::Refusal;
-
-/// The store, as `--store` takes it.
-pub(crate) const STORE: &str = "LANEWAY_STORE";
-
-/// How many tasks of a run may run at once, where neither `--max-parallel` nor the document says so.
-const MAX_PARALLEL: &str = "LANEWAY_MAX_PARALLEL";
-
-/// How long a step may take to end after it was asked to, before it is killed, as `--kill-grace` takes it.
-pub(crate) const KILL_GRACE: &str = "LANEWAY_KILL_GRACE";
-
-/// How many tasks a worker runs at once, as `--slots` takes it.
-pub(crate) const SLOTS: &str = "LANEWAY_SLOTS";
-
-/// The name of a worker on screens, as `--node-address` takes it.
-pub(crate) const NODE_ADDRESS: &str = "LANEWAY_NODE_ADDRESS";
-
-/// How long what runs may go on after a worker was told to stop, as `--shutdown-grace` takes it.
-pub(crate) const SHUTDOWN_GRACE: &str = "LANEWAY_SHUTDOWN_GRACE";
 
 /// `off` holds steps without cgroups, as where there are none.
 const CGROUPS: &str = "LANEWAY_CGROUPS";
@@ -71,17 +52,6 @@ pub(crate) fn wants_color() -> bool {
 
 pub(crate) fn is_dumb_terminal() -> bool {
     std::env::var_os(TERM).is_some_and(|term| term == "dumb")
-}
-
-pub(crate) fn max_parallel() -> Result<Option<NonZeroU32>, Refusal> {
-    match std::env::var(MAX_PARALLEL) {
-        Ok(text) if !text.is_empty() => match text.parse() {
-            Ok(number) => Ok(Some(number)),
-            Err(_) => Err(Refusal::new(format!("{MAX_PARALLEL} is `{text}`"))
-                .hint("set it to a whole number of at least 1, or leave it out")),
-        },
-        Ok(_) | Err(_) => Ok(None),
-    }
 }
 
 pub(crate) fn use_cgroups() -> Result<bool, Refusal> {

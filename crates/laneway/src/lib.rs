@@ -12,19 +12,30 @@ mod env;
 mod exit;
 mod print;
 mod progress;
+mod settings;
 mod text;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
 use crate::print::Printer;
+use crate::settings::{File, Settings};
 
 /// The whole program.
 pub fn run() -> ExitCode {
-    let cli = match cli::Cli::try_parse() {
-        Ok(cli) => cli,
+    let file = match File::load() {
+        Ok(file) => file,
+        Err(refusal) => return Printer::new().failure(&refusal.into()).into(),
+    };
+    let command = file.beneath(cli::Cli::command());
+    let typed = command.try_get_matches().and_then(|matches| {
+        let cli = cli::Cli::from_arg_matches(&matches)?;
+        Ok((cli, Settings::of(&matches, &file)))
+    });
+    let (cli, settings) = match typed {
+        Ok(typed) => typed,
         Err(usage) => {
             // A reader that went away, such as `laneway --help | head -1`, is no failure.
             let _ = usage.print();
@@ -36,7 +47,7 @@ pub fn run() -> ExitCode {
     if let Err(error) = env::arm_hooks() {
         return printer.failure(&error).into();
     }
-    let context = command::Context { printer, store: cli.store };
+    let context = command::Context { printer, store: cli.store, settings };
     // Alone with its thread: a warden has no use for a runtime, and every page of it counts.
     if let cli::Command::Warden(args) = cli.command {
         return match command::warden::execute(args) {

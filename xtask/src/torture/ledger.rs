@@ -23,6 +23,8 @@ pub(super) struct Line {
     pub(super) run: String,
     pub(super) step: String,
     pub(super) attempt: u32,
+    /// Since the machine started; 0 where nobody looked.
+    pub(super) seconds: f64,
     pub(super) value: String,
 }
 
@@ -132,9 +134,9 @@ fn parse(line: &str) -> Option<Line> {
     };
     let (run, step, attempt) = (words.next()?, words.next()?, words.next()?.parse().ok()?);
     let _pid: u32 = words.next()?.parse().ok()?;
-    let _seconds: f64 = words.next()?.parse().ok()?;
+    let seconds: f64 = words.next()?.parse().ok()?;
     let value = words.next().unwrap_or_default().to_owned();
-    Some(Line { what, run: run.to_owned(), step: step.to_owned(), attempt, value })
+    Some(Line { what, run: run.to_owned(), step: step.to_owned(), attempt, seconds, value })
 }
 
 #[cfg(test)]

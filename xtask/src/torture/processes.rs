@@ -11,13 +11,24 @@ pub(super) const MARK: &str = "TORTURE_CASE";
 
 /// Everything alive that carries the mark, with its command line.
 pub(super) fn marked(mark: &str) -> Vec<(Pid, String)> {
-    let wanted = format!("{MARK}={mark}");
+    with(&[&format!("{MARK}={mark}")])
+}
+
+/// Everything alive that has each of these variables in its environment: `NAME=VALUE`, or `NAME=` for any value.
+pub(super) fn with(wanted: &[&str]) -> Vec<(Pid, String)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
     pids.filter_map(|pid| {
         let dir = format!("/proc/{}", pid.as_raw_nonzero());
         let environ = fs::read(format!("{dir}/environ")).ok()?;
-        let is_marked = environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
+        let has = |wanted: &str| {
+            let is_it = |variable: &[u8]| match wanted.ends_with('=') {
+                true => variable.starts_with(wanted.as_bytes()),
+                false => variable == wanted.as_bytes(),
+            };
+            environ.split(|byte| *byte == 0).any(is_it)
+        };
+        let is_marked = wanted.iter().all(|wanted| has(wanted));
         // A dead process that nobody has waited for has no command line.
         let words = fs::read(format!("{dir}/cmdline")).ok().filter(|words| !words.is_empty())?;
         is_marked

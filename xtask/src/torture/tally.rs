@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use laneway_torture::{Bug, Point};
+use laneway_torture::{Bug, Place, Point};
 
 use super::act::Act;
 use super::case::{Case, Report};
@@ -59,7 +59,10 @@ impl Tally {
         note(&format!("{} runs were tortured", self.cases));
         let deaths: u32 = self.deaths.values().sum();
         let reached = self.deaths.len();
-        note(&format!("  {deaths:>6} deaths at {reached} of {} points", Point::ALL.len()));
+        note(&format!(
+            "  {deaths:>6} deaths at {reached} of {} points",
+            Point::ALL.iter().filter(|point| point.place() != Place::Shared).count()
+        ));
         let mut echoes = 0;
         for (what, times) in &self.injected {
             if what.starts_with("finish ") {

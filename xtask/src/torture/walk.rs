@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use laneway_torture::{Bug, Point};
+use laneway_torture::{Bug, Place, Point};
 
 use super::act::{Act, Scene};
 use super::case::Case;
 use super::dice::Dice;
-use super::place::{Place, wait};
+use super::place::{self, wait};
 
 /// Before a run counts as stuck. Long, for a crowded machine: only what is broken waits that long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ pub(super) struct Ground {
 
 /// Looks at a run that nobody disturbs.
 pub(super) fn survey(program: &Path) -> Result<Ground> {
-    let place = Place::new(program, true, None)?;
+    let place = place::Place::new(program, true, None)?;
     let passed = place.path("passed");
     let arms = [
         ("LANEWAY_PASSED", passed.to_string_lossy().into_owned()),
@@ -46,14 +46,19 @@ pub(super) fn survey(program: &Path) -> Result<Ground> {
 /// The points that can be walked to on this ground.
 pub(super) fn points(ground: &Ground) -> impl Iterator<Item = Point> {
     let needs_cgroups = |point: &Point| scenes(*point) == [Scene::Orphan];
-    Point::ALL.iter().copied().filter(move |point| ground.has_cgroups || !needs_cgroups(point))
+    let is_here = |point: &Point| point.place() != Place::Shared;
+    Point::ALL
+        .iter()
+        .copied()
+        .filter(is_here)
+        .filter(move |point| ground.has_cgroups || !needs_cgroups(point))
 }
 
 /// Every point, `times` each. The first time is its first passing, so that it is sure to be reached.
 pub(super) fn every_point(ground: &Ground, times: u32, dice: &mut Dice) -> Vec<Case> {
     let mut cases = Vec::new();
     for time in 0..times {
-        for point in Point::ALL {
+        for point in Point::ALL.iter().filter(|point| point.place() != Place::Shared) {
             let scenes = scenes(*point);
             let scene = scenes[time as usize % scenes.len()];
             if scene == Scene::Orphan && !ground.has_cgroups {
@@ -110,6 +115,17 @@ pub(super) fn haunts(bug: Bug, dice: &mut Dice) -> Vec<Case> {
             Bug::ReapLive => Act::Neighbour,
             Bug::OldAttempt | Bug::LostDropped => crash(Point::Begun, 3 + round % 6),
             Bug::Leftovers => crash(Point::Begun, 2 + round % 6),
+            // `nodes/hunt.rs` hunts these.
+            Bug::CountBeforeLock
+            | Bug::RateUnlocked
+            | Bug::KeyKept
+            | Bug::OrderAsText
+            | Bug::ReapUnrenewed
+            | Bug::ReapTooSoon
+            | Bug::ClaimForgotten
+            | Bug::FinishForgotten
+            | Bug::HintNeeded
+            | Bug::FenceLate => Act::Nothing,
         });
     }
     acts.into_iter()
@@ -173,5 +189,14 @@ fn scenes(point: Point) -> &'static [Scene] {
         | Point::WardenTerm
         | Point::WardenGone
         | Point::WardenTold => &[Scene::Run, Scene::Resume],
+        // `nodes/hunt.rs` walks to these.
+        Point::SharedCommitBefore
+        | Point::SharedCommitAfter
+        | Point::NotifyBefore
+        | Point::NotifyAfter
+        | Point::ExpiredFound
+        | Point::ExpiredReaped
+        | Point::RenewBefore
+        | Point::RenewAfter => &[],
     }
 }

@@ -118,12 +118,12 @@ impl NodeWait {
                 None => format!("{node} takes no new work"),
             }),
         };
-        let wanted = match &self.class.engine {
+        let engines = self.class.engines.iter().map(|engine| match engine {
             Engine::Process => "runs programs".to_owned(),
             Engine::Function(name) => format!("has the function `{name}`"),
-        };
-        let labels = self.class.labels.iter().map(|(name, value)| format!(" and has {name}={value}"));
-        let wanted: String = std::iter::once(wanted).chain(labels).collect();
+        });
+        let labels = self.class.labels.iter().map(|(name, value)| format!("has {name}={value}"));
+        let wanted = engines.chain(labels).collect::<Vec<_>>().join(" and ");
         let (wanted, opens) = match &self.class.pin {
             Some(pin) => (
                 format!("node {pin}, to which its run is bound"),

@@ -1,6 +1,7 @@
-//! What a plan asks for that nothing acts on yet. A submit refuses it, so that no key is silently ignored.
+//! What a plan asks for that cannot be done. A submit refuses it, so that no key is silently ignored.
 
 use super::Plan;
+use crate::class::Class;
 use crate::definition::Placement;
 
 impl Plan {
@@ -11,24 +12,13 @@ impl Plan {
             return Some(format!("`groups` can be planned but not run yet (group `{}`)", group.name));
         }
         match workflow.placement {
-            // Every run belongs to the process that submitted it, so these two are what happens.
-            Placement::Spread | Placement::Local => {}
-            Placement::Pinned => return Some(not_yet("placement: pinned", None)),
+            Placement::Spread | Placement::Local => None,
+            Placement::Pinned => {
+                let divided = Class::of_all(&workflow.steps).err()?;
+                Some(format!("`placement: pinned` keeps the run on one node, but {divided}"))
+            }
         }
-        workflow.steps.iter().find_map(|step| {
-            let demands = step.demands();
-            let asked = [("prefers", !demands.prefers.is_empty())];
-            let (key, _) = asked.into_iter().find(|(_, is_asked)| *is_asked)?;
-            Some(not_yet(key, Some(&step.name)))
-        })
     }
-}
-
-fn not_yet(key: &str, step: Option<&str>) -> String {
-    let place = step.map(|step| format!(" of step `{step}`")).unwrap_or_default();
-    format!(
-        "`{key}`{place} can be checked but not run yet; remove it, because this version would not act on it"
-    )
 }
 
 #[cfg(test)]
@@ -36,13 +26,16 @@ mod tests {
     use crate::definition::{Source, compile};
 
     #[test]
-    fn a_plan_names_the_first_key_that_nothing_acts_on() {
+    fn a_plan_names_the_first_thing_that_cannot_be_done() {
         for (expected, text) in [
             (None, "steps: {a: {run: make}}"),
             (None, "{placement: local, steps: {a: {run: make, priority: 0, limits: [], runs_on: {}}}}"),
             (Some("`groups`"), "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
-            (Some("`placement: pinned`"), "{placement: pinned, steps: {a: {run: make}}}"),
-            (Some("`prefers` of step `a`"), "steps: {a: {run: make, prefers: {zone: eu}}}"),
+            (None, "{placement: pinned, steps: {a: {run: make, prefers: {zone: eu}}}}"),
+            (
+                Some("`placement: pinned` keeps the run on one node, but steps `a` and `b`"),
+                "{placement: pinned, steps: {a: {run: x, runs_on: {z: eu}}, b: {run: x, runs_on: {z: us}}}}",
+            ),
         ] {
             let source = Source { file: "f.yaml".into(), default_name: "f".into(), text: text.into() };
             let plan = compile(&source).map_err(|refusal| refusal.render(false)).expect(text);
@@ -51,7 +44,7 @@ mod tests {
                 None => assert_eq!(found, None, "{text}"),
                 Some(key) => {
                     let found = found.unwrap_or_else(|| panic!("{text} is silently accepted"));
-                    assert!(found.starts_with(key) && found.contains("yet"), "{text}: {found}");
+                    assert!(found.starts_with(key), "{text}: {found}");
                 }
             }
         }

@@ -53,6 +53,8 @@ pub struct Warden {
 struct Shared {
     command: WardenCommand,
     link: Mutex<(Option<Arc<Link>>, u32)>,
+    /// As the living warden was told, for the next one.
+    lease: Mutex<Option<Duration>>,
 }
 
 /// How the leader of a group ended, if it did.
@@ -79,7 +81,8 @@ pub(crate) struct Group {
 impl Warden {
     /// Starts the warden; to be called within a tokio runtime. It gets ready while the caller goes on.
     pub fn start(command: WardenCommand) -> io::Result<Self> {
-        let warden = Self { shared: Arc::new(Shared { command, link: Mutex::default() }) };
+        let warden =
+            Self { shared: Arc::new(Shared { command, link: Mutex::default(), lease: Mutex::default() }) };
         warden.link()?;
         Ok(warden)
     }
@@ -112,6 +115,16 @@ impl Warden {
         Ok(Group { id, link, answers, is_gone: false, stdout: Some(stdout), stderr: Some(stderr) })
     }
 
+    /// Until when others take this node for alive, on the clock of [`super::boot_time`]: then what runs is killed, whatever
+    /// the node does. Can be said on any thread.
+    pub(crate) fn keep_until(&self, until: Duration) {
+        *lock(&self.shared.lease) = Some(until);
+        let link = lock(&self.shared.link).0.clone();
+        if let Some(link) = link {
+            link.send(Outgoing::plain(&lease_request(until)));
+        }
+    }
+
     /// The living warden, or a new one.
     fn link(&self) -> io::Result<Arc<Link>> {
         let mut current = lock(&self.shared.link);
@@ -127,6 +140,9 @@ impl Warden {
         }
         current.1 += 1;
         let link = Link::start(&self.shared.command)?;
+        if let Some(until) = *lock(&self.shared.lease) {
+            link.send(Outgoing::plain(&lease_request(until)));
+        }
         current.0 = Some(Arc::clone(&link));
         Ok(link)
     }
@@ -182,6 +198,10 @@ impl Drop for Group {
             tasks.remove(&self.id);
         }
     }
+}
+
+fn lease_request(until: Duration) -> Request {
+    Request::Lease(u64::try_from(until.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The life of one warden.

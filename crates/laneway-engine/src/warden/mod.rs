@@ -24,3 +24,12 @@ pub(crate) use protocol::Exit;
 
 /// The variable by which a step's processes are known wherever they went: `<warden>.<task>`.
 pub const MARK: &str = "LANEWAY_MARK";
+
+/// A clock that goes on while the machine sleeps, as the store's does, and that all processes of a machine share.
+pub(crate) fn boot_time() -> std::time::Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    std::time::Duration::new(
+        u64::try_from(now.tv_sec).unwrap_or_default(),
+        u32::try_from(now.tv_nsec).unwrap_or_default(),
+    )
+}

@@ -16,6 +16,9 @@ pub(super) enum Request {
     /// until `Kill`: the grace is for all.
     Term(u64),
     Kill(u64),
+    /// What runs is killed at this moment, in milliseconds of the clock that goes on while the machine sleeps, unless another
+    /// one is named before: so long nobody else takes the node for dead.
+    Lease(u64),
 }
 
 /// A program to start. Everything is resolved: nothing is looked up by the warden.
@@ -68,6 +71,7 @@ impl Request {
             }
             Self::Term(id) => frame.byte(1).number(*id),
             Self::Kill(id) => frame.byte(2).number(*id),
+            Self::Lease(until) => frame.byte(3).number(*until),
         };
         frame.finish()
     }
@@ -89,6 +93,7 @@ impl Request {
             }),
             1 => Self::Term(body.number()?),
             2 => Self::Kill(body.number()?),
+            3 => Self::Lease(body.number()?),
             _ => return None,
         })
     }

@@ -25,7 +25,7 @@ use tokio::signal::unix::SignalKind;
 
 use super::cgroup::Cgroups;
 use super::protocol::{Answer, Exit, Frames, Request, Spawn};
-use super::{MARK, leftovers};
+use super::{MARK, boot_time, leftovers};
 
 /// After so long without anything to do, the warden moves ahead to where the next task will be started.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -82,6 +82,7 @@ pub fn serve(options: Options) -> Result<(), Refused> {
         tasks: BTreeMap::new(),
         children: leftovers::OwnChildren::new(),
         look: FIRST_LOOK,
+        lease: None,
     };
     // However the conversation ends, the node is lost to us.
     while server.turn().is_ok() {}
@@ -121,6 +122,8 @@ struct Server {
     children: leftovers::OwnChildren,
     /// The pause before the next look at what was killed.
     look: Duration,
+    /// When the node may be taken for dead by others, on the clock of `boot_time`.
+    lease: Option<Duration>,
 }
 
 /// Something that was started and is not gone.
@@ -151,6 +154,7 @@ impl Server {
             self.look = (self.look * 2).min(SLOWEST_LOOK);
         }
         let received = self.receive();
+        self.keep_to_the_lease();
         self.reap();
         self.see_to_ending();
         received
@@ -166,6 +170,9 @@ impl Server {
         } else {
             (!self.tasks.is_empty()).then_some(TIDY)
         };
+        let left = self.lease.map(|lease| lease.saturating_sub(boot_time()));
+        let left = left.filter(|left| !left.is_zero() && !self.tasks.is_empty());
+        let timeout = [timeout, left].into_iter().flatten().min();
         let wanted = if self.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         let mut fds = vec![PollFd::new(&self.socket, wanted)];
         let leaders = self.tasks.values().filter_map(|task| task.leader.as_ref());
@@ -211,9 +218,23 @@ impl Server {
                     Request::Spawn(spawn) => self.spawn(&spawn),
                     Request::Term(id) => self.term(id),
                     Request::Kill(id) => self.kill(id),
+                    Request::Lease(until) => self.lease = Some(Duration::from_millis(until)),
                 }
             }
         }
+    }
+
+    /// A node that is frozen, or too busy to notice, has not killed what runs; others go on with it from here on.
+    fn keep_to_the_lease(&mut self) {
+        if self.is_past_the_lease() {
+            for id in self.tasks.keys().copied().collect::<Vec<_>>() {
+                self.kill(id);
+            }
+        }
+    }
+
+    fn is_past_the_lease(&self) -> bool {
+        self.lease.is_some_and(|lease| boot_time() >= lease)
     }
 
     fn flush(&mut self) -> Result<(), Lost> {
@@ -251,6 +272,9 @@ impl Server {
         let (Some(stdout), Some(stderr)) = (self.pipes.pop_front(), self.pipes.pop_front()) else {
             return Err(Errno::BADF.into());
         };
+        if self.is_past_the_lease() {
+            return Err(Errno::TIMEDOUT.into());
+        }
         let leaf = self.cgroups.as_mut().map(Cgroups::enter_free).transpose()?;
         let mut command = Command::new(&spawn.program);
         if !spawn.inherits {

@@ -1,7 +1,8 @@
 //! A person's hand on a running worker: first politely, then at once.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use laneway_core::node_event::Leaving;
 use tokio::sync::watch;
 
 /// How urgently a worker is asked to end its run.
@@ -18,16 +19,28 @@ pub(super) enum Urge {
 #[derive(Debug, Clone)]
 pub struct Control {
     urge: Arc<watch::Sender<Urge>>,
+    why: Arc<OnceLock<Leaving>>,
 }
 
 impl Control {
     pub fn new() -> Self {
-        Self { urge: Arc::new(watch::Sender::new(Urge::None)) }
+        Self { urge: Arc::new(watch::Sender::new(Urge::None)), why: Arc::default() }
     }
 
     /// Cancels the run and lets its tasks end in their grace.
     pub fn cancel(&self) {
         self.raise(Urge::Cancel);
+    }
+
+    /// Lets a node that takes whatever comes stop in good order. The first reason counts.
+    pub fn leave(&self, why: Leaving) {
+        let _ = self.why.set(why);
+        self.raise(Urge::Cancel);
+    }
+
+    /// Why it was told to leave, if it was.
+    pub fn why(&self) -> Option<&Leaving> {
+        self.why.get()
     }
 
     /// Kills what runs, without any grace.

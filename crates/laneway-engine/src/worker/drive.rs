@@ -1,6 +1,7 @@
 //! The loop of a node: it drives one local run to its end ([`Drive`]), or takes whatever comes until it is told to stop
 //! ([`Worker`]). It owns what runs and what is yet to be recorded; every change comes to it as a [`Message`].
 
+mod compare;
 mod leave;
 mod say;
 
@@ -13,9 +14,9 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::{Answer, Claim, Finished, Outcome, Reaped, Stop};
+use laneway_store::model::{Answer, Claim, Finished, Outcome, Reaped, Renewed, Stop};
 use laneway_store::{ClaimRef, Fate, Store};
-use laneway_torture::{Point, pass};
+use laneway_torture::{Bug, Point, has, pass};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -23,7 +24,8 @@ use tokio::time::Instant;
 use super::Error;
 use super::attempt::{Ended, Setting};
 use super::control::{Control, Urge};
-use super::heartbeat::Fence;
+use super::counts::Counts;
+use super::heartbeat::{Beat, Pulse};
 use super::lineup::{Lineup, Wanted};
 use super::poll::Poll;
 use super::prepare::{Ground, Places};
@@ -63,7 +65,11 @@ pub struct Means {
     /// What steps with `function` call.
     pub functions: Functions,
     /// Where a session takes a heartbeat.
-    pub fence: Option<Fence>,
+    pub pulse: Option<Pulse>,
+    /// What the session has done, for whoever renews it.
+    pub counts: Counts,
+    /// How rarely the store is looked at without a hint, at the most.
+    pub max_poll_interval: Duration,
 }
 
 /// A node that drives one run of its own.
@@ -179,6 +185,10 @@ enum Message {
     Looked(Result<Vec<Stop>, laneway_store::Error>),
     Canceled(Result<RunStatus, laneway_store::Error>),
     Swept(Result<Reaped, laneway_store::Error>),
+    /// What the store knows of this session, asked for at that moment.
+    Renewed(Instant, Result<Renewed, laneway_store::Error>),
+    /// The store knows that this node takes nothing more, or could not be told.
+    Drained(Result<Vec<SessionId>, laneway_store::Error>),
 }
 
 struct Loop {
@@ -215,7 +225,14 @@ struct Loop {
     return_at: Option<Instant>,
     /// When a hint last made for a claim.
     asked_at: Option<Instant>,
-    fence: Option<Fence>,
+    /// A node that leaves says so before it is gone.
+    is_telling: bool,
+    /// An answer that may have brought claims was lost: they are ours, and nobody here knows of them.
+    is_unsure: bool,
+    /// What the store says we hold, and we know nothing of.
+    strangers: Vec<ClaimRef>,
+    counts: Counts,
+    pulse: Option<Pulse>,
     /// When to look for nodes that died, and for what nobody was told of.
     sweep_at: Option<Instant>,
     /// When what still runs is stopped, because the node is to stop.
@@ -228,6 +245,7 @@ struct Loop {
 
 struct Running {
     step: String,
+    since: Instant,
     stop: StopSignal,
     /// Why it is being stopped; told to the store when it ends.
     reason: Option<Reason>,
@@ -237,6 +255,9 @@ struct Running {
 
 impl Loop {
     fn new(means: Means, aim: Aim, setting: Setting) -> Self {
+        // Asked after the first word about changes, which makes the store listen for those of others.
+        let changes = means.store.changes();
+        let patience = means.store.max_poll_interval().min(means.max_poll_interval);
         Self {
             setting,
             running: HashMap::new(),
@@ -249,13 +270,16 @@ impl Loop {
             record_at: None,
             wake_at: None,
             look_at: None,
-            changes: means.store.changes(),
-            patience: means.store.max_poll_interval(),
-            poll: matches!(aim, Aim::Any { .. })
-                .then(|| Poll::new(means.store.max_poll_interval(), seed(means.session))),
+            changes,
+            patience,
+            poll: matches!(aim, Aim::Any { .. }).then(|| Poll::new(patience, seed(means.session))),
             is_cancel_unsaid: false,
             return_at: None,
-            fence: means.fence,
+            is_telling: false,
+            is_unsure: false,
+            strangers: Vec::new(),
+            counts: means.counts,
+            pulse: means.pulse,
             sweep_at: matches!(aim, Aim::Any { .. }).then(|| Instant::now() + SWEEP_EVERY),
             asked_at: None,
             stop_at: None,
@@ -270,7 +294,8 @@ impl Loop {
 
     async fn run(&mut self, control: Control) -> Result<End, Error> {
         let mut urges = control.subscribe();
-        let mut fence = self.fence.take();
+        // Taken out, so that the loop can wait for it and change everything else.
+        let mut pulse = self.pulse.clone();
         self.promote();
         self.claim();
         self.later(self.patience);
@@ -293,12 +318,15 @@ impl Loop {
                 }
                 Ok(()) = urges.changed() => {
                     let urge = *urges.borrow_and_update();
-                    self.on_urge(urge);
+                    self.on_urge(urge, &control);
                 }
                 () = until(self.record_at) => self.record(),
                 () = until(say_at) => self.say_started(SAY_AFTER / 2),
                 () = until(self.wake_at) => { self.wake_at = None; self.promote(); }
-                why = fenced(&mut fence) => return Err(Error::Fenced { why }),
+                beat = next_beat(&mut pulse) => match beat {
+                    Beat::Renewed(asked, renewed) => self.compare(asked, renewed),
+                    Beat::Over(why) => return Err(Error::Fenced { why }),
+                },
                 () = until(self.sweep_at) => self.sweep(),
                 () = until(self.return_at) => self.return_held(),
                 () = until(self.stop_at) => self.cut_short(),
@@ -314,6 +342,7 @@ impl Loop {
             && self.recording.is_none()
             && self.unreturned.is_empty()
             && self.lineup.is_empty()
+            && !self.is_telling
     }
 
     fn on_message(&mut self, message: Message) -> Result<(), Error> {
@@ -325,6 +354,7 @@ impl Loop {
                 if std::mem::take(&mut self.told_of_trouble) {
                     tracing::warn!("the store can be written again; going on");
                 }
+                self.counts.add_ends(&recorded, &answer.fates);
                 for (finished, fate) in recorded.iter().zip(&answer.fates) {
                     if *fate == Fate::ClaimLost {
                         self.lose(finished.claim);
@@ -337,17 +367,21 @@ impl Loop {
                 }
                 self.note_work(&answer.claims);
                 self.lineup.answered(wanted, answer.claims);
+                self.return_strangers();
                 self.stop(&answer.stops);
                 self.begin();
                 self.record_in_company();
                 self.ask_for_the_rest();
             }
             Message::Recorded(wanted, Err(error)) => {
+                self.is_unsure = true;
                 self.lineup.answered(wanted, Vec::new());
                 self.tolerate(error)?;
                 // Idempotent by claim: what was committed after all is reported as such.
                 let again = self.recording.take().unwrap_or_default();
-                self.ended.splice(0..0, again);
+                if !has(Bug::FinishForgotten) {
+                    self.ended.splice(0..0, again);
+                }
                 self.later(ASK_AGAIN);
             }
             Message::Started(claims, Ok(fates)) => {
@@ -365,16 +399,22 @@ impl Loop {
             Message::Claimed(wanted, Ok(claims)) => {
                 self.note_work(&claims);
                 self.lineup.answered(wanted, claims);
+                self.return_strangers();
                 self.begin();
                 self.ask_for_the_rest();
             }
             Message::Claimed(wanted, Err(error)) => {
+                self.is_unsure = true;
                 self.lineup.answered(wanted, Vec::new());
                 self.tolerate(error)?;
                 self.later(ASK_AGAIN);
             }
             // A claim that is lost needs no giving back.
-            Message::GivenBack(_, Ok(_)) => self.look(),
+            Message::GivenBack(_, Ok(fates)) => {
+                let returned = fates.iter().filter(|fate| **fate == Fate::Recorded).count();
+                self.counts.add(|tally| tally.returned += returned as u64);
+                self.look();
+            }
             Message::GivenBack(claims, Err(error)) => {
                 self.unreturned.extend(claims);
                 self.tolerate(error)?;
@@ -383,7 +423,9 @@ impl Loop {
             Message::Promoted(Ok(next)) => {
                 pass(Point::Promoted);
                 self.wake(next);
-                self.claim();
+                if !has(Bug::HintNeeded) {
+                    self.claim();
+                }
             }
             Message::Promoted(Err(error)) => {
                 self.tolerate(error)?;
@@ -391,7 +433,9 @@ impl Loop {
             }
             Message::Looked(Ok(stops)) => {
                 self.stop(&stops);
-                self.claim();
+                if !has(Bug::HintNeeded) {
+                    self.claim();
+                }
                 let rest = self.poll.as_mut().map_or(self.patience, Poll::rest);
                 self.later(rest);
             }
@@ -400,6 +444,7 @@ impl Loop {
                 self.later(ASK_AGAIN);
             }
             Message::Swept(Ok(reaped)) => {
+                self.counts.add(|tally| tally.reaped += reaped.nodes.len() as u64);
                 for node in &reaped.nodes {
                     tracing::warn!(node, "a node died; what it held goes on elsewhere");
                 }
@@ -409,6 +454,18 @@ impl Loop {
             Message::Swept(Err(error)) => {
                 self.tolerate(error)?;
                 self.sweep_at = Some(Instant::now() + SWEEP_EVERY);
+            }
+            Message::Renewed(asked, Ok(renewed)) => self.compare(asked, renewed),
+            Message::Renewed(_, Err(error)) => {
+                self.tolerate(error)?;
+                self.is_unsure = true;
+                self.later(ASK_AGAIN);
+            }
+            Message::Drained(told) => {
+                self.is_telling = false;
+                if let Err(error) = told {
+                    tracing::debug!(%error, "the store was not told that this node takes nothing more");
+                }
             }
             Message::Canceled(Ok(_)) => self.look(),
             Message::Canceled(Err(error)) => {
@@ -424,7 +481,9 @@ impl Loop {
     fn on_ended(&mut self, claim: ClaimRef, ended: Ended) {
         pass(Point::AttemptEnded);
         let Some(running) = self.running.remove(&claim) else { return };
-        if !running.is_lost {
+        // Behind the lease the warden kills what runs; that is no end that anybody should read about.
+        let is_cut_off = self.pulse.as_ref().is_some_and(Pulse::is_overdue);
+        if !running.is_lost && !is_cut_off {
             let reason = running.reason.unwrap_or(Reason::Canceled);
             let outcome = ended.outcome.unwrap_or(Outcome::Canceled { reason });
             self.lineup.ended(ended.took);
@@ -466,13 +525,14 @@ impl Loop {
     fn lose(&mut self, claim: ClaimRef) {
         self.later(Duration::ZERO);
         tracing::warn!(run = %claim.run.short(), attempt = claim.attempt, "claim lost; what ran under it is killed");
+        self.counts.add(|tally| tally.lost += 1);
         if let Some(running) = self.running.get_mut(&claim) {
             running.is_lost = true;
             running.stop.kill_now();
         }
     }
 
-    fn on_urge(&mut self, urge: Urge) {
+    fn on_urge(&mut self, urge: Urge, control: &Control) {
         if urge == Urge::Kill {
             for running in self.running.values() {
                 running.stop.kill_now();
@@ -483,7 +543,7 @@ impl Loop {
         if is_first {
             match self.aim {
                 Aim::Run { .. } => self.cancel(),
-                Aim::Any { shutdown_grace } => self.leave(shutdown_grace),
+                Aim::Any { shutdown_grace } => self.leave(shutdown_grace, control.why().cloned()),
             }
         }
     }
@@ -532,9 +592,9 @@ fn seed(session: SessionId) -> u64 {
     hasher.finish()
 }
 
-async fn fenced(fence: &mut Option<Fence>) -> String {
-    match fence {
-        Some(fence) => fence.falls().await,
+async fn next_beat(pulse: &mut Option<Pulse>) -> Beat {
+    match pulse {
+        Some(pulse) => pulse.next().await,
         None => std::future::pending().await,
     }
 }

@@ -8,9 +8,13 @@ use std::time::Duration;
 
 use laneway_core::id::SessionId;
 use laneway_store::Store;
-use laneway_store::model::Lease;
-use rustix::time::{ClockId, clock_gettime};
+use laneway_store::model::{Lease, Renewed};
+use laneway_torture::{Bug, Point, has, pass};
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use super::counts::Counts;
+use crate::warden::{Warden, boot_time};
 
 /// How long before the end of the lease what runs is killed: time for the kill, and for clocks that run apart.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -21,56 +25,92 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// A thread that renews. Dropping it ends it.
 #[derive(Debug)]
 pub struct Heartbeat {
-    fenced: watch::Receiver<Option<String>>,
+    pulse: Pulse,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Heartbeat {
-    /// `open` makes a handle on the store that nobody else uses.
+    /// `open` makes a handle on the store that nobody else uses. The warden, of a node that has one, is told of every
+    /// renewal: it kills what runs when a lease is over, also if this process cannot.
     pub fn start(
         open: impl FnOnce() -> laneway_store::Result<Arc<dyn Store>> + Send + 'static,
         session: SessionId,
         lease: Lease,
+        counts: Counts,
+        warden: Option<Warden>,
     ) -> std::io::Result<Self> {
-        let (say, fenced) = watch::channel(None);
+        let (say, beats) = watch::channel(None);
         let (stop, stopped) = oneshot::channel();
         // The session was registered a moment ago, and lives for so long in any case.
         let begun = boot_time();
+        let first = deadline(begun, lease);
+        if let Some(warden) = &warden {
+            warden.keep_until(first);
+        }
+        let (until, deadlines) = watch::channel(first);
+        let prolong = move |at: Duration| {
+            if let Some(warden) = &warden {
+                warden.keep_until(at);
+            }
+            until.send_replace(at);
+        };
         let thread = std::thread::Builder::new().name("laneway-heartbeat".to_owned()).spawn(move || {
             let why = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Err(error) => Some(error.to_string()),
                 Ok(runtime) => runtime.block_on(async {
                     tokio::select! {
-                        why = beat(open, session, lease, begun) => Some(why),
+                        why = beat(open, Life { session, lease, begun, counts }, prolong, &say) => Some(why),
                         _ = stopped => None,
                     }
                 }),
             };
-            if why.is_some() {
-                let _ = say.send(why);
+            if let Some(why) = why {
+                let _ = say.send(Some(Beat::Over(why)));
             }
         })?;
-        Ok(Self { fenced, stop: Some(stop), thread: Some(thread) })
+        let pulse = Pulse { beats, until: deadlines };
+        Ok(Self { pulse, stop: Some(stop), thread: Some(thread) })
     }
 
-    pub fn fence(&self) -> Fence {
-        Fence(self.fenced.clone())
+    pub fn pulse(&self) -> Pulse {
+        self.pulse.clone()
     }
 }
 
-/// Where a node hears that its session can no longer be trusted.
+/// What a heartbeat has to say.
 #[derive(Debug, Clone)]
-pub struct Fence(watch::Receiver<Option<String>>);
+pub(super) enum Beat {
+    /// The session was renewed; asked for at that moment.
+    Renewed(Instant, Renewed),
+    /// It can no longer be trusted, for this reason.
+    Over(String),
+}
 
-impl Fence {
-    /// Waits for that; gives the reason.
-    pub(super) async fn falls(&mut self) -> String {
-        match self.0.wait_for(Option::is_some).await {
-            Ok(why) => why.clone().unwrap_or_default(),
-            // It ended without a word, as it does when the node ends.
-            Err(_) => std::future::pending().await,
+/// Where a node hears how its session is.
+#[derive(Debug, Clone)]
+pub struct Pulse {
+    beats: watch::Receiver<Option<Beat>>,
+    until: watch::Receiver<Duration>,
+}
+
+impl Pulse {
+    /// Waits for the next beat.
+    pub(super) async fn next(&mut self) -> Beat {
+        loop {
+            if self.beats.changed().await.is_err() {
+                // It ended without a word, as it does when the node ends.
+                return std::future::pending().await;
+            }
+            if let Some(beat) = self.beats.borrow_and_update().clone() {
+                return beat;
+            }
         }
+    }
+
+    /// Whether the session has to end, also if nobody was told yet: what ends from here on may have been killed for it.
+    pub(super) fn is_overdue(&self) -> bool {
+        boot_time() >= *self.until.borrow()
     }
 }
 
@@ -83,12 +123,21 @@ impl Drop for Heartbeat {
     }
 }
 
+/// The session that is kept alive.
+struct Life {
+    session: SessionId,
+    lease: Lease,
+    /// When it is known to have lived.
+    begun: Duration,
+    counts: Counts,
+}
+
 /// Renews until that fails for too long; gives the reason.
 async fn beat(
     open: impl FnOnce() -> laneway_store::Result<Arc<dyn Store>>,
-    session: SessionId,
-    lease: Lease,
-    begun: Duration,
+    Life { session, lease, begun, counts }: Life,
+    prolong: impl Fn(Duration),
+    say: &watch::Sender<Option<Beat>>,
 ) -> String {
     let store = match open() {
         Ok(store) => store,
@@ -102,10 +151,19 @@ async fn beat(
         if left.is_zero() {
             return format!("the session could not be renewed in time: {why}");
         }
-        let pause = match tokio::time::timeout(left, store.renew(session)).await {
-            Ok(Ok(())) => {
+        pass(Point::RenewBefore);
+        let since = Instant::now();
+        let pause = match tokio::time::timeout(left, store.renew(session, counts.tally())).await {
+            Ok(Ok(held)) => {
+                pass(Point::RenewAfter);
+                // What ran is killed by now, and that cannot be undone.
+                if boot_time() >= deadline(renewed, lease) {
+                    return "the session was renewed too late".to_owned();
+                }
                 // Counted from before the request: the store may have renewed at any moment since.
                 renewed = asked;
+                prolong(deadline(renewed, lease));
+                let _ = say.send(Some(Beat::Renewed(since, held)));
                 lease.every
             }
             Ok(Err(error @ laneway_store::Error::SessionOver { .. })) => return error.to_string(),
@@ -122,16 +180,10 @@ async fn beat(
 
 /// When what runs must be killed, unless the session is renewed before.
 fn deadline(renewed: Duration, lease: Lease) -> Duration {
+    if has(Bug::FenceLate) {
+        return renewed + lease.ttl * 20;
+    }
     renewed + lease.ttl.saturating_sub(MARGIN.min(lease.ttl / 4))
-}
-
-/// A clock that goes on while the machine sleeps, as the store's does.
-fn boot_time() -> Duration {
-    let now = clock_gettime(ClockId::Boottime);
-    Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or_default(),
-        u32::try_from(now.tv_nsec).unwrap_or_default(),
-    )
 }
 
 #[cfg(test)]

@@ -132,6 +132,10 @@ impl Lineup {
         self.held.len() < before
     }
 
+    pub(super) fn holds(&self, claim: &ClaimRef) -> bool {
+        self.held.iter().any(|held| held.at == *claim)
+    }
+
     /// Takes out everything that is held, to give it back.
     pub(super) fn let_go_of_all(&mut self) -> Vec<ClaimRef> {
         self.held.drain(..).map(|claim| claim.at).collect()
@@ -165,7 +169,7 @@ mod tests {
 
     use laneway_core::definition::{Source, compile};
     use laneway_core::id::{RunId, SessionId};
-    use laneway_store::model::RunHead;
+    use laneway_store::model::{Placed, RunHead};
 
     use super::*;
 
@@ -191,6 +195,8 @@ mod tests {
             max_parallel,
             submitted_from: String::new(),
             keys: Default::default(),
+            placed: Placed::Local,
+            own_class: -1,
         });
         let session = SessionId::parse(id).expect("an id");
         let claim = |position| {

@@ -13,6 +13,7 @@
 
 mod attempt;
 mod control;
+mod counts;
 mod drive;
 mod heartbeat;
 mod lineup;
@@ -24,8 +25,9 @@ use std::path::{Path, PathBuf};
 use laneway_core::id::RunId;
 
 pub use control::Control;
+pub use counts::Counts;
 pub use drive::{Cut, Drive, Means, Worker};
-pub use heartbeat::{Fence, Heartbeat};
+pub use heartbeat::{Heartbeat, Pulse};
 pub use prepare::Ground;
 
 /// Where the output of an attempt is kept. Names of steps are safe in paths: letters, digits, `_` and `-`.

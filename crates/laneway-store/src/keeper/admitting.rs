@@ -22,9 +22,14 @@ impl<F: Facts> Keeper<F> {
             by: submission.by.clone(),
         });
         if let Some(pause) = pause {
-            self.append(RunPaused { scope: pause.scope, by: pause.by.clone(), tasks: Vec::new() });
-            self.run.pauses.push(pause);
+            self.pause_from_the_start(pause);
         }
+    }
+
+    /// Its workflow is paused, and nothing of it has started.
+    pub(super) fn pause_from_the_start(&mut self, pause: Pause) {
+        self.append(RunPaused { scope: pause.scope, by: pause.by.clone(), tasks: Vec::new() });
+        self.run.pauses.push(pause);
     }
 
     /// There is room for the run.

@@ -58,6 +58,9 @@ pub(crate) trait Facts {
     /// Whether another task waits at a key, and will be woken for it.
     fn is_awaited(&mut self, key: &str, by_other_than: Position) -> Result<bool, Self::Error>;
 
+    /// Whether somebody waits at a key who comes before a task of this rank.
+    fn has_before(&mut self, key: &str, rank: i64, position: Position) -> Result<bool, Self::Error>;
+
     /// Whether some node that lives and takes new work can run tasks of a class.
     fn has_node(&mut self, class: i64) -> Result<bool, Self::Error>;
 

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::keys::Found;
 use super::{Facts, Keeper, Key};
 use crate::error::Error;
-use crate::model::RunHead;
+use crate::model::{Placed, RunHead};
 
 /// How a task stands in the needs sets of its successors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl<F: Facts> Keeper<F> {
         let mut look = 0;
         loop {
             let live = if has(Bug::OverGrant) { 0 } else { self.live()? };
-            let room = self.head.max_parallel.saturating_sub(live) as usize;
+            let room = self.places().saturating_sub(live) as usize;
             let next = if room == 0 { Vec::new() } else { self.in_line(room.max(look))? };
             if next.is_empty() {
                 return Ok(());
@@ -119,7 +119,7 @@ impl<F: Facts> Keeper<F> {
             look = next.len().saturating_mul(2);
             let mut is_all_taken = true;
             for position in next {
-                if self.head.has_keys(position) || self.task(position)?.class >= 0 {
+                if self.head.has_keys(position) || self.head.placed != Placed::Local {
                     // Beside its place in the run it needs a node, and keys that others may hold. One that has to
                     // wait for those leaves the line, and another one may have the place.
                     self.examine(position)?;
@@ -127,7 +127,7 @@ impl<F: Facts> Keeper<F> {
                 } else {
                     self.promote(position)?;
                 }
-                if !has(Bug::OverGrant) && self.live()? >= self.head.max_parallel {
+                if !has(Bug::OverGrant) && self.live()? >= self.places() {
                     return Ok(());
                 }
             }
@@ -186,9 +186,9 @@ impl<F: Facts> Keeper<F> {
             run_at,
             is_queued: self.run.status == RunStatus::Queued,
             is_paused: !self.run.pauses.is_empty(),
-            has_node: self.facts.has_node(class)?,
+            has_node: self.has_node(class)?,
             live: self.live()?,
-            max_parallel: self.head.max_parallel,
+            max_parallel: self.places(),
             ..GateFacts::open(self.now)
         };
         // Behind keys of others is looked only if nothing of its own stands in the way.
@@ -234,7 +234,10 @@ impl<F: Facts> Keeper<F> {
             (Gate::Rate, Some(_)) if self.is_behind_another(position, key.as_deref())? => None,
             (_, until) => until,
         };
-        if is_known && self.task(position)?.wake_at == wake_at {
+        // Whoever waits for a node is found by the class that it waits for.
+        let class = self.offered_to().unwrap_or(self.task(position)?.class);
+        let task = self.task(position)?;
+        if is_known && task.wake_at == wake_at && task.class == class {
             return Ok(());
         }
         let rank = if is_a_line(wait.gate) { Some(self.rank(position)) } else { None };
@@ -242,12 +245,13 @@ impl<F: Facts> Keeper<F> {
             task.gate = Some(wait.gate);
             task.gate_key = key;
             task.wake_at = wake_at;
+            task.class = class;
             task.rank = rank.map(|rank| task.rank.unwrap_or(rank));
         })
     }
 
     /// Its place in any line: by priority, then by age.
-    fn rank(&self, position: Position) -> i64 {
+    pub(super) fn rank(&self, position: Position) -> i64 {
         rank::rank(self.now, self.step(position).demands().priority)
     }
 
@@ -275,8 +279,9 @@ impl<F: Facts> Keeper<F> {
     fn promote(&mut self, position: Position) -> Result<(), F::Error> {
         let status = self.task(position)?.status.next(TaskMove::Promote)?;
         self.take_keys(position)?;
-        let rank = self.rank(position);
+        let (rank, class) = (self.rank(position), self.offered_to());
         self.change(position, |task| {
+            task.class = class.unwrap_or(task.class);
             task.status = status;
             task.gate = None;
             task.gate_key = None;

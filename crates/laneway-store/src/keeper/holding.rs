@@ -16,18 +16,15 @@ use super::ending::{EndedBy, Ending};
 use super::{Facts, Keeper, Record, Touch};
 use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
-
-/// How often a task may be lost with its node before it fails: a step that kills its node must not do so for
-/// ever.
-const MAX_LOST: u32 = 3;
+use crate::model::Placed;
 
 impl<F: Facts> Keeper<F> {
     /// A run whose owner is gone belongs to another session.
-    pub(crate) fn adopt(&mut self, session: SessionId, is_local: bool) -> Result<(), F::Error> {
+    pub(crate) fn adopt(&mut self, session: SessionId) -> Result<(), F::Error> {
         if self.run.status.is_final() {
             return Err(Error::Ended { run: self.head.run, status: self.run.status }.into());
         }
-        if !is_local {
+        if self.head.placed != Placed::Local {
             return Err(Error::Shared { run: self.head.run }.into());
         }
         if self.run.owner == Some(session) {
@@ -69,6 +66,7 @@ impl<F: Facts> Keeper<F> {
         if was_ahead {
             self.admit(claim.position);
         }
+        self.bind(claim.session, node);
         let step = self.name(claim.position);
         self.append(TaskStarted { step, attempt: claim.attempt, node: node.to_owned() });
     }
@@ -79,7 +77,7 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// A claim that was never started returns to the line. It keeps its rank, so it is next again; one that was claimed
-    /// ahead waits for its place as before. In a run that is closing it ends.
+    /// ahead waits for its place as before. In a paused run it waits until that goes on, in one that is closing it ends.
     pub(crate) fn give_back(&mut self, claim: &ClaimRef) -> Result<Fate, F::Error> {
         let task = self.task(claim.position)?;
         if !task.is_held_by(claim) || task.started_at.is_some() {
@@ -87,9 +85,13 @@ impl<F: Facts> Keeper<F> {
         }
         let status = task.status.next(TaskMove::GiveBack)?;
         self.keep_record(Record::new(claim, "returned"))?;
+        let paused = if self.run.pauses.is_empty() { None } else { Some(status.next(TaskMove::Withdraw)?) };
         self.change(claim.position, |task| {
-            (task.status, task.gate) =
-                if task.is_ahead { (TaskStatus::Pending, Some(Gate::MaxParallel)) } else { (status, None) };
+            (task.status, task.gate) = match paused {
+                _ if task.is_ahead => (TaskStatus::Pending, Some(Gate::MaxParallel)),
+                Some(paused) => (paused, Some(Gate::Paused)),
+                None => (status, None),
+            };
             task.session = None;
             task.is_ahead = false;
             task.stop = None;
@@ -99,8 +101,9 @@ impl<F: Facts> Keeper<F> {
         Ok(Fate::Recorded)
     }
 
-    /// One claim of a dead session. Whether it ever started does not matter: nobody can know that it did not.
-    pub(crate) fn lose(&mut self, claim: &ClaimRef, node: &str) -> Result<(), F::Error> {
+    /// One claim of a dead session. Whether it ever started does not matter: nobody can know that it did not. It comes
+    /// back at most `max_lost` times: a step that kills its node must not do so for ever.
+    pub(crate) fn lose(&mut self, claim: &ClaimRef, node: &str, max_lost: u32) -> Result<(), F::Error> {
         let task = self.task(claim.position)?;
         let (lost, stop) = (task.lost, task.stop);
         let ending = |step, reason: Reason, detail: Option<String>| Ending {
@@ -115,7 +118,7 @@ impl<F: Facts> Keeper<F> {
             // It was to be stopped, and it has been.
             return self.end(claim, ending(TaskMove::Cancel, reason, None));
         }
-        if self.step(claim.position).on_lost == OnLost::Fail || lost >= MAX_LOST {
+        if self.step(claim.position).on_lost == OnLost::Fail || lost >= max_lost {
             let detail = match lost {
                 0 => format!("its node {node} died"),
                 before => format!("its node {node} died, as {before} before it"),

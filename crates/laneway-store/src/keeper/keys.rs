@@ -8,6 +8,9 @@ use laneway_core::gate::{Keys, Level, Limited, Locked, Ordered, Tat};
 use laneway_core::key::TaskKeys;
 use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
+use laneway_core::state::RunStatus;
+use laneway_core::version::OrderVersion;
+use laneway_torture::{Bug, has};
 
 use super::{Facts, Keeper};
 use crate::error::Error;
@@ -28,6 +31,11 @@ impl Key {
             Self::Lock(key) => format!("lock:{key}"),
             Self::Order(key) => format!("order:{key}"),
         }
+    }
+
+    /// The name of a limit, of its text.
+    pub(super) fn limit_of(text: &str) -> Option<&str> {
+        text.strip_prefix("limit:")
     }
 }
 
@@ -74,23 +82,39 @@ impl<F: Facts> Keeper<F> {
         let Some(keys) = self.keys_of(position) else { return Ok(Found::default()) };
         let mut found = Found::default();
         for name in &keys.limits {
-            let level = self.level(name)?;
+            let level = self.level(name, position)?;
             found.limits.push((name.clone(), level));
         }
         if let Some(key) = &keys.lock {
-            found.lock = Some((key.clone(), self.holders(&Key::Lock(key.clone()))?));
+            let lock = Key::Lock(key.clone());
+            let holders = self.holders(&lock)?;
+            let is_promised = holders == 0 && self.is_promised(&lock, position)?;
+            found.lock = Some((key.clone(), holders + u32::from(is_promised)));
         }
         if let Some((key, version)) = &keys.order {
-            found.order = Some((key.clone(), self.smaller(key, &version.stored())?));
+            found.order = Some((key.clone(), self.smaller(key, &stored(version))?));
         }
         Ok(found)
     }
 
-    fn level(&mut self, name: &str) -> Result<Level, F::Error> {
+    /// Whether a key that was let go of within this transaction goes to somebody who waits longer than this task. It is
+    /// handed on in the end, and whoever comes by before that does not step in front of the line.
+    fn is_promised(&mut self, key: &Key, position: Position) -> Result<bool, F::Error> {
+        if !self.keys.freed.contains(key) {
+            return Ok(false);
+        }
+        let rank = self.task(position)?.rank.unwrap_or(self.rank(position));
+        self.facts.has_before(&key.text(), rank, position)
+    }
+
+    fn level(&mut self, name: &str, position: Position) -> Result<Level, F::Error> {
         let limit = self.facts.limit(name)?.ok_or_else(|| Error::NoSuchLimit { name: name.to_owned() })?;
         Ok(match limit {
             Limit::Capacity(limit) => {
-                Level::Capacity { limit: limit.get(), holders: self.holders(&Key::Limit(name.to_owned()))? }
+                let (key, limit) = (Key::Limit(name.to_owned()), limit.get());
+                let holders = self.holders(&key)?;
+                let is_promised = holders < limit && self.is_promised(&key, position)?;
+                Level::Capacity { limit, holders: if is_promised { limit } else { holders } }
             }
             Limit::Rate(rate) => {
                 let tat = match self.keys.tats.get(name) {
@@ -118,15 +142,26 @@ impl<F: Facts> Keeper<F> {
     fn smaller(&mut self, key: &str, version: &str) -> Result<u32, F::Error> {
         let of_key = (key.to_owned(), String::new(), Position::MIN)..;
         let (mut begun, mut ended) = (0, 0);
-        for ((other, smaller, _), has_begun) in self.keys.orders.range(of_key) {
+        for ((other, smaller, position), stands) in self.keys.orders.range(of_key) {
             if other != key || smaller.as_str() >= version {
                 break;
             }
-            *(if *has_begun { &mut begun } else { &mut ended }) += 1;
+            match (self.stood_in_order(*position), *stands) {
+                (false, true) => begun += 1,
+                (true, false) => ended += 1,
+                // One that began and ended in this transaction is not among those that are stored.
+                (false, false) | (true, true) => {}
+            }
         }
         // More than have ended here is all that matters.
         let stored = self.facts.smaller(key, version, ended + 1)?;
         Ok((stored + begun).saturating_sub(ended))
+    }
+
+    /// Whether a task was among those on an order's key before this transaction.
+    fn stood_in_order(&self, position: Position) -> bool {
+        let had_ended = |kept: &super::Kept| kept.was.status.is_final();
+        self.was.status == RunStatus::Running && !self.tasks.get(&position).is_some_and(had_ended)
     }
 
     /// Whether somebody else will be woken for a key, and this one need not be.
@@ -173,7 +208,7 @@ impl<F: Facts> Keeper<F> {
     /// A task has ended, or is to run again: it stands before larger versions, or does so no more.
     pub(super) fn stand_in_order(&mut self, position: Position, stands: bool) {
         let Some((key, version)) = self.keys_of(position).and_then(|keys| keys.order) else { return };
-        self.keys.orders.insert((key.clone(), version.stored(), position), stands);
+        self.keys.orders.insert((key.clone(), stored(&version), position), stands);
         if !stands {
             self.keys.freed.insert(Key::Order(key));
         }
@@ -184,4 +219,9 @@ impl<F: Facts> Keeper<F> {
 fn held(keys: &TaskKeys) -> Vec<Key> {
     let limits = keys.limits.iter().cloned().map(Key::Limit);
     limits.chain(keys.lock.iter().cloned().map(Key::Lock)).collect()
+}
+
+/// In a form that sorts as versions compare, unless a seeded bug has it otherwise.
+fn stored(version: &OrderVersion) -> String {
+    if has(Bug::OrderAsText) { version.to_string() } else { version.stored() }
 }

@@ -7,11 +7,13 @@
 //!                                                   └──────────── settle ◀─────────────┘
 //! ```
 //! Decisions are core's (`gate::judge`, `retry::next_delay`); these files look up the facts that they need: `gates.rs`
-//! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause,
+//! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause, `binding.rs`
+//! keeps pinned ones on one node,
 //! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
 //! `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
 
 mod admitting;
+mod binding;
 mod closing;
 mod ending;
 mod facts;
@@ -39,7 +41,7 @@ pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
 pub(crate) use rows::{Pause, pauses_text, read_pauses};
 
 use crate::error::Error;
-use crate::model::RunHead;
+use crate::model::{Placed, RunHead};
 use rows::Fence;
 
 /// A run, open for change.
@@ -150,9 +152,14 @@ impl<F: Facts> Keeper<F> {
     fn change(&mut self, position: Position, change: impl FnOnce(&mut TaskRow)) -> Result<(), F::Error> {
         let kept = self.kept(position)?;
         let (was, was_live) = (kept.row.status, kept.row.status.is_live());
+        let watched = kept.row.watched_rate().map(str::to_owned);
         change(&mut kept.row);
         kept.touch = Touch::Whole;
         let status = kept.row.status;
+        // Of those who wait at a rate one is woken for all. When that one goes, another has to be.
+        if let Some(name) = watched.filter(|name| kept.row.watched_rate() != Some(name)) {
+            self.keys.freed.insert(Key::Limit(name));
+        }
         match (was_live, status.is_live()) {
             (true, false) => {
                 self.live_since -= 1;
@@ -187,6 +194,8 @@ impl<F: Facts> Keeper<F> {
         if self.run.unsettled == 0 && !self.run.status.is_final() {
             self.finish_run()?;
         }
+        let is_pinned = matches!(self.head.placed, Placed::Pinned { .. });
+        let bound = (is_pinned && self.run.owner != self.was.owner).then_some(self.run.owner);
         let tasks = self.tasks.into_iter().filter(|(_, kept)| kept.touch > Touch::Nothing);
         Ok(Changes {
             was: self.was,
@@ -203,6 +212,7 @@ impl<F: Facts> Keeper<F> {
             events: self.events,
             attempts: self.attempts,
             keys: self.keys,
+            bound,
         })
     }
 
@@ -221,6 +231,8 @@ impl<F: Facts> Keeper<F> {
         self.run.finished_at = Some(self.now);
         self.run.deadline_at = None;
         self.run.owner = None;
+        // What has ended is held up by nobody; one that is opened again asks its workflow anew.
+        self.run.pauses.clear();
         self.append(RunFinished { status: self.run.status, reason });
         Ok(())
     }

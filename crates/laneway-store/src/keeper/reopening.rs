@@ -3,18 +3,24 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use laneway_core::event::{PauseScope, Reopening, RunReopened, TaskSkipped};
+use laneway_core::event::{Reopening, RunReopened, TaskSkipped};
 use laneway_core::gate::{Counts, Gate};
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunMove, RunStatus, TaskMove, TaskStatus};
 
-use super::{Facts, Keeper, Settled, TaskRow, no_such_step};
+use super::{Facts, Keeper, Pause, Settled, TaskRow, no_such_step};
 use crate::error::Error;
 
 impl<F: Facts> Keeper<F> {
     /// Runs what did not succeed, or `from`, and everything behind it, again. Gives the names of those steps.
-    pub(crate) fn retry(&mut self, from: Option<&str>, by: &str) -> Result<Vec<String>, F::Error> {
+    /// `pause` is that of its workflow.
+    pub(crate) fn retry(
+        &mut self,
+        from: Option<&str>,
+        by: &str,
+        pause: Option<Pause>,
+    ) -> Result<Vec<String>, F::Error> {
         self.load_ended()?;
         let first: Vec<Position> = match from {
             Some(step) => {
@@ -30,12 +36,17 @@ impl<F: Facts> Keeper<F> {
             return Err(Error::NothingToRetry { run: self.head.run }.into());
         }
         let again = self.with_dependents(first);
-        self.reopen(&again, Reopening::Retry, by, None)
+        self.reopen(&again, (Reopening::Retry, None), by, pause)
     }
 
     /// Marks a failed step as passed by a person; what was skipped because of it runs, and everything behind that.
     /// A canceled run stays canceled: only a retry brings it back.
-    pub(crate) fn skip_by_person(&mut self, step: &str, by: &str) -> Result<Vec<String>, F::Error> {
+    pub(crate) fn skip_by_person(
+        &mut self,
+        step: &str,
+        by: &str,
+        pause: Option<Pause>,
+    ) -> Result<Vec<String>, F::Error> {
         self.load_ended()?;
         let run = self.head.run;
         if self.run.status == RunStatus::Canceled {
@@ -54,7 +65,7 @@ impl<F: Facts> Keeper<F> {
         }
         let mut again = self.with_dependents(first);
         again.remove(&position);
-        self.reopen(&again, Reopening::Skip, by, Some(position))
+        self.reopen(&again, (Reopening::Skip, Some(position)), by, pause)
     }
 
     fn load_ended(&mut self) -> Result<(), F::Error> {
@@ -86,9 +97,9 @@ impl<F: Facts> Keeper<F> {
     fn reopen(
         &mut self,
         again: &BTreeSet<Position>,
-        why: Reopening,
+        (why, pardoned): (Reopening, Option<Position>),
         by: &str,
-        pardoned: Option<Position>,
+        pause: Option<Pause>,
     ) -> Result<Vec<String>, F::Error> {
         let steps: Vec<String> = again.iter().map(|position| self.name(*position)).collect();
         self.run.status = self.run.status.next(RunMove::Reopen)?;
@@ -97,10 +108,12 @@ impl<F: Facts> Keeper<F> {
         self.run.finished_at = None;
         // One that ended in the queue, before its first start, starts with this.
         self.run.started_at = self.run.started_at.or(Some(self.now));
-        // Whoever retries a run wants it to go on; its workflow stays as it is.
-        self.run.pauses.retain(|pause| pause.scope == PauseScope::Workflow);
         self.run.deadline_at = self.plan().workflow.timeout.map(|timeout| self.now.after(timeout));
         self.append(RunReopened { why, by: by.to_owned(), tasks: steps.clone() });
+        // Whoever retries a run wants it to go on; its workflow stays as it is.
+        if let Some(pause) = pause {
+            self.pause_from_the_start(pause);
+        }
         for position in again {
             self.reopen_task(*position)?;
         }

@@ -12,7 +12,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use serde_json::{Map, Value, json};
 
-use super::keys::KeyChanges;
+use super::keys::{Key, KeyChanges};
 use crate::fence::ClaimRef;
 
 /// What of a run changes.
@@ -66,7 +66,7 @@ impl RunRow {
 /// What of a task changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskRow {
-    /// Who can run it. Never changes.
+    /// Who can run it. Changes with the node of a pinned run, when it becomes available.
     pub(crate) class: i64,
     pub(crate) status: TaskStatus,
     pub(crate) gate: Option<Gate>,
@@ -108,6 +108,14 @@ impl TaskRow {
 
     pub(crate) fn is_in_line(&self) -> bool {
         self.gate == Some(Gate::MaxParallel)
+    }
+
+    /// The rate whose next moment it is woken at, for all who wait there.
+    pub(super) fn watched_rate(&self) -> Option<&str> {
+        match (self.gate, self.wake_at) {
+            (Some(Gate::Rate), Some(_)) => Key::limit_of(self.gate_key.as_deref()?),
+            (_, _) => None,
+        }
     }
 
     pub(crate) fn fence(&self) -> Fence {
@@ -205,6 +213,8 @@ pub(crate) struct Changes {
     pub(crate) events: Vec<Fact>,
     pub(crate) attempts: Vec<Record>,
     pub(crate) keys: KeyChanges,
+    /// Of a pinned run, who owns it from here on, if that has changed.
+    pub(crate) bound: Option<Option<SessionId>>,
 }
 
 impl Changes {

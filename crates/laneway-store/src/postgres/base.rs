@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use deadpool_postgres::Pool;
 use laneway_core::id::{InstanceId, RunId};
@@ -16,6 +17,7 @@ use super::listen::{Ears, Hearing};
 use super::run_work::{Claims, Terms};
 use super::shelf::Shelf;
 use super::together::Together;
+use crate::MAX_LOST;
 use crate::error::Result;
 use crate::sqlite::Clock;
 
@@ -31,12 +33,19 @@ pub(super) struct Base {
     pub(super) clock: Arc<Clock>,
     pub(super) together: Together,
     ears: Ears,
+    /// How often a task may be lost with its node before it fails.
+    max_lost: AtomicU32,
 }
 
 impl Base {
     pub(super) fn new(target: Target, pool: Pool, instance: InstanceId, clock: Arc<Clock>) -> Self {
         let (shelf, together, ears) = (Shelf::default(), Together::default(), Ears::new(instance));
-        Self { target, pool, instance, shelf, clock, together, ears }
+        let max_lost = AtomicU32::new(MAX_LOST);
+        Self { target, pool, instance, shelf, clock, together, ears, max_lost }
+    }
+
+    pub(super) fn set_max_lost(&self, max_lost: u32) {
+        self.max_lost.store(max_lost, Ordering::Relaxed);
     }
 
     /// Whether notifications arrive.
@@ -80,7 +89,12 @@ impl Base {
         let mut tries = 0;
         loop {
             tries += 1;
-            let terms = Terms { now: self.now(), claims, is_begun: false };
+            let terms = Terms {
+                now: self.now(),
+                claims,
+                is_begun: false,
+                max_lost: self.max_lost.load(Ordering::Relaxed),
+            };
             let failure = match self.link_telling(hint).await {
                 Err(failure) => failure,
                 Ok(link) => match verb(Arc::clone(&link), terms).await {

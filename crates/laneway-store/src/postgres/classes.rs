@@ -17,16 +17,18 @@ pub(super) async fn offer_to_all(link: &Link, session: SessionId, offer: &Offer)
     flight.ask(sql!("classes_lock"), Vec::new());
     flight.ask(sql!("classes"), Vec::new());
     let rows = flight.land().await?.pop().unwrap_or_default();
-    let mut taken = Vec::new();
+    let (mut taken, mut delays) = (Vec::new(), Vec::new());
     for found in &rows {
         // One that a newer program wrote is none that this one could run.
-        let is_ours = Class::parse(&row::text(found, 1)?).is_some_and(|class| class::can_run(offer, &class));
-        if is_ours {
+        let class = Class::parse(&row::text(found, 1)?).filter(|class| class::can_run(offer, class));
+        if let Some(class) = class {
             taken.push(found.try_get(0)?);
+            delays.push(class::reluctance(offer, &class));
         }
     }
     let sessions = vec![session.to_string(); taken.len()];
-    link.rows(sql!("taker_add", INT8_ARRAY, TEXT_ARRAY), &[&taken, &sessions]).await?;
+    let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    link.rows(takers, &[&taken, &sessions, &delays]).await?;
     Ok(taken)
 }
 
@@ -48,7 +50,7 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
         for found in answers.get(2).into_iter().flatten() {
             known.insert(row::text(found, 1)?, found.try_get(0)?);
         }
-        let (mut numbers, mut sessions): (Vec<i64>, Vec<String>) = (Vec::new(), Vec::new());
+        let (mut numbers, mut sessions, mut delays): (Vec<i64>, Vec<String>, Vec<i64>) = Default::default();
         for found in answers.get(3).into_iter().flatten() {
             let Some(offer) = offer::from_text(&row::text(found, 1)?) else { continue };
             for class in classes.iter().filter(|class| new.contains(&class.to_string())) {
@@ -57,11 +59,24 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
                 {
                     numbers.push(*no);
                     sessions.push(row::text(found, 0)?);
+                    delays.push(class::reluctance(&offer, class));
                 }
             }
         }
-        link.rows(sql!("taker_add", INT8_ARRAY, TEXT_ARRAY), &[&numbers, &sessions]).await?;
+        let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+        link.rows(takers, &[&numbers, &sessions, &delays]).await?;
     }
     let numbered = classes.iter().filter_map(|class| Some((class.clone(), *known.get(&class.to_string())?)));
     Ok(numbered.collect())
+}
+
+/// Of classes that nobody seems to take, those that somebody does. Who is joining at this moment has looked for tasks that wait
+/// before ours were there: behind the lock it is seen here, and who joins later sees ours.
+pub(super) async fn taken_after_all(link: &Link, classes: &[i64]) -> Done<Vec<i64>> {
+    let classes = classes.to_vec();
+    let mut flight = link.flight();
+    flight.ask(sql!("classes_lock"), Vec::new());
+    flight.ask(sql!("has_taker", INT8_ARRAY), vec![&classes]);
+    let rows = flight.land().await?.pop().unwrap_or_default();
+    rows.iter().map(|found| Ok(found.try_get(0)?)).collect()
 }

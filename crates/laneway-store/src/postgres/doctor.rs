@@ -207,7 +207,7 @@ pub(super) async fn release(shelf: &Shelf, link: &Link, terms: Terms, run: RunId
     let seed = Missing::for_ends(&head.head.plan, orphans.iter().map(|(claim, _)| claim));
     let within = Terms { is_begun: true, ..terms };
     let (_, columns) = work(shelf, link, within, vec![Job { head, seed }], |_, keeper| {
-        orphans.iter().try_for_each(|(claim, node)| keeper.lose(claim, node))
+        orphans.iter().try_for_each(|(claim, node)| keeper.lose(claim, node, terms.max_lost))
     })
     .await?;
     let mut flight = link.flight();

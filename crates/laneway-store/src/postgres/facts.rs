@@ -40,6 +40,7 @@ pub(super) struct Known {
     pub(super) limits: HashMap<String, Option<Limit>>,
     pub(super) tats: HashMap<String, Option<Tat>>,
     pub(super) awaited: HashMap<(String, Position), bool>,
+    pub(super) before: HashMap<(String, i64, Position), bool>,
     pub(super) takers: HashMap<i64, bool>,
     /// Whether runs of its workflow wait for others to end, if that was asked.
     pub(super) queued: Option<bool>,
@@ -65,6 +66,7 @@ pub(super) struct Missing {
     pub(super) limits: BTreeSet<String>,
     pub(super) tats: BTreeSet<String>,
     pub(super) awaited: BTreeSet<(String, Position)>,
+    pub(super) before: BTreeSet<(String, i64, Position)>,
     pub(super) takers: BTreeSet<i64>,
     /// Whether runs of its workflow wait for others to end; asked beforehand or not at all.
     pub(super) queued: bool,
@@ -152,6 +154,7 @@ impl Missing {
             && self.limits.is_empty()
             && self.tats.is_empty()
             && self.awaited.is_empty()
+            && self.before.is_empty()
             && self.takers.is_empty()
             && self.line == 0
             && !(self.live || self.unstarted || self.running || self.all || self.failures)
@@ -278,11 +281,16 @@ impl Facts for &mut Known {
         found(known)
     }
 
-    fn has_node(&mut self, class: i64) -> Done<bool> {
-        // A run that is local to its owner has that.
-        if class < 0 {
-            return Ok(true);
+    fn has_before(&mut self, key: &str, rank: i64, position: Position) -> Done<bool> {
+        let asked = (key.to_owned(), rank, position);
+        let known = self.before.get(&asked).copied();
+        if known.is_none() {
+            self.missing.before.insert(asked);
         }
+        found(known)
+    }
+
+    fn has_node(&mut self, class: i64) -> Done<bool> {
         let known = self.takers.get(&class).copied();
         if known.is_none() {
             self.missing.takers.insert(class);

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
 
 use deadpool_postgres::Object;
+use laneway_torture::{Point, pass};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, Statement};
 
@@ -195,11 +196,13 @@ impl<'a> Flight<'a> {
     pub(super) async fn commit(mut self) -> Done<Vec<Vec<Row>>> {
         let link = self.link;
         self.parts.push(Part::Words("COMMIT"));
+        pass(Point::SharedCommitBefore);
         if let Some(hint) = &link.hint {
             self.parts.push(Part::Hint(sql!("hint", TEXT), vec![hint]));
         }
         match self.land().await {
             Ok(answers) => {
+                pass(Point::SharedCommitAfter);
                 link.phase.store(IDLE, Ordering::Relaxed);
                 Ok(answers)
             }

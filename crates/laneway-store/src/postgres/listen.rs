@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use laneway_core::id::InstanceId;
+use laneway_torture::{Point, pass};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -150,6 +151,7 @@ impl Ears {
         if let (Tell::Soon, Some(listener)) =
             (tell, self.listener.lock().unwrap_or_else(PoisonError::into_inner).as_ref())
         {
+            pass(Point::NotifyBefore);
             listener.told.notify_one();
         }
     }
@@ -286,6 +288,7 @@ impl Ear {
     async fn notify(&self, client: &Client) -> Done<()> {
         self.pace.spend(Instant::now());
         client.query_typed(include_str!("sql/notify.sql"), &[(&self.words.said(), Type::TEXT)]).await?;
+        pass(Point::NotifyAfter);
         Ok(())
     }
 

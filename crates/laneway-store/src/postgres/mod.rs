@@ -25,6 +25,7 @@ mod waits;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,10 +35,12 @@ use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
+use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::Plan;
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
+use laneway_torture::{Point, pass};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -52,14 +55,16 @@ use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, Lease, LimitView, NewSession, NodeView,
-    Pausable, Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
+    Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
 
-/// How often a session is renewed: it may miss many before its lease ends.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+/// A URL as people may see it. One that cannot be read may hold a password anywhere.
+pub(crate) fn shown(url: &str) -> String {
+    Address::parse(url).map_or_else(|_| "postgres://…".to_owned(), |address| address.shown)
+}
 
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -94,6 +99,12 @@ impl PostgresStore {
         })
     }
 
+    /// How often a task may be lost with its node before it fails.
+    pub fn with_max_lost(self, max_lost: u32) -> Self {
+        self.base.set_max_lost(max_lost);
+        self
+    }
+
     /// Whether notifications arrive; for whoever decides how often to look.
     pub fn hearing(&self) -> Option<watch::Receiver<Hearing>> {
         self.base.hearing()
@@ -111,7 +122,7 @@ impl PostgresStore {
                 Life::Alive | Life::Ending => {}
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
-                    if let Some((node, tasks)) = self.reap_one(session, lives::End::Retired).await? {
+                    if let Some((node, tasks)) = self.reap_one(session, &lives::End::Dead).await? {
                         reaped.nodes.push(node);
                         reaped.tasks += tasks;
                     }
@@ -123,7 +134,7 @@ impl PostgresStore {
         Ok(reaped)
     }
 
-    async fn reap_one(&self, session: SessionId, end: lives::End) -> Result<Option<(String, usize)>> {
+    async fn reap_one(&self, session: SessionId, end: &lives::End) -> Result<Option<(String, usize)>> {
         self.base
             .change(
                 |link, terms| async move { lives::reap(&self.base.shelf, &link, terms, session, end).await },
@@ -171,14 +182,16 @@ impl Store for PostgresStore {
         Ok(session)
     }
 
-    async fn renew(&self, session: SessionId) -> Result<()> {
-        let is_there =
-            self.base.write(|link, terms| async move { lives::renew(&link, terms, session).await }).await?;
-        if is_there { Ok(()) } else { Err(Error::SessionOver { session }) }
+    async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
+        let renewed = self
+            .base
+            .write(|link, terms| async move { lives::renew(&link, terms, session, tally).await })
+            .await?;
+        renewed.ok_or(Error::SessionOver { session })
     }
 
-    async fn retire(&self, session: SessionId) -> Result<()> {
-        self.reap_one(session, lives::End::Retired).await?;
+    async fn retire(&self, session: SessionId, why: Leaving) -> Result<()> {
+        self.reap_one(session, &lives::End::Retired(why)).await?;
         self.own.lock().unwrap_or_else(PoisonError::into_inner).retain(|own| *own != session);
         self.locks.release(session);
         Ok(())
@@ -190,7 +203,9 @@ impl Store for PostgresStore {
             self.base.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
         let mut reaped = self.reap_neighbours().await?;
         for (session, _) in expired {
-            if let Some((node, tasks)) = self.reap_one(session, lives::End::Expired).await? {
+            pass(Point::ExpiredFound);
+            if let Some((node, tasks)) = self.reap_one(session, &lives::End::Expired).await? {
+                pass(Point::ExpiredReaped);
                 reaped.nodes.push(node);
                 reaped.tasks += tasks;
             }
@@ -318,8 +333,16 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn drain(&self, node: &str) -> Result<Vec<SessionId>> {
-        self.base.change(|link, _| async move { people::drain(&link, node).await }).await
+    async fn drain(&self, whom: Whom, why: Leaving) -> Result<Vec<SessionId>> {
+        let (asked, why) = (&whom, &why);
+        let sessions = self
+            .base
+            .change(|link, terms| async move { lives::drain(&link, terms, asked, why).await })
+            .await?;
+        match whom {
+            Whom::Node(node) if sessions.is_empty() => Err(Error::NoSuchNode { node }),
+            Whom::Node(_) | Whom::Session(_) => Ok(sessions),
+        }
     }
 
     async fn release(&self, run: RunId) -> Result<()> {
@@ -404,6 +427,10 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {
+        self.base.ask(|link| async move { view::node_events(&link, node, after, limit).await }).await
+    }
+
     async fn examine(&self, limit: usize) -> Result<Examination> {
         self.base
             .ask_at_once(|link| async move { doctor::examine(&link, self.base.now(), limit).await })
@@ -424,9 +451,12 @@ impl Store for PostgresStore {
         Duration::from_secs(if is_heard { 15 } else { 1 })
     }
 
-    fn lease(&self) -> Option<Lease> {
-        let ttl = Duration::from_millis(lives::LEASE_MS.unsigned_abs());
-        Some(Lease { ttl, every: HEARTBEAT })
+    fn contentions(&self) -> u64 {
+        self.base.shelf.contentions.load(Ordering::Relaxed)
+    }
+
+    fn takes_lease(&self) -> bool {
+        true
     }
 
     fn is_embedded(&self) -> bool {

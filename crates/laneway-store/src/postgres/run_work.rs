@@ -20,8 +20,10 @@ use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
+use laneway_torture::{Bug, has};
 use tokio_postgres::Row;
 
+use super::classes;
 use super::facts::{Known, Missing};
 use super::fault::{Done, Failure};
 use super::link::{Begin, Link, sql};
@@ -55,6 +57,8 @@ pub(super) struct Terms {
     pub(super) claims: Claims,
     /// Whether the transaction is open already.
     pub(super) is_begun: bool,
+    /// How often a task may be lost with its node before it fails.
+    pub(super) max_lost: u32,
 }
 
 /// What a verb made of a run.
@@ -154,7 +158,22 @@ async fn load(link: &Link, terms: Terms, mut jobs: Vec<Job>) -> Done<Vec<Loaded>
         loaded.push(Loaded { job, row, now: Millis(found.try_get(11)?), known: Known::default() });
     }
     wanted.take(answers, &mut loaded)?;
+    look_for_takers_again(link, &wanted, &mut loaded).await?;
     Ok(loaded)
+}
+
+async fn look_for_takers_again(link: &Link, wanted: &Wanted, loaded: &mut [Loaded]) -> Done<()> {
+    let is_nobodys = |class: &&i64| loaded.iter().any(|run| run.known.takers.get(class) == Some(&false));
+    let nobodys: Vec<i64> = wanted.takers.iter().filter(is_nobodys).copied().collect();
+    if nobodys.is_empty() {
+        return Ok(());
+    }
+    for class in classes::taken_after_all(link, &nobodys).await? {
+        for run in loaded.iter_mut() {
+            run.known.takers.insert(class, true);
+        }
+    }
+    Ok(())
 }
 
 /// Everything that is missing, of all runs, in one flight.
@@ -169,7 +188,8 @@ async fn fetch(link: &Link, loaded: &mut [Loaded]) -> Done<()> {
     let mut flight = link.flight();
     wanted.ask(&mut flight);
     let answers = flight.land().await?.into_iter();
-    wanted.take(answers, loaded)
+    wanted.take(answers, loaded)?;
+    look_for_takers_again(link, &wanted, loaded).await
 }
 
 /// Questions about several runs at once, as columns.
@@ -193,6 +213,7 @@ struct Wanted {
     limits: Vec<String>,
     tats: Vec<String>,
     awaited: (Vec<String>, Vec<i64>, Vec<i64>),
+    before: (Vec<String>, Vec<i64>, Vec<i64>, Vec<i64>),
     takers: Vec<i64>,
     queued: Vec<i64>,
 }
@@ -237,6 +258,12 @@ impl Wanted {
                 wanted.awaited.1.push(no);
                 wanted.awaited.2.push(i64::from(*position));
             }
+            for (key, rank, position) in &missing.before {
+                wanted.before.0.push(key.clone());
+                wanted.before.1.push(no);
+                wanted.before.2.push(i64::from(*position));
+                wanted.before.3.push(*rank);
+            }
             wanted.takers.extend(&missing.takers);
             for claim in &missing.outcomes {
                 wanted.outcomes.push((no, *claim));
@@ -255,10 +282,16 @@ impl Wanted {
 
     /// Each question that has somebody to ask about, in one order that `take` knows.
     fn ask<'a>(&'a self, flight: &mut super::link::Flight<'a>) {
+        if has(Bug::RateUnlocked) && !self.tats.is_empty() {
+            flight.ask(sql!("rate", TEXT_ARRAY), vec![&self.tats]);
+        }
         if !self.keys.is_empty() {
+            let mut locked = [sql!("key_lock", TEXT_ARRAY), sql!("key_holders", TEXT_ARRAY)];
+            if has(Bug::CountBeforeLock) {
+                locked.reverse();
+            }
             flight.ask(sql!("key_make", TEXT_ARRAY), vec![&self.key_names]);
-            flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&self.key_names]);
-            flight.ask(sql!("key_holders", TEXT_ARRAY), vec![&self.key_names]);
+            locked.into_iter().for_each(|sql| flight.ask(sql, vec![&self.key_names]));
         }
         if !self.smaller.0.is_empty() {
             let (keys, versions, numbers) = &self.smaller;
@@ -270,12 +303,19 @@ impl Wanted {
         if !self.limits.is_empty() {
             flight.ask(sql!("limit", TEXT_ARRAY), vec![&self.limits]);
         }
-        if !self.tats.is_empty() {
+        if !has(Bug::RateUnlocked) && !self.tats.is_empty() {
             flight.ask(sql!("rate", TEXT_ARRAY), vec![&self.tats]);
         }
         if !self.awaited.0.is_empty() {
             let (keys, runs, positions) = &self.awaited;
             flight.ask(sql!("key_awaited", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![keys, runs, positions]);
+        }
+        if !self.before.0.is_empty() {
+            let (keys, runs, positions, ranks) = &self.before;
+            flight.ask(
+                sql!("key_before", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![keys, runs, positions, ranks],
+            );
         }
         if !self.takers.is_empty() {
             flight.ask(sql!("has_taker", INT8_ARRAY), vec![&self.takers]);
@@ -325,13 +365,15 @@ impl Wanted {
         answer: &mut impl FnMut(bool) -> Vec<Row>,
         runs: &mut BTreeMap<i64, (RunId, &mut Known)>,
     ) -> Done<()> {
+        let unlocked = has(Bug::RateUnlocked).then(|| answer(!self.tats.is_empty()));
         let has_keys = !self.keys.is_empty();
-        let _ = (answer(has_keys), answer(has_keys));
-        let holders = answer(has_keys);
+        let (_, locked, counted) = (answer(has_keys), answer(has_keys), answer(has_keys));
+        let holders = if has(Bug::CountBeforeLock) { locked } else { counted };
         let smaller = answer(!self.smaller.0.is_empty());
         let limits = answer(!self.limits.is_empty());
-        let tats = answer(!self.tats.is_empty());
+        let tats = unlocked.unwrap_or_else(|| answer(!self.tats.is_empty()));
         let awaited = answer(!self.awaited.0.is_empty());
+        let before = answer(!self.before.0.is_empty());
         let takers = answer(!self.takers.is_empty());
         for no in &self.queued {
             if let Some((_, known)) = runs.get_mut(no) {
@@ -371,6 +413,12 @@ impl Wanted {
             for found in &awaited {
                 if found.try_get::<_, i64>(1)? == *run_no {
                     known.awaited.insert((row::text(found, 0)?, row::number(found, 2)?), found.try_get(3)?);
+                }
+            }
+            for found in &before {
+                if found.try_get::<_, i64>(1)? == *run_no {
+                    let asked = (row::text(found, 0)?, found.try_get(3)?, row::number(found, 2)?);
+                    known.before.insert(asked, found.try_get(4)?);
                 }
             }
             for class in &self.takers {

@@ -28,6 +28,14 @@ pub(super) struct Columns {
     counts: [Numbers; 3],
     runs: Runs,
     keys: Keys,
+    owners: Owners,
+}
+
+/// Who owns pinned runs from here on: classes that nobody else takes.
+#[derive(Debug, Default)]
+struct Owners {
+    classes: Numbers,
+    taken: (Numbers, Texts, Numbers),
 }
 
 /// Which keys tasks hold, or hold no more; where they stand in orders; when rates may be passed next.
@@ -63,6 +71,7 @@ struct Tasks {
     finished_at: MaybeNumbers,
     gate_key: MaybeTexts,
     wake_at: MaybeNumbers,
+    class: Numbers,
 }
 
 /// Which row, and what it must still say.
@@ -140,6 +149,14 @@ impl Columns {
         for record in &changes.attempts {
             self.attempts.add(no, now, record);
         }
+        if let Some(owner) = changes.bound {
+            self.owners.classes.push(-no);
+            if let Some(session) = owner {
+                self.owners.taken.0.push(-no);
+                self.owners.taken.1.push(session.to_string());
+                self.owners.taken.2.push(0);
+            }
+        }
         if changes.run.is_in_another_phase(&changes.was) {
             self.runs.add(no, &changes.run);
         } else if changes.run != changes.was {
@@ -193,6 +210,14 @@ impl Columns {
 
     /// What is empty is not said.
     pub(super) fn say<'a>(&'a self, flight: &mut Flight<'a>) {
+        let Owners { classes, taken } = &self.owners;
+        if !classes.is_empty() {
+            flight.ask(sql!("takers_of_class_remove", INT8_ARRAY), vec![classes]);
+        }
+        if !taken.0.is_empty() {
+            let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+            flight.ask(takers, vec![&taken.0, &taken.1, &taken.2]);
+        }
         if !self.tasks.fence.run.is_empty() {
             flight.ask(
                 sql!(
@@ -221,6 +246,7 @@ impl Columns {
                     INT8_ARRAY,
                     INT8_ARRAY,
                     TEXT_ARRAY,
+                    INT8_ARRAY,
                     INT8_ARRAY
                 ),
                 self.tasks.values(),
@@ -357,11 +383,12 @@ impl Tasks {
         self.finished_at.push(row.finished_at.map(|at| at.0));
         self.gate_key.push(row.gate_key.clone());
         self.wake_at.push(row.wake_at.map(|at| at.0));
+        self.class.push(row.class);
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
         let mut values = self.fence.values();
-        let row: [&Value<'_>; 20] = [
+        let row: [&Value<'_>; 21] = [
             &self.status,
             &self.gate,
             &self.rank,
@@ -382,6 +409,7 @@ impl Tasks {
             &self.finished_at,
             &self.gate_key,
             &self.wake_at,
+            &self.class,
         ];
         values.extend(row);
         values

@@ -2,6 +2,7 @@
 //! Losing it costs a read, nothing else.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_core::class::Class;
@@ -17,15 +18,13 @@ use super::fault::Done;
 use super::link::{Link, sql};
 use super::row;
 use crate::error::Error;
-use crate::model::RunHead;
+use crate::model::{Placed, RunHead};
 use crate::plans::Plans;
 
 /// The unchanging parts of a run, with its number in this database.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) no: i64,
-    /// Whether it belongs to one session, and nobody else takes its tasks.
-    pub(super) is_local: bool,
     pub(super) head: Arc<RunHead>,
 }
 
@@ -34,6 +33,8 @@ pub(super) struct Shelf {
     pub(super) plans: Plans,
     heads: Mutex<HashMap<RunId, Arc<Head>>>,
     stored: Mutex<Stored>,
+    /// How often a claim got fewer than it wanted because others had the rest in hand.
+    pub(super) contentions: AtomicU64,
 }
 
 /// What is known to be in the database. Nothing ever deletes these.
@@ -96,9 +97,13 @@ impl Shelf {
             what: format!("keys of run {}", run.short()),
             why: error.to_string(),
         })?;
-        let (is_local, submitted_from) = (row::text(found, 5)? == "local", row::text(found, 6)?);
-        let head = Arc::new(RunHead { run, plan, dir, params, max_parallel, submitted_from, keys });
-        Ok(Head { no: row::number(found, 0)?, is_local, head })
+        let (placement, submitted_from) = (row::text(found, 5)?, row::text(found, 6)?);
+        let placed = Placed::parse(&placement, found.try_get(7)?);
+        let placed = placed.ok_or_else(|| row::unreadable("placement", &placement))?;
+        let no: i64 = found.try_get(0)?;
+        let own_class = -no;
+        let head = RunHead { run, plan, dir, params, max_parallel, submitted_from, keys, placed, own_class };
+        Ok(Head { no, head: Arc::new(head) })
     }
 
     pub(super) async fn plan(&self, link: &Link, version: &Version) -> Done<Arc<Plan>> {

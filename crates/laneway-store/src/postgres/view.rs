@@ -6,6 +6,7 @@ use std::sync::Arc;
 use laneway_core::cause;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
+use laneway_core::node_event::{NodeEvent, NodeFact};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
@@ -14,8 +15,10 @@ use super::fault::Done;
 use super::link::{Link, sql};
 use super::shelf::{Head, Shelf};
 use super::{read, row, waits};
-use crate::model::{ClaimView, LimitView, NodeView, RunFilter, RunSummary, RunView, SetAside};
+use crate::error::Error;
+use crate::model::{ClaimView, LimitView, NodeView, Placed, RunFilter, RunSummary, RunView, SetAside};
 use crate::offer;
+use crate::tally;
 
 /// Inside a transaction that reads.
 pub(super) async fn run(link: &Link, shelf: &Shelf, now: Option<Millis>, head: &Head) -> Done<RunView> {
@@ -32,7 +35,7 @@ pub(super) async fn run(link: &Link, shelf: &Shelf, now: Option<Millis>, head: &
             living(link, now, row::maybe_text(found, 1)?.into_iter().collect()).await?.into_values().next();
     }
     let mut set_aside = set_aside(answers.get(1).map_or(&[][..], Vec::as_slice))?;
-    let is_interrupted = head.is_local && !state.status.is_final() && owner.is_none();
+    let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
     let waits = waits::of_run(link, shelf, head).await?;
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
@@ -165,11 +168,45 @@ pub(super) async fn nodes(
             slots: row::number(&found, 4)?,
             offer: row::maybe_text(&found, 5)?.as_deref().and_then(offer::from_text),
             is_draining: found.try_get(6)?,
+            renewed_at: Millis(found.try_get(8)?),
+            tally: tally::read(
+                row::maybe_text(&found, 9)?.as_deref(),
+                row::number(&found, 10)?,
+                row::number(&found, 11)?,
+            ),
+            last_active_at: row::moment(&found, 12)?,
+            lost_sessions: row::number(&found, 13)?,
+            observed_at: Millis(found.try_get(14)?),
             held: row::number(&found, 7)?,
             claims: node_claims(link, shelf, session, claims).await?,
         });
     }
     Ok(nodes)
+}
+
+/// In order, behind a number.
+pub(super) async fn node_events(
+    link: &Link,
+    node: Option<&str>,
+    after: u64,
+    limit: usize,
+) -> Done<Vec<NodeEvent>> {
+    let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
+    let rows = link.rows(sql!("node_events", TEXT, INT8, INT8), &[&node, &after, &limit]).await?;
+    let event = |found: &Row| {
+        let (name, body) = (row::text(found, 4)?, row::text(found, 6)?);
+        let fact = NodeFact::read(&name, row::number(found, 5)?, &body).map_err(|error| {
+            Error::Unreadable { what: "event of a node".to_owned(), why: error.to_string() }
+        })?;
+        Ok(NodeEvent {
+            seq: row::number(found, 0)?,
+            at: Millis(found.try_get(1)?),
+            node: row::text(found, 2)?,
+            session: row::word(found, 3, "session", SessionId::parse)?,
+            fact,
+        })
+    };
+    rows.iter().map(event).collect()
 }
 
 async fn node_claims(link: &Link, shelf: &Shelf, session: SessionId, limit: usize) -> Done<Vec<ClaimView>> {

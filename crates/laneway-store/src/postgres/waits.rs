@@ -21,6 +21,7 @@ use super::link::{Link, sql};
 use super::row::{self, unreadable};
 use super::shelf::{Head, Shelf};
 use crate::keeper::{Key, read_pauses};
+use crate::model::Placed;
 use crate::offer;
 
 /// Holders that are read of a key; a cause names fewer.
@@ -28,10 +29,10 @@ const HOLDERS: i64 = 20;
 
 /// By position: what each task of a run waits for.
 pub(super) async fn of_run(link: &Link, shelf: &Shelf, head: &Head) -> Done<Vec<Option<Waits>>> {
-    let of_the_run = of_the_run(link, head).await?;
+    let (of_the_run, owner) = of_the_run(link, head).await?;
     let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
-    let mut look = Look { link, shelf, head, of_the_run, lines: HashMap::new() };
+    let mut look = Look { link, shelf, head, of_the_run, owner, lines: HashMap::new() };
     let mut waits = Vec::new();
     for (position, found) in (0..).zip(link.rows(sql!("task_gates", INT8), &[&head.no]).await?) {
         let gate = row::maybe_text(&found, 0)?.as_deref().and_then(Gate::parse);
@@ -63,15 +64,20 @@ struct Stand {
     gate_key: Option<String>,
 }
 
-/// Why nothing of a run starts: it is queued, or somebody paused it.
-async fn of_the_run(link: &Link, head: &Head) -> Done<Option<Waits>> {
-    let Some(found) = link.row(sql!("run_held_up", INT8), &[&head.no]).await? else { return Ok(None) };
+/// Why nothing of a run starts: it is queued, or somebody paused it. And the node that owns it.
+async fn of_the_run(link: &Link, head: &Head) -> Done<(Option<Waits>, Option<String>)> {
+    let Some(found) = link.row(sql!("run_held_up", INT8), &[&head.no]).await? else {
+        return Ok((None, None));
+    };
+    let owner = row::maybe_text(&found, 2)?;
     if row::text(&found, 0)? == RunStatus::Queued.as_str() {
-        return queued(link, head).await.map(Some);
+        return Ok((Some(queued(link, head).await?), owner));
     }
     let pauses = row::maybe_text(&found, 1)?.as_deref().and_then(read_pauses).unwrap_or_default();
     let first = pauses.into_iter().next();
-    Ok(first.map(|pause| Waits::Paused(PausedWait { scope: pause.scope, by: pause.by, since: pause.since })))
+    let paused =
+        first.map(|pause| Waits::Paused(PausedWait { scope: pause.scope, by: pause.by, since: pause.since }));
+    Ok((paused, owner))
 }
 
 async fn queued(link: &Link, head: &Head) -> Done<Waits> {
@@ -93,6 +99,8 @@ struct Look<'l> {
     head: &'l Head,
     /// What holds up the run as a whole.
     of_the_run: Option<Waits>,
+    /// The node that owns the run.
+    owner: Option<String>,
     lines: HashMap<String, Line>,
 }
 
@@ -108,6 +116,7 @@ impl Look<'_> {
     async fn behind(&mut self, gate: Gate, stand: &Stand) -> Done<Option<Waits>> {
         let keys = self.head.head.keys.get(&stand.position).cloned().unwrap_or_default();
         Ok(match gate {
+            Gate::MaxParallel if self.is_unbound() => Some(Waits::FirstTask),
             Gate::Needs | Gate::RunAt | Gate::MaxParallel => Waits::of_run(gate),
             // Of a run as a whole, and told by it.
             Gate::MaxRuns | Gate::Paused => self.of_the_run.clone(),
@@ -216,10 +225,17 @@ impl Look<'_> {
         Ok(Place { at: line.places.get(&position).copied().unwrap_or(line.length), of: line.length })
     }
 
+    /// Whether the run is to stay on a node that is not known yet.
+    fn is_unbound(&self) -> bool {
+        matches!(self.head.head.placed, Placed::Pinned { .. }) && self.owner.is_none()
+    }
+
     async fn nodes(&self, class: i64) -> Done<Option<Waits>> {
+        let class = self.head.head.placed.class().unwrap_or(class);
         let text = self.link.row(sql!("class_text", INT8), &[&class]).await?;
         let text = text.map(|found| row::text(&found, 0)).transpose()?;
         let Some(class) = text.as_deref().and_then(Class::parse) else { return Ok(None) };
+        let class = Class { pin: self.owner.clone(), ..class };
         let mut nodes = Vec::new();
         for found in self.link.rows(sql!("sessions_offering"), &[]).await? {
             let Some(offer) = offer::from_text(&row::text(&found, 1)?) else { continue };

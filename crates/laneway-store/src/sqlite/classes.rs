@@ -37,14 +37,14 @@ pub(super) fn number(txn: &Txn<'_>, class: &Class) -> Done<i64> {
         .collect::<rusqlite::Result<_>>()?;
     for (session, offer) in offers {
         let session = SessionId::parse(&session).ok_or_else(|| unreadable("session", &session))?;
-        if offer::from_text(&offer).is_some_and(|offer| class::can_run(&offer, class)) {
-            add_taker(txn, no, session)?;
+        if let Some(offer) = offer::from_text(&offer).filter(|offer| class::can_run(offer, class)) {
+            add_taker(txn, no, session, class::reluctance(&offer, class))?;
         }
     }
     Ok(no)
 }
 
-pub(super) fn add_taker(txn: &Txn<'_>, class: i64, session: SessionId) -> Done<()> {
-    txn.connection.prepare_cached(sql!("taker_add"))?.execute(params![class, session.to_string()])?;
+pub(super) fn add_taker(txn: &Txn<'_>, class: i64, session: SessionId, delay: i64) -> Done<()> {
+    txn.connection.prepare_cached(sql!("taker_add"))?.execute(params![class, session.to_string(), delay])?;
     Ok(())
 }

@@ -29,6 +29,7 @@ use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
+use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::{Plan, Position};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
@@ -43,16 +44,16 @@ use txn::{Done, Failure, Head, Plans, Shelf, plan, read_head, sql};
 use verbs::{cancel, claim, finish, give_back, lives, people, promote, reopen, start, submit};
 use writer::Writer;
 
-use crate::Open;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, Lease, LimitView, NewSession, NodeView,
-    Pausable, Reaped, RunFilter, RunSummary, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
+    Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom,
 };
 use crate::store::Store;
+use crate::{MAX_LOST, Open};
 
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -63,6 +64,7 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
     changes: signal::Sender<u64>,
     watcher: Mutex<Option<watch::Watcher>>,
+    max_lost: u32,
 }
 
 /// What readers need, on whatever thread they run.
@@ -71,6 +73,7 @@ struct Shared {
     path: PathBuf,
     plans: Arc<Plans>,
     locks: SessionLocks,
+    clock: Arc<Clock>,
     /// Idle connections; one is made when none is idle.
     idle: Mutex<Vec<Connection>>,
 }
@@ -90,6 +93,7 @@ impl SqliteStore {
             path: path.to_owned(),
             plans: Arc::clone(&plans),
             locks: SessionLocks::new(&dir),
+            clock: Arc::clone(&clock),
             idle: Mutex::default(),
         };
         let instance = shared.now(|connection| {
@@ -106,7 +110,13 @@ impl SqliteStore {
             shared: Arc::new(shared),
             changes,
             watcher: Mutex::default(),
+            max_lost: MAX_LOST,
         })
+    }
+
+    /// How often a task may be lost with its node before it fails.
+    pub fn with_max_lost(self, max_lost: u32) -> Self {
+        Self { max_lost, ..self }
     }
 
     async fn write<T: Send + 'static>(
@@ -154,7 +164,8 @@ impl SqliteStore {
 
     /// Reaps sessions of which we hold proof, one transaction each, so that a large one blocks nobody long.
     async fn reap_one(&self, session: SessionId, node: String, reaped: &mut Reaped) -> Result<()> {
-        let tasks = self.write(move |txn| lives::reap(txn, session)).await?;
+        let max_lost = self.max_lost;
+        let tasks = self.write(move |txn| lives::reap(txn, session, None, max_lost)).await?;
         if let Some(tasks) = tasks {
             reaped.nodes.push(node);
             reaped.tasks += tasks;
@@ -214,13 +225,24 @@ impl Store for SqliteStore {
         written.map(|()| session)
     }
 
-    async fn renew(&self, session: SessionId) -> Result<()> {
-        self.read(move |connection, _| read::alive(connection, session)).await
+    async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
+        let (renewed, told) = self
+            .read(move |connection, _| {
+                let told = read::done(connection, session)?;
+                Ok((read::renewed(connection, session)?, told))
+            })
+            .await?;
+        // Nothing is written for a node that only looks for work.
+        if told != (Tally { asks: 0, contentions: 0, ..tally }) {
+            self.write(move |txn| lives::renew(txn, session, tally)).await?;
+        }
+        Ok(renewed)
     }
 
-    async fn retire(&self, session: SessionId) -> Result<()> {
+    async fn retire(&self, session: SessionId, why: Leaving) -> Result<()> {
         pass(Point::RetireBefore);
-        self.write(move |txn| lives::reap(txn, session)).await?;
+        let max_lost = self.max_lost;
+        self.write(move |txn| lives::reap(txn, session, Some(&why), max_lost)).await?;
         pass(Point::RetireAfter);
         self.shared.locks.release(session);
         Ok(())
@@ -345,13 +367,18 @@ impl Store for SqliteStore {
         self.write(move |txn| people::set_limit(txn, &name, limit, &by)).await
     }
 
-    async fn drain(&self, node: &str) -> Result<Vec<SessionId>> {
-        let node = node.to_owned();
-        self.write(move |txn| people::drain(txn, &node)).await
+    async fn drain(&self, whom: Whom, why: Leaving) -> Result<Vec<SessionId>> {
+        let asked = whom.clone();
+        let sessions = self.write(move |txn| lives::drain(txn, &asked, &why)).await?;
+        match whom {
+            Whom::Node(node) if sessions.is_empty() => Err(Error::NoSuchNode { node }),
+            Whom::Node(_) | Whom::Session(_) => Ok(sessions),
+        }
     }
 
     async fn release(&self, run: RunId) -> Result<()> {
-        self.write(move |txn| quarantine::release(txn, run)).await
+        let max_lost = self.max_lost;
+        self.write(move |txn| quarantine::release(txn, run, max_lost)).await
     }
 
     async fn find_run(&self, name: &str) -> Result<RunId> {
@@ -421,8 +448,12 @@ impl Store for SqliteStore {
     }
 
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
-        self.read(move |connection, shared| view::nodes(connection, &shared.locks, &shared.plans, claims))
-            .await
+        self.read(move |connection, shared| view::nodes(connection, shared, claims)).await
+    }
+
+    async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {
+        let node = node.map(str::to_owned);
+        self.read(move |connection, _| view::node_events(connection, node.as_deref(), after, limit)).await
     }
 
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
@@ -461,8 +492,8 @@ impl Store for SqliteStore {
     }
 
     /// A session lives while its process holds a lock.
-    fn lease(&self) -> Option<Lease> {
-        None
+    fn takes_lease(&self) -> bool {
+        false
     }
 
     fn is_embedded(&self) -> bool {

@@ -105,7 +105,7 @@ pub(super) fn read(connection: &Connection, no: i64) -> Done<Option<SetAside>> {
 
 /// Takes a run out of the quarantine, if everything of it can be read. What was running when its node died comes
 /// back as lost, as it would have then.
-pub(super) fn release(txn: &Txn<'_>, run: RunId) -> Done<()> {
+pub(super) fn release(txn: &Txn<'_>, run: RunId, max_lost: u32) -> Done<()> {
     let no = super::read::run_no(txn.connection, run)?;
     if read(txn.connection, no)?.is_none() {
         return Err(Error::NotSetAside { run }.into());
@@ -125,7 +125,7 @@ pub(super) fn release(txn: &Txn<'_>, run: RunId) -> Done<()> {
         for (position, attempt, session, node) in held {
             let session =
                 SessionId::parse(&session).ok_or_else(|| unreadable("session of a task", &session))?;
-            keeper.lose(&ClaimRef { run, position, attempt, session }, &node)?;
+            keeper.lose(&ClaimRef { run, position, attempt, session }, &node, max_lost)?;
         }
         Ok(())
     })

@@ -16,7 +16,8 @@ use super::txn::{Done, Head, sql};
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{self, read_pauses, unreadable};
-use crate::model::{Attempt, Known, Stop};
+use crate::model::{Attempt, Known, Renewed, Stop, Tally};
+use crate::tally;
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) fn scope(connection: &Connection, head: &Head, steps: &[&str]) -> Done<Scope> {
@@ -48,6 +49,35 @@ pub(super) fn stops(
             Ok(Stop { claim, reason })
         })
         .collect()
+}
+
+/// What a session holds, and what of it is to be stopped.
+pub(super) fn renewed(connection: &Connection, session: SessionId) -> Done<Renewed> {
+    alive(connection, session)?;
+    let rows: Vec<(i64, Position, u32)> = connection
+        .prepare_cached(sql!("session_claims"))?
+        .query_map([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut held = Vec::with_capacity(rows.len());
+    for of_run in rows.chunk_by(|a, b| a.0 == b.0) {
+        let run = run_id(connection, of_run[0].0)?;
+        held.extend(of_run.iter().map(|(_, position, attempt)| ClaimRef {
+            run,
+            position: *position,
+            attempt: *attempt,
+            session,
+        }));
+    }
+    Ok(Renewed { held, stops: stops(connection, session, |no| run_id(connection, no))? })
+}
+
+/// What a session has told of its doing, but for how often it asked.
+pub(super) fn done(connection: &Connection, session: SessionId) -> Done<Tally> {
+    let told: Option<Option<String>> = connection
+        .prepare_cached(sql!("session_tally"))?
+        .query_row([session.to_string()], |row| row.get(0))
+        .optional()?;
+    Ok(tally::read(told.flatten().as_deref(), 0, 0))
 }
 
 /// Refuses a session of which nobody knows: it was reaped, and can never come back.

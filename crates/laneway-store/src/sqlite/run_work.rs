@@ -15,6 +15,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
+use super::classes;
 use super::quarantine;
 use super::txn::{Done, Failure, Head, Txn, sql};
 use crate::error::Error;
@@ -290,7 +291,8 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             row.took_ms,
             row.finished_at.map(|at| at.0),
             row.gate_key,
-            row.wake_at.map(|at| at.0)
+            row.wake_at.map(|at| at.0),
+            row.class
         ])?,
     };
     if written == 0 {
@@ -353,7 +355,17 @@ fn save_run(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
         run.unsettled,
         pauses_text(&run.pauses)
     ])?;
-    Ok(())
+    save_owner(txn, no, changes)
+}
+
+/// Who owns a pinned run takes its tasks, and nobody else does.
+fn save_owner(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
+    let Some(owner) = changes.bound else { return Ok(()) };
+    txn.connection.prepare_cached(sql!("takers_of_class_remove"))?.execute([-no])?;
+    match owner {
+        Some(session) => classes::add_taker(txn, -no, session, 0),
+        None => Ok(()),
+    }
 }
 
 /// What is stored of a run. A question costs microseconds here, so each is asked when it comes up.
@@ -461,9 +473,13 @@ impl Facts for Stored<'_, '_> {
         Ok(statement.exists(params![key, self.no, by_other_than])?)
     }
 
+    fn has_before(&mut self, key: &str, rank: i64, position: Position) -> Done<bool> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("key_before"))?;
+        Ok(statement.exists(params![key, rank, self.no, position])?)
+    }
+
     fn has_node(&mut self, class: i64) -> Done<bool> {
-        // A run that is local to its owner has that.
-        Ok(class < 0 || self.txn.connection.prepare_cached(sql!("has_taker"))?.exists([class])?)
+        Ok(self.txn.connection.prepare_cached(sql!("has_taker"))?.exists([class])?)
     }
 
     fn node(&mut self, session: SessionId) -> Done<Option<Arc<str>>> {

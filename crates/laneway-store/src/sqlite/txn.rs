@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::Error;
 use crate::keeper::unreadable;
-use crate::model::RunHead;
+use crate::model::{Placed, RunHead};
 pub(super) use crate::plans::Plans;
 
 /// Loads a statement from its file, by name.
@@ -75,8 +75,6 @@ pub(super) enum Subject {
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) no: i64,
-    /// Whether it belongs to one session, and nobody else takes its tasks.
-    pub(super) is_local: bool,
     pub(super) head: Arc<RunHead>,
 }
 
@@ -179,13 +177,14 @@ pub(super) fn plan(connection: &Connection, plans: &Plans, version: &Version) ->
 }
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
-    let row: Option<(i64, String, String, String, u32, String, String)> = connection
+    let row: Option<(i64, String, String, String, u32, String, String, Option<i64>)> = connection
         .prepare_cached(sql!("run_head"))?
         .query_row([run.to_string()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?, row.get(6)?))
+            let (no, version, dir, params) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok((no, version, dir, params, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?))
         })
         .optional()?;
-    let Some((no, version, dir, params, max_parallel, placement, submitted_from)) = row else {
+    let Some((no, version, dir, params, max_parallel, placement, submitted_from, class)) = row else {
         return Err(Error::NoSuchRun { name: run.to_string() }.into());
     };
     let plan = plan(connection, plans, &Version::from_stored(version))?;
@@ -198,12 +197,10 @@ pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> D
         what: format!("keys of run {}", run.short()),
         why: error.to_string(),
     })?;
-    let is_local = placement == "local";
-    Ok(Head {
-        no,
-        is_local,
-        head: Arc::new(RunHead { run, plan, dir, params, max_parallel, submitted_from, keys }),
-    })
+    let placed = Placed::parse(&placement, class).ok_or_else(|| unreadable("placement", &placement))?;
+    let own_class = -no;
+    let head = RunHead { run, plan, dir, params, max_parallel, submitted_from, keys, placed, own_class };
+    Ok(Head { no, head: Arc::new(head) })
 }
 
 #[cfg(test)]

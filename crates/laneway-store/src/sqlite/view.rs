@@ -3,18 +3,22 @@
 use laneway_core::cause;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
+use laneway_core::node_event::{NodeEvent, NodeFact};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::Shared;
 use super::quarantine;
 use super::read;
 use super::txn::{Done, Head, Plans, read_head, sql};
 use super::waits;
+use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::locks::{Life, SessionLocks};
-use crate::model::{ClaimView, LimitView, NodeView, RunFilter, RunSummary, RunView};
+use crate::model::{ClaimView, LimitView, NodeView, Placed, RunFilter, RunSummary, RunView};
 use crate::offer;
+use crate::tally;
 
 pub(super) fn run(
     connection: &Connection,
@@ -27,7 +31,7 @@ pub(super) fn run(
         .prepare_cached(sql!("run_owner"))?
         .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let owner = living_owner(connection, locks, owner.as_deref())?;
-    let is_interrupted = head.is_local && !state.status.is_final() && owner.is_none();
+    let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
     let waits = waits::of_run(connection, plans, head)?;
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
@@ -142,22 +146,19 @@ pub(super) fn limits(connection: &Connection) -> Done<Vec<LimitView>> {
 }
 
 /// Those that hold their lock.
-pub(super) fn nodes(
-    connection: &Connection,
-    locks: &SessionLocks,
-    plans: &Plans,
-    claims: usize,
-) -> Done<Vec<NodeView>> {
+pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> Done<Vec<NodeView>> {
+    let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
+    let observed_at = shared.clock.now(Millis(floor));
     let mut statement = connection.prepare_cached(sql!("nodes"))?;
     let mut rows = statement.query([])?;
     let mut nodes = Vec::new();
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
         let session = SessionId::parse(&id).ok_or_else(|| unreadable("session", &id))?;
-        if !matches!(locks.look(session)?, Life::Alive) {
+        if !matches!(shared.locks.look(session)?, Life::Alive) {
             continue;
         }
-        let offer: Option<String> = row.get(5)?;
+        let (offer, told): (Option<String>, Option<String>) = (row.get(5)?, row.get(9)?);
         nodes.push(NodeView {
             node: row.get(1)?,
             session,
@@ -166,11 +167,44 @@ pub(super) fn nodes(
             slots: row.get(4)?,
             offer: offer.as_deref().and_then(offer::from_text),
             is_draining: row.get(6)?,
+            renewed_at: Millis(row.get(8)?),
+            tally: tally::read(told.as_deref(), row.get(10)?, row.get(11)?),
+            last_active_at: row.get::<_, Option<i64>>(12)?.map(Millis),
+            lost_sessions: row.get(13)?,
+            observed_at,
             held: row.get(7)?,
-            claims: node_claims(connection, plans, session, claims)?,
+            claims: node_claims(connection, &shared.plans, session, claims)?,
         });
     }
     Ok(nodes)
+}
+
+/// In order, behind a number.
+pub(super) fn node_events(
+    connection: &Connection,
+    node: Option<&str>,
+    after: u64,
+    limit: usize,
+) -> Done<Vec<NodeEvent>> {
+    let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
+    let mut statement = connection.prepare_cached(sql!("node_events"))?;
+    let mut rows = statement.query(params![node, after, limit])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (session, name, body): (String, String, String) = (row.get(3)?, row.get(4)?, row.get(6)?);
+        let fact = NodeFact::read(&name, row.get(5)?, &body).map_err(|error| Error::Unreadable {
+            what: "event of a node".to_owned(),
+            why: error.to_string(),
+        })?;
+        events.push(NodeEvent {
+            seq: row.get(0)?,
+            at: Millis(row.get(1)?),
+            node: row.get(2)?,
+            session: SessionId::parse(&session).ok_or_else(|| unreadable("session", &session))?,
+            fact,
+        });
+    }
+    Ok(events)
 }
 
 fn node_claims(

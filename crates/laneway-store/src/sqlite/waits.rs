@@ -18,6 +18,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::txn::{Done, Head, Plans, read_head, sql};
 use crate::keeper::{Key, read_pauses, unreadable};
+use crate::model::Placed;
 use crate::offer;
 
 /// Holders that are read of a key; a cause names fewer.
@@ -25,10 +26,10 @@ const HOLDERS: i64 = 20;
 
 /// By position: what each task of a run waits for.
 pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Done<Vec<Option<Waits>>> {
-    let of_the_run = of_the_run(connection, head)?;
+    let (of_the_run, owner) = of_the_run(connection, head)?;
     let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
-    let mut look = Look { connection, plans, head, of_the_run, lines: HashMap::new() };
+    let mut look = Look { connection, plans, head, of_the_run, owner, lines: HashMap::new() };
     let mut statement = connection.prepare_cached(sql!("task_gates"))?;
     let mut rows = statement.query([head.no])?;
     let mut waits = Vec::new();
@@ -51,19 +52,21 @@ pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Don
     Ok(waits)
 }
 
-/// Why nothing of a run starts: it is queued, or somebody paused it.
-fn of_the_run(connection: &Connection, head: &Head) -> Done<Option<Waits>> {
-    let (status, pauses): (String, Option<String>) = connection
+/// Why nothing of a run starts: it is queued, or somebody paused it. And the node that owns it.
+fn of_the_run(connection: &Connection, head: &Head) -> Done<(Option<Waits>, Option<String>)> {
+    let (status, pauses, owner): (String, Option<String>, Option<String>) = connection
         .prepare_cached(sql!("run_held_up"))?
-        .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let owner: Option<String> =
+        connection.prepare_cached(sql!("session_node"))?.query_row([owner], |row| row.get(0)).optional()?;
     if status == RunStatus::Queued.as_str() {
-        return queued(connection, head).map(Some);
+        return Ok((Some(queued(connection, head)?), owner));
     }
     let pauses = pauses.as_deref().and_then(read_pauses).unwrap_or_default();
-    Ok(pauses
-        .into_iter()
-        .next()
-        .map(|pause| Waits::Paused(PausedWait { scope: pause.scope, by: pause.by, since: pause.since })))
+    let pause = pauses.into_iter().next();
+    let paused =
+        pause.map(|pause| Waits::Paused(PausedWait { scope: pause.scope, by: pause.by, since: pause.since }));
+    Ok((paused, owner))
 }
 
 fn queued(connection: &Connection, head: &Head) -> Done<Waits> {
@@ -89,6 +92,8 @@ struct Look<'c> {
     head: &'c Head,
     /// What holds up the run as a whole.
     of_the_run: Option<Waits>,
+    /// The node that owns the run.
+    owner: Option<String>,
     lines: HashMap<String, Line>,
 }
 
@@ -109,6 +114,7 @@ impl Look<'_> {
     ) -> Done<Option<Waits>> {
         let keys = self.head.head.keys.get(&position).cloned().unwrap_or_default();
         Ok(match gate {
+            Gate::MaxParallel if self.is_unbound() => Some(Waits::FirstTask),
             Gate::Needs | Gate::RunAt | Gate::MaxParallel => Waits::of_run(gate),
             // Of a run as a whole, and told by it.
             Gate::MaxRuns | Gate::Paused => self.of_the_run.clone(),
@@ -239,13 +245,20 @@ impl Look<'_> {
         Ok(Place { at: line.places.get(&position).copied().unwrap_or(line.length), of: line.length })
     }
 
+    /// Whether the run is to stay on a node that is not known yet.
+    fn is_unbound(&self) -> bool {
+        matches!(self.head.head.placed, Placed::Pinned { .. }) && self.owner.is_none()
+    }
+
     fn nodes(&self, class: i64) -> Done<Option<Waits>> {
+        let class = self.head.head.placed.class().unwrap_or(class);
         let text: Option<String> = self
             .connection
             .prepare_cached(sql!("class_text"))?
             .query_row([class], |row| row.get(0))
             .optional()?;
         let Some(class) = text.as_deref().and_then(Class::parse) else { return Ok(None) };
+        let class = Class { pin: self.owner.clone(), ..class };
         let mut statement = self.connection.prepare_cached(sql!("sessions_offering"))?;
         let mut rows = statement.query([])?;
         let mut nodes = Vec::new();

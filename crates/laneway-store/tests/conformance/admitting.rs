@@ -2,23 +2,28 @@
 
 use laneway_core::state::RunStatus;
 use laneway_store::Error;
-use laneway_store::model::{Pausable, Submission};
+use laneway_store::model::{Pausable, Submission, Whom};
 use serde_json::json;
 
-use crate::harness::{Node, Place, flat, flow, for_each_database, names, submission, succeeded};
+use crate::harness::{Node, Place, flat, flow, for_each_database, left, names, submission, succeeded};
 
 for_each_database! {
     queue_starts_the_next_run_when_one_ends,
     skip_records_the_run_and_ends_it,
     replace_cancels_the_oldest_and_starts_when_it_has_ended,
+    replace_starts_nothing_that_it_replaces,
     fail_refuses_and_leaves_no_run,
     large_run_that_is_refused_leaves_nothing,
     queued_run_of_a_dead_process_is_passed_over_and_starts_when_adopted,
+    queued_run_does_not_start_in_the_place_of_one_that_died_with_its_process,
     queued_run_can_be_canceled_and_says_for_what_it_waits,
     runs_of_other_workflows_do_not_count,
     paused_run_starts_nothing_and_goes_on_when_resumed,
     paused_workflow_holds_up_new_runs_too,
     retry_of_a_paused_run_goes_on,
+    run_that_has_ended_is_paused_no_more,
+    retried_run_is_paused_if_its_workflow_is,
+    claim_that_is_given_back_to_a_paused_run_waits,
     retry_that_finds_no_room_is_refused,
     same_key_gives_the_same_run,
     five_submissions_at_once_with_one_key_make_one_run,
@@ -68,6 +73,16 @@ async fn replace_cancels_the_oldest_and_starts_when_it_has_ended(place: Place) {
     assert_eq!(statuses, [RunStatus::Canceled, RunStatus::Running], "nothing of it ran, so that was at once");
 }
 
+async fn replace_starts_nothing_that_it_replaces(place: Place) {
+    let node = place.node("one").await;
+    let one = node.submit(&limited("queue")).await;
+    let two = node.submit(&limited("queue")).await;
+    let three = node.submit(&limited("replace")).await;
+    let statuses = [node.status(one).await, node.status(two).await, node.status(three).await];
+    assert_eq!(statuses, [RunStatus::Canceled, RunStatus::Canceled, RunStatus::Running]);
+    assert_eq!(node.state(two).await.started_at, None, "it never had the place");
+}
+
 async fn fail_refuses_and_leaves_no_run(place: Place) {
     let node = place.node("one").await;
     let one = node.submit(&limited("fail")).await;
@@ -103,6 +118,18 @@ async fn queued_run_of_a_dead_process_is_passed_over_and_starts_when_adopted(pla
     assert_eq!(node.status(two).await, RunStatus::Queued);
     node.store.adopt(two, node.session).await.expect("nobody has it");
     assert_eq!(node.status(two).await, RunStatus::Running);
+}
+
+async fn queued_run_does_not_start_in_the_place_of_one_that_died_with_its_process(place: Place) {
+    let (node, dying) = (place.node("one").await, place.node("two").await);
+    let document = flow("max_runs: {limit: 1, strategy: queue}", &[("a", "on_lost: fail")]);
+    let (one, two) = (dying.submit(&document).await, dying.submit(&document).await);
+    let three = node.submit(&document).await;
+    dying.begin(one, "a").await;
+    drop(dying);
+    node.store.reap().await.expect("a reaped session");
+    let statuses = [node.status(one).await, node.status(two).await, node.status(three).await];
+    assert_eq!(statuses, [RunStatus::Failed, RunStatus::Queued, RunStatus::Running]);
 }
 
 async fn queued_run_can_be_canceled_and_says_for_what_it_waits(place: Place) {
@@ -163,6 +190,50 @@ async fn retry_of_a_paused_run_goes_on(place: Place) {
     node.cancel(run).await;
 }
 
+async fn run_that_has_ended_is_paused_no_more(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flat(1, 1)).await;
+    node.store.pause(Pausable::Run(run), "ada").await.expect("a pause");
+    node.cancel(run).await;
+    assert!(node.state(run).await.paused.is_empty());
+    node.store.resume(Pausable::Run(run), "ada").await.expect("there is nothing to resume");
+    crate::audit::check(&*node.store, run).await;
+}
+
+async fn retried_run_is_paused_if_its_workflow_is(place: Place) {
+    let node = place.node("one").await;
+    let workflow = || Pausable::Workflow("flow".to_owned());
+    let run = node.submit(&flat(1, 1)).await;
+    node.cancel(run).await;
+    node.store.pause(workflow(), "ada").await.expect("a pause");
+    node.retry(run, None).await.expect("a canceled run");
+    assert!(node.take(run, 9).await.is_empty(), "its workflow was paused after it had ended");
+    node.cancel(run).await;
+    node.store.resume(workflow(), "ada").await.expect("it goes on");
+    node.retry(run, None).await.expect("a canceled run");
+    let held = node.take(run, 9).await;
+    assert_eq!(held.len(), 1, "its workflow was resumed after it had ended");
+    node.fail(&held[0]).await;
+    node.store.pause(workflow(), "ada").await.expect("a pause");
+    node.skip(run, "s0").await.expect("a failed step");
+    node.retry(run, Some("s0")).await.expect("an ended run");
+    assert!(node.take(run, 9).await.is_empty());
+}
+
+async fn claim_that_is_given_back_to_a_paused_run_waits(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("", &[("a", "lock: db")])).await;
+    let held = node.take(run, 1).await;
+    node.store.pause(Pausable::Run(run), "ada").await.expect("a pause");
+    node.give_back(&held[0]).await;
+    assert!(node.take(run, 9).await.is_empty());
+    let other = node.submit(&flow("", &[("b", "lock: db")])).await;
+    assert_eq!(node.tasks(other).await, "b available", "it holds no key meanwhile");
+    node.work(other, |_| succeeded()).await;
+    node.store.resume(Pausable::Run(run), "ada").await.expect("it goes on");
+    assert_eq!(names(&node.take(run, 9).await), ["a"]);
+}
+
 async fn retry_that_finds_no_room_is_refused(place: Place) {
     let node = place.node("one").await;
     let one = node.submit(&limited("queue")).await;
@@ -206,5 +277,8 @@ async fn five_submissions_at_once_with_one_key_make_one_run(place: Place) {
     assert!(runs.iter().all(|(run, _)| *run == runs[0].0));
     let list = runs[0].1.store.runs(laneway_store::model::RunFilter { limit: 9, ..Default::default() }).await;
     assert_eq!(list.expect("a list").len(), 1);
-    assert!(matches!(runs[0].1.store.drain("nobody").await, Err(Error::NoSuchNode { .. })));
+    assert!(matches!(
+        runs[0].1.store.drain(Whom::Node("nobody".into()), left()).await,
+        Err(Error::NoSuchNode { .. })
+    ));
 }

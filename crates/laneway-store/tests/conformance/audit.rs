@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use laneway_core::cause::Cause;
+use laneway_core::definition::Placement;
 use laneway_core::event::Event;
 use laneway_core::gate::{self, Counts, Gate, Needs};
 use laneway_core::id::RunId;
@@ -40,6 +41,13 @@ pub(crate) async fn check(store: &dyn Store, run: RunId) {
     let outside = Outside {
         held_ahead: held_ahead(store, run).await,
         behind_others: view.causes.iter().map(elsewhere).collect(),
+        places: match (plan.workflow.placement, &view.owner) {
+            // One is offered until it has a node.
+            (Placement::Pinned, None) => 1,
+            (Placement::Pinned, Some(_)) | (Placement::Spread | Placement::Local, _) => {
+                stored.max_parallel as usize
+            }
+        },
     };
     check_state(&plan, &stored, &outside);
 }
@@ -50,6 +58,8 @@ struct Outside {
     held_ahead: Vec<Position>,
     /// By position: whether it waits for something that is not of its run.
     behind_others: Vec<bool>,
+    /// How many may be live.
+    places: usize,
 }
 
 fn is_behind_others(gate: Gate) -> bool {
@@ -91,12 +101,12 @@ async fn held_ahead(store: &dyn Store, run: RunId) -> Vec<Position> {
 fn check_state(plan: &Plan, state: &RunState, outside: &Outside) {
     let ahead = &outside.held_ahead;
     let live = state.tasks.iter().filter(|task| task.status.is_live()).count();
-    assert!(live <= state.max_parallel as usize, "{live} live of {}", state.max_parallel);
+    assert!(live <= outside.places, "{live} live of {}", outside.places);
     let is_settled = state.tasks.iter().all(|task| task.status.is_final());
     assert_eq!(state.status.is_final(), is_settled, "a run ends with its last task: {state:#?}");
     for (position, task) in state.tasks.iter().enumerate() {
         if !ahead.contains(&(position as Position)) && !outside.behind_others[position] {
-            check_task(plan, state, position as Position, task, live + ahead.len());
+            check_task(plan, state, position as Position, task, live + ahead.len() >= outside.places);
         }
     }
     if state.status == RunStatus::Running {
@@ -109,7 +119,7 @@ fn check_state(plan: &Plan, state: &RunState, outside: &Outside) {
 }
 
 /// A task is live only behind needs that are met, and waits only behind needs that are not.
-fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskState, taken: usize) {
+fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskState, is_full: bool) {
     let counts = count(&state.tasks, &plan.needs[position as usize]);
     let when = plan.step(position).when;
     let needs = if plan.needs[position as usize].is_empty() { Needs::Met } else { gate::needs(when, counts) };
@@ -119,8 +129,7 @@ fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskStat
         }
         TaskStatus::Pending => {
             assert_ne!(needs, Needs::Never, "{} waits for ever: {state:#?}", task.step);
-            let has_reason =
-                needs == Needs::Wait || task.run_at.is_some() || taken >= state.max_parallel as usize;
+            let has_reason = needs == Needs::Wait || task.run_at.is_some() || is_full;
             assert!(has_reason, "{} waits for nothing: {state:#?}", task.step);
         }
         TaskStatus::Parked

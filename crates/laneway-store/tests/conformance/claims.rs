@@ -9,7 +9,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Fate;
 use laneway_store::model::Finished;
 
-use crate::harness::{Held, Node, Place, failed, flat, flow, for_each_database, names, succeeded};
+use crate::harness::{Held, Node, Place, failed, flat, flow, for_each_database, left, names, succeeded};
 
 for_each_database! {
     oldest_task_is_claimed_first,
@@ -60,7 +60,7 @@ async fn every_claim_mints_the_next_attempt(place: Place) {
 async fn session_that_is_over_claims_nothing(place: Place) {
     let (node, gone) = (place.node("one").await, place.node("two").await);
     let run = node.submit(&flat(1, 1)).await;
-    gone.store.retire(gone.session).await.expect("a session that can end");
+    gone.store.retire(gone.session, left()).await.expect("a session that can end");
     assert!(gone.take(run, 1).await.is_empty());
     assert_eq!(names(&node.take(run, 1).await), ["s0"]);
 }

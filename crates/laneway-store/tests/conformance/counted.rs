@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use laneway_core::class::Offer;
 use laneway_store::Store;
-use laneway_store::model::{Ask, NewSession};
+use laneway_store::model::{Ask, NewSession, Tally};
 use serde_json::json;
 use tokio_postgres::Client;
 
@@ -43,7 +43,7 @@ fn heartbeat_writes_one_row_however_much_its_session_runs() {
         let beneath = schema.beneath().await;
         beneath.batch_execute(NOTE).await.expect("triggers");
         for _ in 0..3 {
-            store.renew(session).await.expect("a session that lives");
+            store.renew(session, Tally::default()).await.expect("a session that lives");
         }
         assert_eq!(noted(&beneath).await, [("sessions".to_owned(), 3)]);
     });

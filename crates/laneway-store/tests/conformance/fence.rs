@@ -8,7 +8,7 @@ use laneway_store::Fate;
 use serde_json::json;
 
 use crate::harness::{
-    Held, Node, Place, canceled, failed, flat, flow, for_each_database, succeeded, succeeded_with,
+    Held, Node, Place, canceled, failed, flat, flow, for_each_database, left, succeeded, succeeded_with,
 };
 
 for_each_database! {
@@ -112,7 +112,7 @@ async fn finish_of_a_lost_claim_is_claim_lost(place: Place) {
     let node = place.node("one").await;
     let run = node.submit(&flat(1, 1)).await;
     let held = node.begin(run, "s0").await;
-    node.store.retire(node.session).await.expect("a session that can end");
+    node.store.retire(node.session, left()).await.expect("a session that can end");
     assert_eq!(node.finish(&held, succeeded()).await, Fate::ClaimLost);
     assert_eq!(node.task(run, "s0").await.status, TaskStatus::Available);
 }
@@ -123,7 +123,7 @@ async fn finish_of_a_claim_that_was_failed_or_canceled_as_lost_is_claim_lost(pla
     let canceling = node.submit(&flow("", &[("a", "")])).await;
     let held = [node.begin(failing, "a").await, node.begin(canceling, "a").await];
     node.cancel(canceling).await;
-    node.store.retire(node.session).await.expect("a session that can end");
+    node.store.retire(node.session, left()).await.expect("a session that can end");
     assert_eq!(node.status(failing).await, RunStatus::Failed);
     assert_eq!(node.status(canceling).await, RunStatus::Canceled);
     for held in &held {

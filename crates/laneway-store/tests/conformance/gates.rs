@@ -7,6 +7,7 @@ use std::time::Duration;
 use laneway_core::event::Fact;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Error;
+use laneway_store::model::Pausable;
 use serde_json::json;
 
 use crate::harness::{Node, Place, failed, flow, for_each_database, names, submission, succeeded};
@@ -14,6 +15,8 @@ use crate::harness::{Node, Place, failed, flow, for_each_database, names, submis
 for_each_database! {
     lock_lets_one_task_through_of_all_runs,
     freed_lock_goes_to_who_waits_longest_in_the_same_call,
+    freed_key_is_not_taken_by_who_comes_behind_the_line,
+    freed_lock_and_place_go_to_the_same_task,
     lock_is_free_after_failure_retry_cancel_and_loss,
     lock_by_parameter_is_one_for_each_value,
     waiter_for_a_lock_takes_no_place_in_its_run,
@@ -24,8 +27,10 @@ for_each_database! {
     smaller_version_goes_first_whatever_its_run,
     versions_compare_by_their_numbers,
     order_opens_when_the_smaller_one_has_ended_in_any_way,
+    smaller_version_of_another_run_counts_beside_one_that_is_skipped,
     rate_lets_so_many_through_in_a_window,
     rate_wakes_its_waiters_one_after_the_other,
+    rate_wakes_the_next_when_the_first_is_canceled_or_paused,
     higher_priority_goes_first_and_none_waits_for_ever,
     cause_names_the_holder_its_run_and_the_place_in_line,
     task_with_a_key_is_never_held_ahead,
@@ -58,6 +63,34 @@ async fn freed_lock_goes_to_who_waits_longest_in_the_same_call(place: Place) {
     let held = node.begin(two, "b").await;
     node.succeed(&held).await;
     assert_eq!(node.tasks(three).await, "c available");
+}
+
+async fn freed_key_is_not_taken_by_who_comes_behind_the_line(place: Place) {
+    let node = place.node("one").await;
+    for key in [LOCKED, "limits: [w]"] {
+        let chain = [("a", key), ("b", &format!("needs: [a], {key}"))];
+        let one = node.submit(&flow("limits: {w: 1}", &chain)).await;
+        let two = node.submit(&flow("limits: {w: 1}", &[("c", key)])).await;
+        let held = node.begin(one, "a").await;
+        place.advance(Duration::from_millis(1));
+        node.succeed(&held).await;
+        assert_eq!(
+            node.tasks(one).await,
+            "a succeeded, b pending",
+            "{key}: a run does not keep it to itself"
+        );
+        assert_eq!(node.tasks(two).await, "c available", "{key}");
+        node.work(two, |_| succeeded()).await;
+        assert_eq!(node.work(one, |_| succeeded()).await, ["b"]);
+    }
+}
+
+async fn freed_lock_and_place_go_to_the_same_task(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("max_parallel: 1", &[("a", LOCKED), ("b", LOCKED), ("c", "")])).await;
+    let held = node.begin(run, "a").await;
+    node.succeed(&held).await;
+    assert_eq!(node.tasks(run).await, "a succeeded, b available, c pending");
 }
 
 async fn lock_is_free_after_failure_retry_cancel_and_loss(place: Place) {
@@ -199,6 +232,18 @@ async fn order_opens_when_the_smaller_one_has_ended_in_any_way(place: Place) {
     assert_eq!(node.tasks(later).await, "c available");
 }
 
+async fn smaller_version_of_another_run_counts_beside_one_that_is_skipped(place: Place) {
+    let node = place.node("one").await;
+    let ordered = |version: &str| format!("order: {{key: db, version: \"{version}\"}}");
+    let early = node.submit(&flow("", &[("one", &ordered("1"))])).await;
+    let skipped = format!("if: \"${{{{ false }}}}\", {}", ordered("1"));
+    let wanted = format!("if: \"${{{{ true }}}}\", {}", ordered("2"));
+    let late = node.submit(&flow("", &[("also", &skipped), ("two", &wanted)])).await;
+    assert_eq!(node.tasks(late).await, "also skipped (condition), two pending");
+    node.work(early, |_| succeeded()).await;
+    assert_eq!(node.work(late, |_| succeeded()).await, ["two"]);
+}
+
 async fn rate_lets_so_many_through_in_a_window(place: Place) {
     let node = place.node("one").await;
     let names: Vec<String> = (0..6).map(|step| format!("s{step}")).collect();
@@ -234,6 +279,23 @@ async fn rate_wakes_its_waiters_one_after_the_other(place: Place) {
         place.advance(Duration::from_secs(1));
         node.promote().await;
     }
+}
+
+async fn rate_wakes_the_next_when_the_first_is_canceled_or_paused(place: Place) {
+    let node = place.node("one").await;
+    let document = flow("limits: {api: 1/1s}", &[("a", "limits: [api]")]);
+    let mut runs = Vec::new();
+    for _ in 0..4 {
+        runs.push(node.submit(&document).await);
+    }
+    assert_eq!(node.tasks(runs[0]).await, "a available");
+    node.cancel(runs[1]).await;
+    assert!(node.promote().await.is_some(), "somebody is woken for the others");
+    node.store.pause(Pausable::Run(runs[2]), "ada").await.expect("a pause");
+    place.advance(Duration::from_secs(1));
+    node.promote().await;
+    assert_eq!(node.tasks(runs[2]).await, "a pending");
+    assert_eq!(node.tasks(runs[3]).await, "a available");
 }
 
 async fn higher_priority_goes_first_and_none_waits_for_ever(place: Place) {

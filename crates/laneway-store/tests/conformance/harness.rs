@@ -13,13 +13,14 @@ use laneway_core::class::Offer;
 use laneway_core::definition::{Source, compile};
 use laneway_core::event::Event;
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::plan::Plan;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::model::{
-    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, RunView, Stop, Submission,
+    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, Renewed, RunView, Stop, Submission, Tally,
 };
 use laneway_store::sqlite::{Clock, SqliteStore};
 use laneway_store::{ClaimRef, Fate, Open, Result, Store};
@@ -159,6 +160,17 @@ impl Place {
         }
     }
 
+    /// The same, of a deployment whose tasks come back so often.
+    pub(crate) fn open_for(&self, max_lost: u32) -> Arc<dyn Store> {
+        match &self.schema {
+            None => {
+                let store = SqliteStore::open_with(&self.path(), Open::Create, Arc::clone(&self.clock));
+                Arc::new(store.expect("a store that opens").with_max_lost(max_lost))
+            }
+            Some(schema) => Arc::new(schema.open_by(&self.clock).with_max_lost(max_lost)),
+        }
+    }
+
     /// A node in a process of its own.
     pub(crate) async fn node(&self, name: &str) -> Node {
         Node::register(self.open(), name).await
@@ -174,7 +186,7 @@ impl Place {
 pub(crate) struct Node {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) session: SessionId,
-    _life: Arc<Life>,
+    life: Arc<Life>,
 }
 
 /// On Postgres a session lives as long as it is renewed. Here it lives as long as somebody holds its node, and is over in
@@ -186,12 +198,17 @@ struct Life {
 
 impl Life {
     async fn begin(store: &dyn Store, session: SessionId) -> Self {
-        let (dir, always) = (store.dir().to_owned(), i64::MAX / 2);
-        if let Some(beneath) = server::beneath(&dir).await {
+        let life = Self { dir: store.dir().to_owned(), session };
+        life.prolong().await;
+        life
+    }
+
+    async fn prolong(&self) {
+        if let Some(beneath) = server::beneath(&self.dir).await {
+            let (session, always) = (self.session.to_string(), i64::MAX / 2);
             let renew = "UPDATE sessions SET renewed_at = $2, expires_at = $2 WHERE id = $1";
-            beneath.execute(renew, &[&session.to_string(), &always]).await.expect("a lease without an end");
+            beneath.execute(renew, &[&session, &always]).await.expect("a lease without an end");
         }
-        Self { dir, session }
     }
 }
 
@@ -225,10 +242,14 @@ impl Held {
 
 impl Node {
     pub(crate) async fn register(store: Arc<dyn Store>, name: &str) -> Self {
-        let node = NewSession::ephemeral(name, 4);
-        let session = store.register(node).await.expect("a session");
-        let life = Arc::new(Life::begin(&*store, session).await);
-        Self { store, session, _life: life }
+        Self::join(store, NewSession::ephemeral(name, 4)).await
+    }
+
+    /// Renews the session, and lets it live on as before.
+    pub(crate) async fn renew(&self) -> Result<Renewed> {
+        let renewed = self.store.renew(self.session, Tally::default()).await?;
+        self.life.prolong().await;
+        Ok(renewed)
     }
 
     /// A node that takes work of others, with labels as `zone=eu`.
@@ -243,10 +264,13 @@ impl Node {
             has_process: true,
             functions: BTreeSet::new(),
         };
-        let node = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) };
+        Self::join(store, NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) }).await
+    }
+
+    pub(crate) async fn join(store: Arc<dyn Store>, node: NewSession) -> Self {
         let session = store.register(node).await.expect("a session");
         let life = Arc::new(Life::begin(&*store, session).await);
-        Self { store, session, _life: life }
+        Self { store, session, life }
     }
 
     /// Submits a run that any node takes.
@@ -474,4 +498,9 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         key: None,
         by: "ada".to_owned(),
     }
+}
+
+/// Why a session of a test ends.
+pub(crate) fn left() -> Leaving {
+    Leaving::because(LeaveReason::Done)
 }

@@ -11,7 +11,7 @@ use laneway_store::{Error, Fate, scratch_dir, warden_lock};
 
 use crate::audit;
 use crate::harness::{
-    Database, Node, Place, block_on, command, flat, flow, for_each_database, names, succeeded,
+    Database, Node, Place, block_on, command, flat, flow, for_each_database, left, names, succeeded,
 };
 
 for_each_database! {
@@ -214,13 +214,13 @@ async fn retired_session_returns_what_it_held(place: Place) {
     let (leaving, node) = (place.node("leaving").await, place.node("one").await);
     let run = leaving.submit(&flat(2, 2)).await;
     let held = leaving.begin(run, "s0").await;
-    leaving.store.retire(leaving.session).await.expect("a session that can end");
+    leaving.store.retire(leaving.session, left()).await.expect("a session that can end");
     audit::check(&*node.store, run).await;
     assert_eq!(node.tasks(run).await, "s0 available, s1 available");
     assert_eq!(leaving.start(&held).await, Fate::ClaimLost);
     node.store.adopt(run, node.session).await.expect("a run whose owner has left");
     assert_eq!(reap(&node, run).await.nodes, Vec::<String>::new(), "there is nothing left to reap");
-    leaving.store.retire(leaving.session).await.expect("leaving twice does nothing");
+    leaving.store.retire(leaving.session, left()).await.expect("leaving twice does nothing");
 }
 
 async fn result_that_arrives_before_anybody_reaped_is_good(place: Place) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use laneway_store::model::{Ask, NewSession, RunFilter};
+use laneway_store::model::{Ask, NewSession, RunFilter, Tally};
 use laneway_store::postgres::{Hearing, PostgresStore};
 use laneway_store::sqlite::Clock;
 use laneway_store::{Error, Open, Store};
@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::harness::{START, block_on, flat, submission};
+use crate::harness::{Database, Node, Place, START, block_on, flat, flow, submission};
 use crate::server::{self, Schema};
 
 /// Waiting for what must come: long, because a busy machine is no fault.
@@ -174,9 +174,10 @@ fn lease_that_ended_is_reaped_only_by_a_node_that_has_renewed_since() {
         clock.advance(Duration::from_secs(61));
         let reaped = node.reap().await.expect("an answer");
         assert_eq!(reaped.nodes, Vec::<String>::new(), "who reaps may be the one that is cut off");
-        node.renew(ours).await.expect("a lease that nobody has reaped");
+        node.renew(ours, Tally::default()).await.expect("a lease that nobody has reaped");
         assert_eq!(node.reap().await.expect("an answer").nodes, ["cut off"]);
-        let over = cut_off.renew(theirs).await.expect_err("a reaped session never comes back");
+        let over =
+            cut_off.renew(theirs, Tally::default()).await.expect_err("a reaped session never comes back");
         assert!(matches!(over, Error::SessionOver { .. }), "{over:?}");
     });
 }
@@ -191,7 +192,7 @@ fn session_whose_lease_has_ended_claims_nothing() {
         let ask = Ask { session, run: Some(run), limit: 1, ahead: 0 };
         clock.advance(Duration::from_secs(61));
         assert_eq!(node.claim(ask.clone()).await.expect("an answer").len(), 0);
-        node.renew(session).await.expect("a lease that nobody has reaped");
+        node.renew(session, Tally::default()).await.expect("a lease that nobody has reaped");
         assert_eq!(node.claim(ask).await.expect("an answer").len(), 1);
     });
 }
@@ -232,6 +233,31 @@ fn node_hears_what_another_says_also_after_its_line_was_cut() {
             }
         }
     });
+}
+
+#[test]
+fn node_behind_a_pooler_says_that_it_hears_nothing_and_looks_by_itself() {
+    block_on(async {
+        let schema = Schema::pooled();
+        let (store, other) = (schema.open(), schema.open());
+        let mut changes = store.changes();
+        let mut hearing = store.hearing().expect("a listener");
+        until(&mut hearing, Hearing::Deaf).await;
+        for _ in 0..3 {
+            changes.mark_unchanged();
+            timeout(SOON, changes.changed()).await.expect("a hint by the clock").expect("a listener");
+        }
+        let session = other.register(NewSession::ephemeral("other", 1)).await.expect("a session");
+        let run = other.submit(submission(&flat(3, 2), json!({}), session)).await.expect("a run");
+        assert_eq!(store.status(run).await.expect("a run").as_str(), "running");
+    });
+}
+
+#[test]
+fn schema_in_the_url_is_not_lost_behind_a_pooler() {
+    let schema = Schema::pooled();
+    let error = refusal(&format!("{}?options=-csearch_path%3Delsewhere", schema.url));
+    assert!(matches!(&error, Error::Address { why } if why.contains("ALTER ROLE")), "{error:?}");
 }
 
 /// Of a name that no server here has.
@@ -309,5 +335,57 @@ fn every_statement_has_an_index_as_its_head_says() {
             checked += 1;
         }
         assert!(checked > 15, "only {checked} statements name an index");
+    });
+}
+
+#[test]
+fn claim_that_finds_what_it_wants_in_the_hands_of_others_is_counted() {
+    block_on(async {
+        let place = Place::new(Database::Postgres);
+        let node = Node::worker(place.open(), "one:1", &[]).await;
+        node.share(&flow("", &[("a", "")])).await;
+        let other = server::beneath(node.store.dir()).await.expect("a store on Postgres");
+        other.batch_execute("BEGIN; SELECT 1 FROM tasks FOR UPDATE").await.expect("a row in hand");
+        assert!(node.take_any(1).await.is_empty(), "it is passed over");
+        assert_eq!(node.store.contentions(), 1);
+        other.batch_execute("ROLLBACK").await.expect("it lets go");
+        assert_eq!(node.take_any(1).await.len(), 1);
+        assert!(node.take_any(1).await.is_empty(), "there is nothing more");
+        assert_eq!(node.store.contentions(), 1);
+    });
+}
+
+#[test]
+fn task_that_comes_while_its_node_joins_waits_for_nobody() {
+    block_on(async {
+        let place = Place::new(Database::Postgres);
+        let node = Node::worker(place.open(), "one:1", &[]).await;
+        let person = place.node("person:1").await;
+        let document = flow("limits: {w: 1}", &[("a", "limits: [w]")]);
+        let mut runs = vec![node.share(&flow("", &[("z", "")])).await];
+        for document in [flow("", &[("a", "")]), document] {
+            // As far as others can see, it has not joined yet.
+            let joining = server::beneath(node.store.dir()).await.expect("a store on Postgres");
+            let leave = "CREATE TEMP TABLE kept AS SELECT * FROM takers; DELETE FROM takers";
+            joining.batch_execute(leave).await.expect("nobody takes anything");
+            let lock = "BEGIN; SELECT pg_advisory_xact_lock(hashtext('laneway classes'), hashtext(current_schema()));
+                        INSERT INTO takers SELECT * FROM kept";
+            joining.batch_execute(lock).await.expect("it joins");
+            let other = person.clone();
+            let submitted = tokio::spawn(async move { other.share(&document).await });
+            let waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+            let looking = async {
+                while joining.query(waits, &[]).await.expect("an answer").is_empty() {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            timeout(Duration::from_secs(20), looking).await.expect("the submit waits for who joins");
+            joining.batch_execute("COMMIT").await.expect("it has joined");
+            runs.push(submitted.await.expect("a run"));
+        }
+        for run in runs {
+            let told = node.tasks(run).await;
+            assert!(told.ends_with("available"), "{told}");
+        }
     });
 }

@@ -28,11 +28,13 @@ for_each_database! { by name:
 
 const RULES: [&str; 6] = ["all_succeeded", "all_done", "all_failed", "one_succeeded", "one_failed", "always"];
 
-/// Runs a property; a failing case is shrunk, shown, and kept with its seed beside this file.
+/// Runs a property; a failing case is shrunk, shown, and kept with its seed beside this file. `PROPTEST_CASES` asks for
+/// more of them, or for less.
 pub(crate) fn prove<S: Strategy>(name: &'static str, cases: u32, cases_of: S, property: impl Fn(S::Value)) {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     let config = Config {
-        cases,
-        max_shrink_iters: 200,
+        cases: asked.unwrap_or(cases),
+        max_shrink_iters: 400,
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         source_file: Some(file!()),
         test_name: Some(name),

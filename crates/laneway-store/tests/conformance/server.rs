@@ -27,22 +27,50 @@ pub(crate) fn url() -> String {
     })
 }
 
-/// A schema of its own.
+/// The pooler in front of it.
+const POOLER: &str = "LANEWAY_TEST_POOLER";
+
+/// Whether stores of this suite go through the pooler.
+const THROUGH: &str = "LANEWAY_TEST_THROUGH_POOLER";
+
+/// A schema of its own; behind a pooler, which refuses to be told of schemas, a database.
 pub(crate) struct Schema {
     pub(crate) name: String,
     pub(crate) url: String,
+    /// Without a pooler in between.
+    direct: String,
     dir: TempDir,
 }
 
 impl Schema {
     pub(crate) fn new() -> Self {
+        if std::env::var_os(THROUGH).is_some() { Self::pooled() } else { Self::plain() }
+    }
+
+    pub(crate) fn pooled() -> Self {
+        let pooler = std::env::var(POOLER).unwrap_or_else(|_| {
+            panic!("{POOLER} is not set: run `cargo xtask test`, or `cargo xtask postgres`")
+        });
+        let name = format!("t{}", Uuid::now_v7().simple());
+        let make = format!("CREATE DATABASE {name}");
+        at_once(async move { connect(&url()).await.batch_execute(&make).await.expect("a database") });
+        let within =
+            |url: &str| format!("{}/{name}", url.rsplit_once('/').expect("a URL names a database").0);
+        Self::at(name.clone(), within(&pooler), within(&url()))
+    }
+
+    fn plain() -> Self {
         let name = format!("t{}", Uuid::now_v7().simple());
         let make = format!("CREATE SCHEMA {name}");
         at_once(async move { connect(&url()).await.batch_execute(&make).await.expect("a schema") });
         let url = format!("{}?options=-csearch_path%3D{name}", url());
+        Self::at(name, url.clone(), url)
+    }
+
+    fn at(name: String, url: String, direct: String) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        std::fs::write(dir.path().join(ADDRESS), &url).expect("a file");
-        Self { name, url, dir }
+        std::fs::write(dir.path().join(ADDRESS), &direct).expect("a file");
+        Self { name, url, direct, dir }
     }
 
     pub(crate) fn open(&self) -> PostgresStore {
@@ -58,9 +86,14 @@ impl Schema {
         PostgresStore::open(&self.url, self.dir.path(), mode)
     }
 
+    /// Where its stores keep their files.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
     /// A connection that looks beneath the verbs.
     pub(crate) async fn beneath(&self) -> Client {
-        connect(&self.url).await
+        connect(&self.direct).await
     }
 }
 

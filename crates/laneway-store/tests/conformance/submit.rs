@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::model::RunFilter;
+use laneway_store::model::{RunFilter, Submission};
 use laneway_store::{Error, Store};
 use serde_json::json;
 
 use crate::audit;
-use crate::harness::{Node, Place, flat, flow, for_each_database, submission, succeeded};
+use crate::harness::{Node, Place, flat, flow, for_each_database, left, submission, succeeded};
 use crate::server;
 
 for_each_database! {
     submitted_run_is_running_with_its_first_tasks_available,
     submission_by_a_session_that_is_over_is_refused_whole,
     workflow_with_groups_is_refused,
-    workflow_with_a_key_that_nothing_acts_on_is_refused,
+    pinned_workflow_that_no_node_could_run_is_refused,
     run_without_room_for_a_task_is_refused,
     same_document_is_kept_once_and_found_by_its_name,
     plan_is_made_again_by_a_process_that_never_saw_it,
@@ -114,7 +114,7 @@ async fn rows(node: &Node) -> i64 {
 
 async fn submission_by_a_session_that_is_over_is_refused_whole(place: Place) {
     let (gone, node) = (place.node("gone").await, place.node("one").await);
-    gone.store.retire(gone.session).await.expect("a session that can end");
+    gone.store.retire(gone.session, left()).await.expect("a session that can end");
     let late = submission(&flat(2, 2), json!({}), gone.session);
     let refusal = gone.store.submit(late).await.expect_err("its session is over");
     assert!(matches!(refusal, Error::SessionOver { .. }), "{refusal}");
@@ -132,15 +132,13 @@ async fn workflow_with_groups_is_refused(place: Place) {
     assert_eq!(rows(&node).await, 0);
 }
 
-async fn workflow_with_a_key_that_nothing_acts_on_is_refused(place: Place) {
+async fn pinned_workflow_that_no_node_could_run_is_refused(place: Place) {
     let node = place.node("one").await;
-    for top in ["placement: pinned"] {
-        let document = flow(top, &[("a", "")]);
-        let refusal = node.store.submit(submission(&document, json!({}), node.session)).await;
-        let refusal = refusal.expect_err("it would be ignored");
-        assert!(matches!(refusal, Error::NotRunnable { .. }), "{refusal}");
-        assert!(refusal.to_string().contains("not run yet"), "{refusal}");
-    }
+    let document = flow("placement: pinned", &[("a", "runs_on: {zone: eu}"), ("b", "runs_on: {zone: us}")]);
+    let shared = Submission { is_shared: true, ..submission(&document, json!({}), node.session) };
+    let refusal = node.store.submit(shared).await.expect_err("it would wait for ever");
+    assert!(matches!(refusal, Error::NotRunnable { .. }), "{refusal}");
+    assert!(refusal.to_string().contains("steps `a` and `b`"), "{refusal}");
     assert_eq!(rows(&node).await, 0);
 }
 

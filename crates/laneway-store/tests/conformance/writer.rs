@@ -9,7 +9,7 @@ use laneway_store::{Error, Fate};
 use serde_json::json;
 
 use crate::audit;
-use crate::harness::{Node, Place, failed, flat, for_each_database, submission, succeeded};
+use crate::harness::{Node, Place, failed, flat, for_each_database, left, submission, succeeded};
 
 for_each_database! {
     refused_verb_does_not_harm_its_neighbours,
@@ -26,7 +26,7 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
     node.work(ended, |_| failed(1)).await;
     let held = node.take(good, 40).await;
     let gone = Node::register(node.store.clone(), "gone").await;
-    gone.store.retire(gone.session).await.expect("a session that can end");
+    gone.store.retire(gone.session, left()).await.expect("a session that can end");
     let unknown = RunId::new(uuid::Uuid::now_v7());
     let mut all = Vec::new();
     for (index, held) in held.into_iter().enumerate() {

@@ -17,7 +17,7 @@ use crate::text;
     Exit codes: 0 healthy (there may be notes), 1 problems, 3 the store cannot be opened.")]
 pub(crate) struct Args {
     /// How many runs to look at in detail, the newest ones
-    #[arg(short = 'n', long, value_name = "N", default_value = "100", value_parser = super::run::at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", default_value = "100", value_parser = crate::settings::count)]
     limit: NonZeroU32,
     /// Look at all runs
     #[arg(long, conflicts_with = "limit")]
@@ -38,7 +38,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let examination = context.open()?.examine(limit).await?;
     let problems = count(&examination, Severity::Problem);
     if args.json {
-        context.printer.json(&wire(&context.store, &examination))?;
+        context.printer.json(&wire(&laneway_store::shown(&context.store), &examination))?;
     } else {
         report(context, &examination)?;
     }
@@ -94,7 +94,7 @@ fn report(context: &Context, examination: &Examination) -> anyhow::Result<()> {
     } else {
         format!("looked at the newest {runs} of {}; --all looks at all", text::count(total, "run"))
     };
-    context.printer.line(&format!("{}: {verdict} ({scope})", context.store))
+    context.printer.line(&format!("{}: {verdict} ({scope})", laneway_store::shown(&context.store)))
 }
 
 fn wire(store: &str, examination: &Examination) -> Value {

@@ -18,6 +18,7 @@ pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
+pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod skip;
 pub(crate) mod start;
@@ -31,11 +32,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use laneway_core::id::RunId;
-use laneway_store::{Open, Store};
+use laneway_store::{Open, Options, Store};
 
 use crate::cli::Command;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::print::Printer;
+use crate::settings::{DATA_DIR, MAX_LOST, Settings};
 
 /// What every command gets.
 #[derive(Debug)]
@@ -43,12 +45,19 @@ pub(crate) struct Context {
     pub(crate) printer: Printer,
     /// As `--store` gave it.
     pub(crate) store: String,
+    pub(crate) settings: Settings,
 }
 
 impl Context {
     /// Opens a store that must be there: looking back never makes one.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
-        Ok(laneway_store::open(&self.store, Open::Existing)?)
+        Ok(laneway_store::open_with(&self.store, Open::Existing, &self.options()?)?)
+    }
+
+    /// What the deployment chose of the store.
+    pub(crate) fn options(&self) -> Result<Options, Refusal> {
+        let data_dir = self.settings.get(&DATA_DIR).map_or(DATA_DIR.default, |(dir, _)| dir);
+        Ok(Options { data_dir: data_dir.into(), max_lost: self.settings.count(&MAX_LOST)?.get() })
     }
 
     /// Opens the store, or makes it. A directory that is made for it keeps itself out of version control.
@@ -69,7 +78,7 @@ impl Context {
             std::fs::create_dir_all(dir).map_err(unusable)?;
             std::fs::write(dir.join(".gitignore"), "*\n").map_err(unusable)?;
         }
-        Ok(laneway_store::open(&self.store, Open::Create)?)
+        Ok(laneway_store::open_with(&self.store, Open::Create, &self.options()?)?)
     }
 
     /// Opens the store and finds the run that RUN names.
@@ -87,6 +96,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Plan(args) => plan::execute(context, args),
         Command::Graph(args) => graph::execute(context, args),
         Command::Schema(args) => schema::execute(context, args),
+        Command::Settings(args) => settings::execute(context, args),
         Command::Start(args) => start::execute(context, args).await,
         Command::Submit(args) => submit::execute(context, args).await,
         Command::Worker(args) => worker::execute(context, args).await,

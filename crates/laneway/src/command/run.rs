@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use laneway_core::definition::{Action, Step};
 use laneway_core::id::SessionId;
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_store::model::Submission;
 
 use super::Context;
 use crate::document::{self, ParamArgs};
 use crate::drive::{self, DriveArgs, Node, Work};
 use crate::exit::{Exit, Refusal};
+use crate::settings::{MAX_PARALLEL, count};
 use crate::{dry_run, env};
 
 #[derive(Debug, clap::Args)]
@@ -24,7 +26,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     params: ParamArgs,
     /// How many steps may run at once; wins over the document
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = count)]
     max_parallel: Option<NonZeroU32>,
     /// Go on with a run whose process is gone: an id, the beginning of one, or `last`
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "param", "params_file", "max_parallel", "dry_run"])]
@@ -46,7 +48,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let Some(file) = &args.file else {
         return Err(Refusal::new("no workflow file was named").into());
     };
-    let start = Start::read(file, &args.params, args.max_parallel)?;
+    let start = Start::read(context, file, &args.params, args.max_parallel)?;
     if args.dry_run {
         dry_run::show(&context.printer, &start.plan, &start.params, start.max_parallel, args.drive.json)?;
         return Ok(Exit::Succeeded);
@@ -65,11 +67,16 @@ pub(super) struct Start {
 
 impl Start {
     /// From a file, with parameters that fit.
-    pub(super) fn read(file: &str, params: &ParamArgs, max: Option<NonZeroU32>) -> anyhow::Result<Self> {
+    pub(super) fn read(
+        context: &Context,
+        file: &str,
+        params: &ParamArgs,
+        max: Option<NonZeroU32>,
+    ) -> anyhow::Result<Self> {
         let document = document::read(file)?;
         let plan = document::compile(&document)?;
         let params = params.bind(&plan)?;
-        let max_parallel = max_parallel(max, plan.workflow.max_parallel)?;
+        let max_parallel = max_parallel(context, max, plan.workflow.max_parallel)?;
         Ok(Self {
             plan: Arc::new(plan),
             document: document.source.text,
@@ -117,22 +124,20 @@ impl Start {
             drive::to_the_end(context, &node, work, args).await
         }
         .await;
-        node.end().await;
+        node.end(Leaving::because(LeaveReason::Done)).await;
         outcome
     }
 }
 
-/// A number as it was typed.
-pub(super) fn at_least_one(text: &str) -> Result<NonZeroU32, String> {
-    text.parse().map_err(|_| format!("use a whole number from 1 to {}", u32::MAX))
-}
-
-/// The flag, then the document, then the environment, then 4: a document knows its workflow better than
-/// whoever set up the machine, and the person who types a flag knows best.
-pub(super) fn max_parallel(flag: Option<NonZeroU32>, document: Option<NonZeroU32>) -> anyhow::Result<u32> {
-    const DEFAULT: u32 = 4;
+/// The flag, then the document, then the setting: a document knows its workflow better than whoever set up the machine,
+/// and the person who types a flag knows best.
+pub(super) fn max_parallel(
+    context: &Context,
+    flag: Option<NonZeroU32>,
+    document: Option<NonZeroU32>,
+) -> anyhow::Result<u32> {
     match flag.or(document) {
         Some(number) => Ok(number.get()),
-        None => Ok(env::max_parallel()?.map_or(DEFAULT, NonZeroU32::get)),
+        None => Ok(context.settings.count(&MAX_PARALLEL)?.get()),
     }
 }

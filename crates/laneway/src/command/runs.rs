@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     workflow: Option<String>,
     /// At most so many
-    #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = super::run::at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = crate::settings::count)]
     limit: NonZeroU32,
     /// Print the runs as one JSON array
     #[arg(long)]

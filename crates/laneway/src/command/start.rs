@@ -3,11 +3,12 @@
 use std::num::NonZeroU32;
 
 use super::Context;
-use super::run::{Start, at_least_one, max_parallel};
+use super::run::{Start, max_parallel};
 use crate::document::ParamArgs;
 use crate::drive::DriveArgs;
 use crate::dry_run;
 use crate::exit::{Exit, Refusal};
+use crate::settings::count;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway start nightly --wait -p date=2026-11-15\n\n\
@@ -21,7 +22,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     params: ParamArgs,
     /// How many steps may run at once; wins over the document
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = count)]
     max_parallel: Option<NonZeroU32>,
     /// Show what would run, without running it
     #[arg(long)]
@@ -40,7 +41,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let known = store.latest(&args.name).await?;
     let plan = store.plan(&known.version).await?;
     let params = args.params.bind(&plan)?;
-    let max_parallel = max_parallel(args.max_parallel, plan.workflow.max_parallel)?;
+    let max_parallel = max_parallel(context, args.max_parallel, plan.workflow.max_parallel)?;
     if args.dry_run {
         dry_run::show(&context.printer, &plan, &params, max_parallel, args.drive.json)?;
         return Ok(Exit::Succeeded);

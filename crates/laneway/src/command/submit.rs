@@ -3,14 +3,16 @@
 use std::num::NonZeroU32;
 
 use laneway_core::definition::Placement;
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_store::model::{NewSession, Submission};
 use serde_json::json;
 
 use super::Context;
-use super::run::{Start, at_least_one};
+use super::run::Start;
 use crate::document::ParamArgs;
 use crate::env;
 use crate::exit::{Exit, Refusal};
+use crate::settings::count;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -23,7 +25,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     params: ParamArgs,
     /// How many steps may run at once; wins over the document
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = count)]
     max_parallel: Option<NonZeroU32>,
     /// Whoever submits with the same key again gets the same run
     #[arg(long, value_name = "KEY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
@@ -34,7 +36,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let start = Start::read(&args.file, &args.params, args.max_parallel)?;
+    let start = Start::read(context, &args.file, &args.params, args.max_parallel)?;
     if start.plan.workflow.placement == Placement::Local {
         return Err(Refusal::new(
             "`placement: local` keeps a run on the node it is submitted to, and this is none",
@@ -47,7 +49,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
     let submission = Submission { is_shared: true, key: args.key, ..start.submission(session) };
     let submitted = store.submit(submission).await;
-    store.retire(session).await?;
+    store.retire(session, Leaving::because(LeaveReason::Done)).await?;
     let run = submitted?;
     if args.json {
         context.printer.json(&json!({ "run": run, "workflow": workflow }))?;

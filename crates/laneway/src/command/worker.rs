@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use laneway_core::class::{Labels, Offer, is_label};
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_engine::function::Functions;
 use laneway_engine::worker::{Control, Cut, Ground, Means, Worker};
 use laneway_store::model::NewSession;
@@ -19,10 +20,13 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 
 use super::Context;
-use super::run::at_least_one;
 use crate::drive::{Interrupts, Node, duration};
 use crate::env;
 use crate::exit::{Exit, Refusal};
+use crate::settings::{
+    HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_POLL_INTERVAL, NODE_ADDRESS, PASS_ENV,
+    SHUTDOWN_GRACE, SLOTS, STORE, Source, count,
+};
 
 /// What steps see of the worker's own environment; `--pass-env` adds to it.
 const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
@@ -31,24 +35,28 @@ const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
 #[command(after_help = "Example:\n  laneway worker --slots 8 --label zone=eu\n\n\
     Ctrl-C lets what runs end; a second one kills it. It stops by itself when the process that started it dies.")]
 pub(crate) struct Args {
-    /// How many tasks it runs at once
-    #[arg(long, env = env::SLOTS, value_name = "N", default_value = "4", value_parser = at_least_one)]
+    #[arg(long, help = SLOTS.about, env = SLOTS.env, value_name = "N", default_value = SLOTS.default, value_parser = count)]
     slots: NonZeroU32,
     /// A label that steps may ask for with `runs_on`; repeatable
-    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    #[arg(long = "label", env = LABELS.env, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = label)]
     labels: Vec<(String, String)>,
-    /// The name of this node on screens; default: host name and pid
-    #[arg(long, env = env::NODE_ADDRESS, value_name = "ADDRESS")]
+    #[arg(long, help = NODE_ADDRESS.about, env = NODE_ADDRESS.env, value_name = "ADDRESS")]
     node_address: Option<String>,
-    /// Another variable that steps see; repeatable
-    #[arg(long, value_name = "NAME")]
+    /// Another variable that steps see, beside PATH, HOME, LANG, TZ and TMPDIR; repeatable
+    #[arg(long, env = PASS_ENV.env, value_name = "NAME", value_delimiter = ',')]
     pass_env: Vec<String>,
-    /// How long what runs may go on after the worker was told to stop
-    #[arg(long, env = env::SHUTDOWN_GRACE, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    #[arg(long, help = SHUTDOWN_GRACE.about, env = SHUTDOWN_GRACE.env, value_name = "DURATION", default_value = SHUTDOWN_GRACE.default, value_parser = duration)]
     shutdown_grace: Duration,
-    /// How long a step may take to end after it was asked to, before it is killed
-    #[arg(long, env = env::KILL_GRACE, value_name = "DURATION", default_value = "5s", value_parser = duration)]
+    #[arg(long, help = KILL_GRACE.about, env = KILL_GRACE.env, value_name = "DURATION", default_value = KILL_GRACE.default, value_parser = duration)]
     kill_grace: Duration,
+    #[arg(long, help = LEASE_TTL.about, env = LEASE_TTL.env, value_name = "DURATION", default_value = LEASE_TTL.default, value_parser = duration)]
+    lease_ttl: Duration,
+    #[arg(long, help = HEARTBEAT_INTERVAL.about, env = HEARTBEAT_INTERVAL.env, value_name = "DURATION", default_value = HEARTBEAT_INTERVAL.default, value_parser = duration)]
+    heartbeat_interval: Duration,
+    #[arg(long, help = MAX_LOST.about, env = MAX_LOST.env, value_name = "N", default_value = MAX_LOST.default, value_parser = count)]
+    max_lost: NonZeroU32,
+    #[arg(long, help = MAX_POLL_INTERVAL.about, env = MAX_POLL_INTERVAL.env, value_name = "DURATION", default_value = MAX_POLL_INTERVAL.default, value_parser = duration)]
+    max_poll_interval: Duration,
     /// Go on when the process that started it dies
     #[arg(long)]
     outlive_parent: bool,
@@ -65,11 +73,12 @@ fn label(text: &str) -> Result<(String, String), String> {
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let labels = labels(&args.labels)?;
     let parent = if args.outlive_parent { None } else { Parent::watch() };
+    let lease = context.settings.lease()?;
     let store = context.open_or_create()?;
     let name = args.node_address.clone().unwrap_or_else(env::node);
     let offer = Offer { node: name.clone(), labels, has_process: true, functions: Default::default() };
-    tell_settings(context, &name, &args, &offer);
-    let session = NewSession { offer: Some(offer), ..NewSession::ephemeral(&name, args.slots.get()) };
+    tell_settings(context, &name);
+    let session = NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(&name, args.slots.get()) };
     let node = Node::begin(context, store, session).await?;
     let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
     pass_env.extend(args.pass_env);
@@ -86,20 +95,41 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             kill_grace: args.kill_grace,
             warden: node.warden.clone(),
             functions: Functions::new(),
-            fence: node.fence(),
+            pulse: node.pulse(),
+            counts: node.counts.clone(),
+            max_poll_interval: args.max_poll_interval,
         },
         ground,
         shutdown_grace: args.shutdown_grace,
     };
-    let outcome = until_told(context, worker, parent).await;
-    node.end().await;
+    let control = Control::new();
+    let outcome = until_told(context, worker, &control, parent).await;
+    node.end(why(&outcome, &control)).await;
     tell_cut(context, &outcome?);
     Ok(Exit::Succeeded)
 }
 
+/// Why the node stops, for the record.
+fn why(outcome: &anyhow::Result<Vec<Cut>>, control: &Control) -> Leaving {
+    match outcome {
+        Ok(_) => control.why().cloned().unwrap_or_else(|| Leaving::because(LeaveReason::Done)),
+        Err(error) => {
+            let is_fenced = |cause: &(dyn std::error::Error + 'static)| {
+                matches!(cause.downcast_ref(), Some(laneway_engine::Error::Fenced { .. }))
+            };
+            let is_fenced = error.chain().any(is_fenced);
+            Leaving::because(if is_fenced { LeaveReason::Fenced } else { LeaveReason::Failed })
+        }
+    }
+}
+
 /// Works until a signal or the death of its parent ends it.
-async fn until_told(context: &Context, worker: Worker, parent: Option<Parent>) -> anyhow::Result<Vec<Cut>> {
-    let control = Control::new();
+async fn until_told(
+    context: &Context,
+    worker: Worker,
+    control: &Control,
+    parent: Option<Parent>,
+) -> anyhow::Result<Vec<Cut>> {
     let mut interrupts = Interrupts::listen()?;
     let mut work = std::pin::pin!(worker.until_stopped(control.clone()));
     let mut death = std::pin::pin!(async move {
@@ -118,14 +148,14 @@ async fn until_told(context: &Context, worker: Worker, parent: Option<Parent>) -
                     control.kill();
                 } else {
                     context.printer.note("stopping: nothing new is taken, what runs may end; once more kills it");
-                    control.cancel();
+                    control.leave(Leaving::because(LeaveReason::Signal));
                 }
                 was_told = true;
             }
             pid = &mut death, if !is_orphan => {
                 is_orphan = true;
                 context.printer.note(&format!("stopping: the process that started it ({pid}) is gone (parent_died)"));
-                control.cancel();
+                control.leave(Leaving::orphaned(pid));
                 was_told = true;
             }
         }
@@ -143,14 +173,21 @@ fn labels(given: &[(String, String)]) -> Result<Labels, Refusal> {
     Ok(labels)
 }
 
-fn tell_settings(context: &Context, name: &str, args: &Args, offer: &Offer) {
-    let labels: Vec<String> = offer.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(" ") };
-    context.printer.note(&format!("worker {name} takes work from {}", context.store));
-    context.printer.note(&format!(
-        "slots {}, labels {labels}, engines process, shutdown_grace {:?}, kill_grace {:?}",
-        args.slots, args.shutdown_grace, args.kill_grace
-    ));
+/// Every setting in effect, in one line; those that somebody set say who did.
+fn tell_settings(context: &Context, name: &str) {
+    let store = laneway_store::shown(&context.store);
+    context.printer.note(&format!("worker {name} takes work from {store}; engines: process"));
+    let told = context.settings.all().filter(|(setting, ..)| setting.name != STORE.name);
+    let told = told.filter_map(|(setting, value, source)| {
+        let value = value?;
+        Some(match source {
+            Source::Default => format!("{} {value}", setting.name),
+            Source::Flag | Source::Environment | Source::File => {
+                format!("{} {value} ({})", setting.name, source.as_str())
+            }
+        })
+    });
+    context.printer.note(&format!("settings: {}", told.collect::<Vec<_>>().join(", ")));
 }
 
 fn tell_cut(context: &Context, cut: &[Cut]) {

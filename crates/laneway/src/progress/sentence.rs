@@ -15,6 +15,8 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
         Fact::RunSubmitted(f) => format!("run {} of {} submitted", event.run.short(), f.workflow),
         Fact::RunStarted(_) | Fact::TaskAvailable(_) => return None,
         Fact::RunAdopted(f) => format!("run {} taken over by {}", event.run.short(), f.node),
+        Fact::RunBound(f) => format!("run {} stays on {}", event.run.short(), f.node),
+        Fact::RunReleased(f) => format!("{} is gone: another node takes run {}", f.node, event.run.short()),
         Fact::RunHalted(f) => match f.closing {
             Closing::Aborted => format!("run aborts because {} failed: stopping what runs", f.step),
             Closing::Halted | Closing::Canceled | Closing::RunTimeout => {

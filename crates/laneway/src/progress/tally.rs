@@ -85,6 +85,8 @@ impl Tally {
             Fact::RunSubmitted(_)
             | Fact::RunStarted(_)
             | Fact::RunAdopted(_)
+            | Fact::RunBound(_)
+            | Fact::RunReleased(_)
             | Fact::RunHalted(_)
             | Fact::RunCanceling(_)
             | Fact::RunPaused(_)

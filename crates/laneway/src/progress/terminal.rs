@@ -80,6 +80,8 @@ impl Terminal {
             Fact::RunHalted(_)
             | Fact::RunCanceling(_)
             | Fact::RunAdopted(_)
+            | Fact::RunBound(_)
+            | Fact::RunReleased(_)
             | Fact::RunPaused(_)
             | Fact::RunResumed(_)
             | Fact::RunReopened(_) => palette.dim(&format!("  {}", told(event))),

@@ -193,7 +193,7 @@ fn a_limit_below_one_is_refused() {
     ----- stdout
     ----- stderr
     error: LANEWAY_MAX_PARALLEL is `0`
-    hint: set it to a whole number of at least 1, or leave it out
+    hint: use a whole number from 1 to 4294967295
     ");
 }
 

@@ -12,5 +12,6 @@ mod place;
 mod postgres;
 mod repair;
 mod run;
+mod settings;
 mod terminal;
 mod workers;

@@ -74,6 +74,61 @@ fn workers_on_postgres_share_a_run_and_hand_over_what_one_returns() {
     assert_eq!(place.laneway(&format!("replay last --store {store}")).code, Some(0));
 }
 
+/// A database of its own, through the pooler: that takes no schema in a URL.
+fn pooled() -> String {
+    let [server, pooler] = [VARIABLE, "LANEWAY_TEST_POOLER"].map(|name| {
+        std::env::var(name)
+            .unwrap_or_else(|_| panic!("{name} is not set: run this with `cargo xtask postgres`"))
+    });
+    let name = format!("cli_{}", std::process::id());
+    let made = Command::new("psql").args([&server, "-qc", &format!("CREATE DATABASE {name}")]).status();
+    assert!(made.expect("psql runs").success());
+    format!("{}/{name}", pooler.rsplit_once('/').expect("a URL names a database").0)
+}
+
+#[test]
+fn worker_behind_a_pooler_says_so_and_works() {
+    let (place, store) = (Place::with("flow.yaml", FLOW), pooled());
+    let worker = place.spawn(&format!("worker --store {store}"));
+    let submitted = place.laneway(&format!("submit flow.yaml --store {store}"));
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    until("the end of the run", || {
+        text(&place.json(&format!("show last --json --store {store}"))["status"]) == "succeeded"
+    });
+    assert_eq!(place.laneway(&format!("replay last --store {store}")).code, Some(0));
+    worker.signal(Signal::TERM);
+    let left = worker.wait();
+    assert_eq!(left.code, Some(0), "{left}");
+    assert!(left.stderr.contains("looks four times a second"), "{left}");
+}
+
+#[test]
+fn steps_of_a_frozen_worker_are_gone_when_its_lease_is_over() {
+    let place =
+        Place::with("flow.yaml", "steps:\n  a: {on_lost: fail, run: 'echo $$ > pid; exec sleep 600'}\n");
+    let store = schema();
+    place.laneway(&format!("submit flow.yaml --store {store}"));
+    let pid_file = place.path("pid");
+    let worker = place.spawn(&format!("worker --lease-ttl 2s --heartbeat-interval 200ms --store {store}"));
+    let workspaces = place.path(".laneway/workspaces");
+    let written = || {
+        let runs = std::fs::read_dir(&workspaces).into_iter().flatten().flatten();
+        let files = runs.map(|run| run.path().join("pid")).chain([pid_file.clone()]);
+        files.filter_map(|file| std::fs::read_to_string(file).ok()).find(|text| text.ends_with('\n'))
+    };
+    until("a start", || written().is_some());
+    let pid = written().expect("it was there").trim().to_owned();
+    let is_alive = || std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
+    assert!(is_alive());
+    worker.signal(Signal::STOP);
+    until("the end of the step", || !is_alive());
+    worker.signal(Signal::CONT);
+    let outcome = worker.wait();
+    assert!(outcome.stderr.contains("could not be renewed in time"), "{outcome}");
+    let shown = place.json(&format!("show last --json --store {store}"));
+    assert_eq!(text(&shown["tasks"][0]["reason"]), "lost", "and not killed by a signal");
+}
+
 #[test]
 fn a_server_that_is_not_there_is_said_in_words() {
     let place = Place::with("flow.yaml", FLOW);

@@ -186,3 +186,47 @@ fn paused_run_starts_nothing_until_it_is_resumed() {
     worker.signal(Signal::TERM);
     worker.wait();
 }
+
+#[test]
+fn node_tells_why_it_stopped_and_what_it_did() {
+    let place = Place::with("flow.yaml", FLOW);
+    let worker = worker(&place, "--node-address one --label zone=eu");
+    place.laneway("submit flow.yaml");
+    until("the end of the run", || status(&place) == "succeeded");
+    // It is told with the next sweep.
+    until("a node that has told", || place.json("nodes --json")[0]["claimed"]["succeeded"] == 2);
+    let node = &place.json("nodes --json")[0];
+    assert_eq!(node["claimed"]["total"], 2, "{node}");
+    assert!(node["claim_attempts"].as_u64() >= Some(2), "{node}");
+    assert!(node["last_active_at"].is_string() && node["observed_at"].is_string(), "{node}");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.wait().code, Some(0));
+    let history = place.laneway("nodes --history --json").stdout;
+    let events: Vec<Value> =
+        history.lines().map(|line| serde_json::from_str(line).expect("an event a line")).collect();
+    let names: Vec<&str> = events.iter().map(|event| text(&event["event"])).collect();
+    assert_eq!(names, ["node_joined", "node_draining", "node_stopping"]);
+    assert_eq!(events[0]["labels"]["zone"], "eu");
+    assert_eq!(events[2]["why"]["reason"], "signal");
+    let told = place.laneway("nodes --history one").stdout;
+    assert!(told.contains("one  joined with 4 slots") && told.contains("stopped: signal"), "{told}");
+}
+
+#[test]
+fn pinned_run_stays_on_the_worker_that_takes_its_first_step() {
+    let steps: String = (0..12).map(|at| format!("  s{at}: {{run: 'true'}}\n")).collect();
+    let place = Place::with("flow.yaml", &format!("placement: pinned\nsteps:\n{steps}"));
+    let workers =
+        [worker(&place, "--node-address one --slots 1"), worker(&place, "--node-address two --slots 1")];
+    place.laneway("submit flow.yaml");
+    until("the end of the run", || status(&place) == "succeeded");
+    let shown = place.json("show last --json");
+    let tasks = shown["tasks"].as_array().expect("tasks");
+    let first = text(&tasks[0]["node"]);
+    assert!(tasks.iter().all(|task| text(&task["node"]) == first), "{shown}");
+    for worker in workers {
+        worker.signal(Signal::TERM);
+        worker.wait();
+    }
+    assert_eq!(place.laneway("replay last").code, Some(0));
+}

@@ -37,7 +37,8 @@ fn work_stops_on_a_full_disk_and_goes_on_by_itself() {
 
 /// One run whose disk fills up some times while it goes on.
 fn fill_and_empty(disk: &Path, times: usize, before: usize) {
-    let steps = 16 * times;
+    // Enough of them that a slow look does not miss the last.
+    let steps = 32 * times;
     let place = Place::with_store(disk.join("store/laneway.db"));
     place.write_workflow(steps, "echo some words; sleep 0.02");
     let mut running = place.spawn(&["run", "work.yaml"]);

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_store::ClaimRef;
-use laneway_store::model::Claim;
+use laneway_store::model::{Claim, Whom};
 use tokio::time::Instant;
 
 use super::super::Error;
@@ -57,13 +58,22 @@ impl Loop {
 
     /// Where there was work there may be more.
     pub(super) fn note_work(&mut self, claims: &[Claim]) {
+        let contentions = self.store.contentions();
+        self.counts.add(|tally| {
+            tally.claims += claims.len() as u64;
+            tally.contentions = contentions;
+        });
         if let (Some(poll), false) = (&mut self.poll, claims.is_empty()) {
             poll.busy();
         }
     }
 
-    /// The node is to stop: what is held goes back now, what runs has its time.
-    pub(super) fn leave(&mut self, grace: Duration) {
+    /// The node is to stop: what is held goes back now, what runs has its time, and others are told.
+    pub(super) fn leave(&mut self, grace: Duration, why: Option<Leaving>) {
+        let why = why.unwrap_or_else(|| Leaving::because(LeaveReason::Done));
+        let (store, session) = (Arc::clone(&self.store), self.session);
+        self.is_telling = true;
+        self.say(async move { Message::Drained(store.drain(Whom::Session(session), why).await) });
         let held = self.lineup.let_go_of_all();
         self.give_back(held);
         self.stop_at = Some(Instant::now() + grace);
@@ -83,6 +93,9 @@ impl Loop {
 
     pub(super) fn sweep(&mut self) {
         self.sweep_at = None;
+        if self.pulse.is_none() {
+            self.renew();
+        }
         let store = Arc::clone(&self.store);
         self.events.spawn(async move { Message::Swept(store.reap().await) });
     }

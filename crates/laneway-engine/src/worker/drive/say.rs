@@ -47,6 +47,9 @@ impl Loop {
         // A node that is to stop takes nothing new.
         let is_leaving = run.is_none() && self.urge > Urge::None;
         let wanted = if is_leaving { Wanted::default() } else { self.lineup.ask(self.running.len()) };
+        if wanted != Wanted::default() {
+            self.counts.add(|tally| tally.asks += 1);
+        }
         (wanted, Ask { session, run, limit: wanted.now, ahead: wanted.ahead })
     }
 
@@ -83,7 +86,8 @@ impl Loop {
             }
             self.unsaid.push_back((Instant::now() + SAY_AFTER, at));
             let step = claim.head.plan.step(at.position).name.clone();
-            self.running.insert(at, Running { step, stop: stop.clone(), reason: None, is_lost: false });
+            let (since, own) = (Instant::now(), stop.clone());
+            self.running.insert(at, Running { step, since, stop: own, reason: None, is_lost: false });
             let setting = self.setting.clone();
             self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop).await) });
         }
@@ -148,6 +152,9 @@ impl Loop {
         self.give_back(unreturned);
         if std::mem::take(&mut self.is_cancel_unsaid) {
             self.cancel();
+        }
+        if std::mem::take(&mut self.is_unsure) {
+            self.renew();
         }
         let (store, session) = (Arc::clone(&self.store), self.session);
         self.events.spawn(async move { Message::Looked(store.stops(session).await) });

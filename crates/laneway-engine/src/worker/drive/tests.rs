@@ -1,7 +1,7 @@
 //! What the loop decides on messages that a real store sends rarely: claims that overlap, a disk that is full.
 
 use laneway_core::definition::{Source, compile};
-use laneway_store::model::{NewSession, Submission};
+use laneway_store::model::{Ask, NewSession, Submission};
 use laneway_store::{Open, open};
 
 use super::*;
@@ -46,7 +46,17 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         functions: functions.clone(),
         told_of_logs: Arc::default(),
     };
-    let means = Means { store, session, slots: 4, kill_grace, warden, functions, fence: None };
+    let means = Means {
+        store,
+        session,
+        slots: 4,
+        kill_grace,
+        warden,
+        functions,
+        pulse: None,
+        counts: Counts::default(),
+        max_poll_interval: Duration::from_secs(15),
+    };
     Loop::new(means, Aim::Run { run, by: "ada".into() }, setting)
 }
 
@@ -92,7 +102,7 @@ async fn whoever_interrupts_twice_does_not_wait_for_space_on_the_disk() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = idle_loop(dir.path()).await;
     work.on_message(Message::Recorded(Wanted::default(), Err(full()))).expect("a full disk passes");
-    work.on_urge(Urge::Kill);
+    work.on_urge(Urge::Kill, &Control::new());
     let error =
         work.on_message(Message::Recorded(Wanted::default(), Err(full()))).expect_err("it is given up");
     assert!(matches!(error, Error::Store(_)), "{error}");
@@ -156,4 +166,65 @@ async fn a_run_whose_hints_are_lost_goes_on_all_the_same() {
         work.patience = Duration::from_millis(200);
     })
     .await;
+}
+
+/// The same with steps that end at once.
+async fn quick_loop(dir: &std::path::Path) -> Loop {
+    let functions = Functions::new()
+        .add("quick", |_: Call<serde_json::Value>| async { Ok::<(), std::convert::Infallible>(()) });
+    loop_of(dir, "steps:\n  a: {function: quick}\n  b: {function: quick}\n", functions).await
+}
+
+/// Takes the tasks of the run as this session would, and loses the answer.
+async fn claimed_unheard(work: &Loop) -> Vec<Claim> {
+    let ask = Ask { session: work.session, run: Some(run_of(work)), limit: 9, ahead: 0 };
+    work.store.claim(ask).await.expect("claims")
+}
+
+#[tokio::test]
+async fn claims_whose_answer_was_lost_go_back_and_are_run_after_all() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = quick_loop(dir.path()).await;
+    let lost = claimed_unheard(&work).await;
+    assert!(!lost.is_empty());
+    work.on_message(Message::Claimed(Wanted::default(), Err(full()))).expect("a full disk passes");
+    let end = work.run(Control::new()).await.expect("a run that ends");
+    assert_eq!(end, End::Run(RunStatus::Succeeded));
+    let step = &lost[0].head.plan.step(lost[0].at.position).name;
+    let attempts = work.store.attempts(run_of(&work), step).await.expect("attempts");
+    let outcomes: Vec<&str> = attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["returned", "succeeded"]);
+}
+
+#[tokio::test]
+async fn what_the_store_says_is_held_is_kept_while_its_answer_may_be_under_way() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = quick_loop(dir.path()).await;
+    let wanted = work.lineup.ask(0);
+    let claims = claimed_unheard(&work).await;
+    let held = claims.iter().map(|claim| claim.at).collect();
+    work.compare(Instant::now(), Renewed { held, stops: Vec::new() });
+    assert!(work.events.is_empty(), "nothing is given back");
+    let mine = claims[0].at;
+    work.on_message(Message::Claimed(wanted, Ok(claims))).expect("claims");
+    assert!(work.running.contains_key(&mine));
+    assert!(work.strangers.is_empty());
+    let end = work.run(Control::new()).await.expect("a run that ends");
+    assert_eq!(end, End::Run(RunStatus::Succeeded));
+    assert_eq!(work.counts.tally().returned, 0);
+}
+
+#[tokio::test]
+async fn what_runs_without_being_held_is_killed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = quick_loop(dir.path()).await;
+    let before = Instant::now();
+    let claims = claimed_unheard(&work).await;
+    let mine = claims[0].at;
+    work.on_message(Message::Claimed(Wanted::default(), Ok(claims))).expect("claims");
+    work.compare(before, Renewed::default());
+    assert!(!work.running[&mine].is_lost, "it began after the question");
+    work.compare(Instant::now(), Renewed::default());
+    assert!(work.running[&mine].is_lost);
+    assert_eq!(work.counts.tally().lost, 2, "both steps");
 }

@@ -26,10 +26,27 @@ CREATE TABLE sessions (
     registered_at BIGINT NOT NULL,
     renewed_at    BIGINT NOT NULL,           -- a reaper acts only if it has itself renewed since its victim expired
     expires_at    BIGINT NOT NULL,           -- the lease: renewed by its node, judged by this database's clock
+    ttl_ms        BIGINT NOT NULL CHECK (ttl_ms > 0),
     slots         BIGINT NOT NULL,
     offer         TEXT,                      -- what its node can run for others; NULL for one that runs its own run only
-    is_draining   BOOLEAN NOT NULL DEFAULT false
+    is_draining   BOOLEAN NOT NULL DEFAULT false,
+    tally         TEXT,                      -- what it has done, as of its last renewal; NULL for nothing yet
+    asks          BIGINT NOT NULL DEFAULT 0, -- how often it asked for work, and how often others were in its way
+    contentions   BIGINT NOT NULL DEFAULT 0,
+    last_active_at BIGINT                    -- when that last changed
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- What nodes that take work of others tell of themselves. Numbered under a lock, so that their order is that of commits.
+CREATE TABLE node_events (
+    seq     BIGINT PRIMARY KEY,
+    at      BIGINT NOT NULL,
+    node    TEXT NOT NULL,
+    session TEXT COLLATE "C" NOT NULL,
+    name    TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    body    TEXT NOT NULL
+);
+CREATE INDEX node_events_of_node ON node_events (node, seq);
 
 -- Who can run a task: its engine and the labels it requires, as one text.
 CREATE TABLE classes (
@@ -41,6 +58,7 @@ CREATE TABLE classes (
 CREATE TABLE takers (
     class   BIGINT NOT NULL,
     session TEXT COLLATE "C" NOT NULL,
+    delay   BIGINT NOT NULL DEFAULT 0,       -- by how much younger they look to it: it lacks a label that they prefer
     PRIMARY KEY (class, session)
 );
 CREATE INDEX takers_of_session ON takers (session);
@@ -58,7 +76,8 @@ CREATE TABLE runs (
     status       TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
     reason       TEXT,
     closing      TEXT CHECK (closing IN ('halted', 'aborted', 'canceled', 'run_timeout')),
-    placement    TEXT NOT NULL CHECK (placement IN ('local', 'spread')),
+    placement    TEXT NOT NULL CHECK (placement IN ('local', 'spread', 'pinned')),
+    class        BIGINT CHECK ((class IS NOT NULL) = (placement = 'pinned')),  -- who can run all of a pinned one
     owner        TEXT COLLATE "C",           -- the session to which a local run belongs; NULL when that is gone
     submitted_by TEXT NOT NULL,
     submitted_from TEXT NOT NULL,            -- the node

@@ -8,13 +8,13 @@
 -- planner expects a single row it sorts everything that is available instead. Behind an anti-join with `quarantine` it
 -- does, and `+ 0` hides from it what it knows of the column.
 WITH holder AS MATERIALIZED (
-    SELECT class FROM takers
+    SELECT class, delay FROM takers
     WHERE session = $1
       AND EXISTS (SELECT 1 FROM sessions WHERE id = $1
                   AND expires_at > coalesce($3::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint))
 ),
 line AS MATERIALIZED (
-    SELECT next.* FROM holder CROSS JOIN LATERAL (
+    SELECT next.*, rank + delay AS turn FROM holder CROSS JOIN LATERAL (
         SELECT run_no, position, rank FROM tasks
         WHERE status = 'available' AND tasks.class = holder.class
           AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine))
@@ -22,14 +22,15 @@ line AS MATERIALIZED (
     ) AS next
 ),
 placed AS (
-    SELECT line.*, row_number() OVER (ORDER BY rank, run_no, position) AS place,
-           row_number() OVER (PARTITION BY run_no ORDER BY rank, position) AS place_in_run
+    SELECT line.*, row_number() OVER (ORDER BY turn, run_no, position) AS place,
+           row_number() OVER (PARTITION BY run_no ORDER BY turn, position) AS place_in_run
     FROM line
 ),
 barred AS (
     SELECT placed.*, head.*, bool_or(place > $2 AND version <> ALL ($5)) OVER (ORDER BY place) AS is_barred
     FROM placed CROSS JOIN LATERAL (
-        SELECT id, version, dir, params, max_parallel, placement, submitted_from FROM runs WHERE no = placed.run_no LIMIT 1
+        SELECT id, version, dir, params, max_parallel, placement, submitted_from, class AS whole
+        FROM runs WHERE no = placed.run_no LIMIT 1
     ) AS head
 )
 UPDATE tasks
@@ -37,4 +38,4 @@ SET status = 'running', gate = NULL, attempt = attempt + 1, session = $1, is_ahe
 FROM barred
 WHERE place <= $2 + $4 AND NOT is_barred AND tasks.run_no = barred.run_no AND tasks.position = barred.position
 RETURNING tasks.run_no, CASE WHEN place_in_run = 1 THEN version END, dir, CASE WHEN place_in_run = 1 THEN params END,
-          barred.max_parallel, placement, submitted_from, id, tasks.position, tasks.attempt, place;
+          barred.max_parallel, placement, submitted_from, whole, id, tasks.position, tasks.attempt, place;

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use laneway_core::definition::OnLost;
 use laneway_core::id::RunId;
@@ -95,6 +96,7 @@ impl Asked {
                 sql!("claim_shared", TEXT, INT8, INT8, INT8, TEXT_ARRAY),
                 vec![&self.session, &self.limit, &self.now, &self.ahead, &self.may_wait],
             );
+            flight.ask(sql!("claim_left", TEXT), vec![&self.session]);
             return;
         }
         flight.ask(
@@ -124,7 +126,14 @@ impl Asked {
         let rows = answers.next().unwrap_or_default();
         match &self.head {
             Some(head) => self.hear_of_one(head, rows),
-            None => self.hear_of_all(shelf, link, rows).await,
+            None => {
+                let left = answers.next().unwrap_or_default();
+                let is_left = left.first().is_some_and(|found| found.get(0));
+                if is_left && rows.len() < usize::try_from(self.limit).unwrap_or(usize::MAX) {
+                    shelf.contentions.fetch_add(1, Ordering::Relaxed);
+                }
+                self.hear_of_all(shelf, link, rows).await
+            }
         }
     }
 
@@ -139,16 +148,16 @@ impl Asked {
     }
 
     async fn hear_of_all(&self, shelf: &Shelf, link: &Link, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
-        rows.sort_unstable_by_key(|found| found.get::<_, i64>(10));
+        rows.sort_unstable_by_key(|found| found.get::<_, i64>(11));
         let (mut claims, mut heads) = (Vec::with_capacity(rows.len()), HashMap::new());
         for found in &rows {
-            let run = row::word(found, 7, "run id", RunId::parse)?;
+            let run = row::word(found, 8, "run id", RunId::parse)?;
             let head = match heads.get(&run) {
                 Some(head) => Arc::clone(head),
                 // The first of a run brings it along.
                 None => shelf.head_of_row(link, run, found).await?,
             };
-            let (position, attempt) = (row::number(found, 8)?, row::number(found, 9)?);
+            let (position, attempt) = (row::number(found, 9)?, row::number(found, 10)?);
             let at = ClaimRef { run, position, attempt, session: self.ask.session };
             claims.push(Claim { at, head: Arc::clone(&head.head) });
             heads.insert(run, head);

@@ -13,7 +13,7 @@ use laneway_core::time::Millis;
 use super::fresh::{New, NewRows};
 use crate::error::{Error, Result};
 use crate::keeper::{Keeper, Pause};
-use crate::model::{RunHead, Submission};
+use crate::model::{Placed, RunHead, Submission};
 use crate::postgres::classes;
 use crate::postgres::fault::Done;
 use crate::postgres::link::{Begin, Link, sql};
@@ -61,6 +61,8 @@ pub(in crate::postgres) async fn enroll(
             max_parallel: submission.max_parallel,
             submitted_from: node.clone(),
             keys: Default::default(),
+            placed: if submission.is_shared { Placed::Spread } else { Placed::Local },
+            own_class: -no,
         };
         let classes = begun.classes_of(*no, submission)?;
         let (head, taken) = (Arc::new(head), Arc::clone(&begun.taken));
@@ -129,6 +131,12 @@ impl Begun {
         let [nodes, numbers, pauses, takers] = &answers[..] else {
             return Err(row::unreadable("answer", "to four questions").into());
         };
+        let mut taken: HashSet<i64> =
+            takers.iter().map(|found| Ok(found.try_get(0)?)).collect::<Done<_>>()?;
+        known.retain(|class| !taken.contains(class));
+        if !known.is_empty() {
+            taken.extend(classes::taken_after_all(link, &known).await?);
+        }
         let first = numbers.first().map(|found| found.try_get(0)).transpose()?.unwrap_or_default();
         let pause = |found: &tokio_postgres::Row| -> Done<(String, Pause)> {
             let (by, since) = (row::text(found, 1)?, Millis(found.try_get(2)?));
@@ -141,7 +149,7 @@ impl Begun {
             nodes: nodes.iter().map(node).collect::<Done<_>>()?,
             pauses: pauses.iter().map(pause).collect::<Done<_>>()?,
             classes,
-            taken: Arc::new(takers.iter().map(|found| Ok(found.try_get(0)?)).collect::<Done<_>>()?),
+            taken: Arc::new(taken),
         })
     }
 
@@ -155,7 +163,7 @@ impl Begun {
             let number = self.classes.get(&class).copied();
             number.ok_or_else(|| row::unreadable("class", &class.to_string()).into())
         };
-        steps.iter().map(|step| number(Class::of(step, None))).collect()
+        steps.iter().map(|step| number(Class::of(step))).collect()
     }
 }
 
@@ -165,5 +173,5 @@ fn distinct_classes(submissions: &[(RunId, Submission)]) -> BTreeSet<Class> {
     // Many are of one workflow.
     let plans =
         shared.map(|(_, submission)| &submission.plan).filter(|plan| plans.insert(plan.version.clone()));
-    plans.flat_map(|plan| plan.workflow.steps.iter().map(|step| Class::of(step, None))).collect()
+    plans.flat_map(|plan| plan.workflow.steps.iter().map(|step| Class::of(step))).collect()
 }

@@ -106,6 +106,7 @@ struct NewRuns {
     submitted_from: Vec<String>,
     key: Vec<Option<String>>,
     pauses: Vec<Option<String>>,
+    class: Vec<Option<i64>>,
 }
 
 impl NewRows {
@@ -179,7 +180,8 @@ impl NewRows {
                 TEXT_ARRAY,
                 TEXT_ARRAY,
                 TEXT_ARRAY,
-                TEXT_ARRAY
+                TEXT_ARRAY,
+                INT8_ARRAY
             ),
             runs.values(),
         );
@@ -227,7 +229,8 @@ impl NewRuns {
         self.last_event.push(signed(made.last_event));
         self.unsettled.push(i64::from(made.unsettled));
         self.closing.push(made.closing.map(Closing::as_str));
-        self.placement.push(if submission.is_shared { "spread" } else { "local" });
+        self.placement.push(head.placed.as_str());
+        self.class.push(head.placed.class());
         self.submitted_from.push(head.submitted_from.clone());
         self.key.push(submission.key.clone());
         self.pauses.push(pauses_text(&made.pauses));
@@ -258,6 +261,7 @@ impl NewRuns {
             &self.submitted_from,
             &self.key,
             &self.pauses,
+            &self.class,
         ]
     }
 }
@@ -458,8 +462,12 @@ impl Facts for Fresh {
         Ok(false)
     }
 
+    fn has_before(&mut self, _: &str, _: i64, _: Position) -> Done<bool> {
+        Ok(false)
+    }
+
     fn has_node(&mut self, class: i64) -> Done<bool> {
-        Ok(class < 0 || self.taken.contains(&class))
+        Ok(self.taken.contains(&class))
     }
 
     fn outcome_of(&mut self, _: &ClaimRef) -> Done<Option<String>> {

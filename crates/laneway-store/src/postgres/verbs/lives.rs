@@ -1,24 +1,27 @@
-//! Sessions begin and end, and runs change hands: `register`, `renew`, `reap` (also `retire`), `adopt`.
+//! Sessions begin and end, and runs change hands: `register`, `renew`, `drain`, `reap` (also `retire`), `adopt`. What nodes
+//! that take work of others do is told in a stream of their own.
 
 use std::collections::BTreeMap;
 
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{Leaving, NodeDraining, NodeFact, NodeJoined, NodeLost, NodeStopping};
 use laneway_core::plan::Position;
+use laneway_torture::{Bug, has};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
 
 use crate::fence::ClaimRef;
-use crate::model::NewSession;
+use crate::model::{NewSession, Renewed, Tally, Whom};
 use crate::offer;
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{Follows, follow, work};
-use crate::postgres::link::{Begin, Link, sql};
-use crate::postgres::row;
+use crate::postgres::link::{Begin, Link, Sql, sql};
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
-
-/// How long a session lives without being renewed, in milliseconds.
-pub(in crate::postgres) const LEASE_MS: i64 = 60_000;
+use crate::postgres::{read, row};
+use crate::tally;
 
 pub(in crate::postgres) async fn register(
     shelf: &Shelf,
@@ -29,10 +32,11 @@ pub(in crate::postgres) async fn register(
 ) -> Done<()> {
     let (id, pid, slots) = (session.to_string(), i64::from(node.pid), i64::from(node.slots));
     let (now, offer) = (terms.now.map(|now| now.0), node.offer.as_ref().map(offer::to_text));
+    let ttl = i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX);
     let mut flight = link.begin(Begin::Write);
     flight.ask(
         sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT),
-        vec![&id, &node.node, &pid, &LEASE_MS, &now, &slots, &offer],
+        vec![&id, &node.node, &pid, &ttl, &now, &slots, &offer],
     );
     let Some(offer) = &node.offer else {
         flight.commit().await?;
@@ -62,17 +66,100 @@ pub(in crate::postgres) async fn register(
         columns.say(&mut flight);
         flight.land().await?;
     }
+    let joined = NodeJoined { pid: node.pid, slots: node.slots, labels: offer.labels.clone() };
+    tell(link, terms, vec![(session, node.node.clone(), joined.into())]).await?;
     link.flight().commit().await?;
     Ok(())
 }
 
-/// Says whether the session is still there.
-pub(in crate::postgres) async fn renew(link: &Link, terms: Terms, session: SessionId) -> Done<bool> {
-    let (id, now) = (session.to_string(), terms.now.map(|now| now.0));
+/// What the session holds; `None` when it is over.
+pub(in crate::postgres) async fn renew(
+    link: &Link,
+    terms: Terms,
+    session: SessionId,
+    tally: Tally,
+) -> Done<Option<Renewed>> {
+    let (id, now, done) = (session.to_string(), terms.now.map(|now| now.0), tally::to_text(tally));
+    let [asks, contentions] = [tally.asks, tally.contentions].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
     let mut flight = link.begin(Begin::Write);
-    flight.ask(sql!("renew", TEXT, INT8, INT8), vec![&id, &LEASE_MS, &now]);
+    flight.ask(sql!("renew", TEXT, TEXT, INT8, INT8, INT8), vec![&id, &done, &asks, &contentions, &now]);
+    // Behind the commit of whatever this session said before; a claim that is under way is not in it yet.
+    flight.ask(sql!("session_claims", TEXT), vec![&id]);
+    flight.ask(sql!("stops", TEXT), vec![&id]);
     let answers = flight.commit().await?;
-    Ok(answers.first().is_some_and(|rows| !rows.is_empty()))
+    let [renewed, held, stops] = answers.as_slice() else { return Ok(None) };
+    if renewed.is_empty() {
+        return Ok(None);
+    }
+    let held = held.iter().map(|found| Ok(claim_of(found, session)?.1)).collect::<Done<_>>()?;
+    let stops = stops.iter().map(|found| read::stop(found, session)).collect::<Done<_>>()?;
+    Ok(Some(Renewed { held, stops }))
+}
+
+/// A row of `tasks_held` or `session_claims`: the run's number, and the claim.
+fn claim_of(found: &Row, session: SessionId) -> Done<(i64, ClaimRef)> {
+    let run = row::word(found, 1, "run id", RunId::parse)?;
+    let (position, attempt): (Position, u32) = (row::number(found, 2)?, row::number(found, 3)?);
+    Ok((found.try_get(0)?, ClaimRef { run, position, attempt, session }))
+}
+
+/// They keep what they hold, and are offered nothing more.
+pub(in crate::postgres) async fn drain(
+    link: &Link,
+    terms: Terms,
+    whom: &Whom,
+    why: &Leaving,
+) -> Done<Vec<SessionId>> {
+    let (node, session) = match whom {
+        Whom::Node(node) => (Some(node.clone()), None),
+        Whom::Session(session) => (None, Some(session.to_string())),
+    };
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("drain", TEXT, TEXT), vec![&node, &session]);
+    flight.ask(sql!("sessions_of", TEXT, TEXT), vec![&node, &session]);
+    let answers = flight.land().await?;
+    let [told, all] = answers.as_slice() else { return Ok(Vec::new()) };
+    let ids: Vec<String> = told.iter().map(|found| row::text(found, 0)).collect::<Done<_>>()?;
+    let mut flight = link.flight();
+    for id in &ids {
+        flight.ask(sql!("takers_remove", TEXT), vec![id]);
+    }
+    flight.land().await?;
+    let mut facts = Vec::new();
+    for found in told {
+        if found.try_get(2)? {
+            let session = row::word(found, 0, "session", SessionId::parse)?;
+            facts.push((session, row::text(found, 1)?, NodeDraining { why: why.clone() }.into()));
+        }
+    }
+    tell(link, terms, facts).await?;
+    link.flight().commit().await?;
+    all.iter().map(|found| row::word(found, 0, "session", SessionId::parse)).collect()
+}
+
+/// Comes last in a transaction: everybody who tells something waits for the same lock.
+async fn tell(link: &Link, terms: Terms, facts: Vec<(SessionId, String, NodeFact)>) -> Done<()> {
+    if facts.is_empty() {
+        return Ok(());
+    }
+    let (names, now) = (vec!["nodes".to_owned()], terms.now.map(|now| now.0));
+    let rows: Vec<_> = facts
+        .iter()
+        .map(|(session, _, fact)| {
+            (session.to_string(), fact.name(), i64::from(fact.version()), fact.body_text())
+        })
+        .collect();
+    let mut flight = link.flight();
+    flight.ask(sql!("key_make", TEXT_ARRAY), vec![&names]);
+    flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&names]);
+    for ((_, node, _), (session, name, version, body)) in facts.iter().zip(&rows) {
+        flight.ask(
+            sql!("node_event_append", INT8, TEXT, TEXT, TEXT, INT8, TEXT),
+            vec![&now, node, session, name, version, body],
+        );
+    }
+    flight.land().await?;
+    Ok(())
 }
 
 /// Sessions that the holder of these may return.
@@ -83,16 +170,38 @@ pub(in crate::postgres) async fn expired(
 ) -> Done<Vec<(SessionId, String)>> {
     let own: Vec<String> = own.iter().map(ToString::to_string).collect();
     let now = terms.now.map(|now| now.0);
-    let rows = link.rows(sql!("reap_expired", TEXT_ARRAY, INT8, INT8), &[&own, &LEASE_MS, &now]).await?;
+    let sql = match (has(Bug::ReapUnrenewed), has(Bug::ReapTooSoon)) {
+        (true, _) => &UNRENEWED,
+        (_, true) => &TOO_SOON,
+        (false, false) => sql!("reap_expired", TEXT_ARRAY, INT8),
+    };
+    let rows = link.rows(sql, &[&own, &now]).await?;
     rows.iter()
         .map(|found| Ok((row::word(found, 0, "session", SessionId::parse)?, row::text(found, 1)?)))
         .collect()
 }
 
-/// Whether somebody says of himself that he is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// `reap_expired` as seeded bugs have it.
+const UNRENEWED: Sql = Sql {
+    text: "SELECT id, node FROM sessions WHERE id <> ALL ($1)
+           AND expires_at <= coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+           AND pg_postmaster_start_time() + ttl_ms * interval '1 millisecond' <= clock_timestamp()",
+    types: &[Type::TEXT_ARRAY, Type::INT8],
+};
+const TOO_SOON: Sql = Sql {
+    text: "SELECT id, node FROM sessions AS victim WHERE id <> ALL ($1)
+           AND expires_at <= coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+           AND EXISTS (SELECT 1 FROM sessions WHERE id = ANY ($1) AND renewed_at >= victim.expires_at)",
+    types: &[Type::TEXT_ARRAY, Type::INT8],
+};
+
+/// How a session is known to be over.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::postgres) enum End {
-    Retired,
+    /// It says so itself.
+    Retired(Leaving),
+    /// Its process is gone: somebody holds its lock.
+    Dead,
     Expired,
 }
 
@@ -103,9 +212,9 @@ pub(in crate::postgres) async fn reap(
     link: &Link,
     terms: Terms,
     session: SessionId,
-    end: End,
+    end: &End,
 ) -> Done<Option<(String, usize)>> {
-    let (id, is_expired, now) = (session.to_string(), end == End::Expired, terms.now.map(|now| now.0));
+    let (id, is_expired, now) = (session.to_string(), *end == End::Expired, terms.now.map(|now| now.0));
     let mut flight = link.begin(Begin::Write);
     flight.ask(sql!("reap_lock", TEXT, BOOL, INT8), vec![&id, &is_expired, &now]);
     // Read behind that lock; what it holds can only become less, since it claims nothing any more.
@@ -117,13 +226,9 @@ pub(in crate::postgres) async fn reap(
         link.roll_back().await;
         return Ok(None);
     };
-    let node = row::text(node, 0)?;
-    let mut claims: Vec<(i64, ClaimRef)> = Vec::with_capacity(held.len());
-    for found in held {
-        let run = row::word(found, 1, "run id", RunId::parse)?;
-        let (position, attempt): (Position, u32) = (row::number(found, 2)?, row::number(found, 3)?);
-        claims.push((found.try_get(0)?, ClaimRef { run, position, attempt, session }));
-    }
+    let (node, takes_others): (String, bool) = (row::text(node, 0)?, node.try_get(1)?);
+    let claims: Vec<(i64, ClaimRef)> =
+        held.iter().map(|found| claim_of(found, session)).collect::<Done<_>>()?;
     // All runs at once, in order: those that it owns are written as well.
     let mut numbers: Vec<i64> = owned.iter().map(|found| found.try_get(0)).collect::<Result<_, _>>()?;
     numbers.extend(claims.iter().map(|(no, _)| *no));
@@ -131,21 +236,34 @@ pub(in crate::postgres) async fn reap(
     flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
     // So that what it held does not count on it: a task that nobody else can run waits for a node.
     flight.ask(sql!("takers_remove", TEXT), vec![&id]);
+    flight.ask(sql!("reap_queued", TEXT), vec![&id]);
     flight.land().await?;
-    let of_runs: Vec<&[(i64, ClaimRef)]> = claims.chunk_by(|a, b| a.0 == b.0).collect();
+    // Pinned runs as a whole, whether it held something of them or not.
+    let mut of_runs: BTreeMap<i64, (RunId, Vec<ClaimRef>)> = BTreeMap::new();
+    for found in owned {
+        if found.try_get(2)? {
+            let run = row::word(found, 1, "run id", RunId::parse)?;
+            of_runs.insert(found.try_get(0)?, (run, Vec::new()));
+        }
+    }
+    for (no, claim) in claims {
+        of_runs.entry(no).or_insert_with(|| (claim.run, Vec::new())).1.push(claim);
+    }
+    let of_runs: Vec<(RunId, Vec<ClaimRef>)> = of_runs.into_values().collect();
     let mut jobs = Vec::with_capacity(of_runs.len());
-    for of_run in &of_runs {
-        let head = shelf.head(link, of_run[0].1.run).await?;
-        let seed = Missing::for_ends(&head.head.plan, of_run.iter().map(|(_, claim)| claim));
+    for (run, of_run) in &of_runs {
+        let head = shelf.head(link, *run).await?;
+        let seed = Missing::for_ends(&head.head.plan, of_run.iter());
         jobs.push(Job { head, seed });
     }
     let within = Terms { is_begun: true, ..terms };
     let (made, columns) = work(shelf, link, within, jobs, |index, keeper| {
+        keeper.release(session, &node)?;
         let mut lost = 0;
-        for (_, claim) in of_runs[index] {
+        for claim in &of_runs[index].1 {
             // It may have ended between the two looks.
             if keeper.task(claim.position)?.is_held_by(claim) {
-                keeper.lose(claim, &node)?;
+                keeper.lose(claim, &node, terms.max_lost)?;
                 lost += 1;
             }
         }
@@ -156,8 +274,18 @@ pub(in crate::postgres) async fn reap(
     columns.say(&mut flight);
     flight.ask(sql!("reap_runs", TEXT), vec![&id]);
     flight.ask(sql!("reap_session", TEXT), vec![&id]);
-    flight.commit().await?;
-    Ok(Some((node, made.iter().map(|made| made.answer).sum())))
+    flight.land().await?;
+    let tasks: usize = made.iter().map(|made| made.answer).sum();
+    if takes_others {
+        let returned = u32::try_from(tasks).unwrap_or(u32::MAX);
+        let fact = match end {
+            End::Retired(why) => NodeStopping { why: why.clone(), returned }.into(),
+            End::Dead | End::Expired => NodeLost { returned }.into(),
+        };
+        tell(link, terms, vec![(session, node.clone(), fact)]).await?;
+    }
+    link.flight().commit().await?;
+    Ok(Some((node, tasks)))
 }
 
 pub(in crate::postgres) async fn adopt(
@@ -169,12 +297,11 @@ pub(in crate::postgres) async fn adopt(
 ) -> Done<()> {
     let head = shelf.head(link, run).await?;
     let seed = Missing { nodes: [session].into(), ..Missing::default() };
-    let is_local = head.is_local;
     let workflow = head.head.plan.workflow.name.clone();
     link.begin(Begin::Write).land().await?;
     let within = Terms { is_begun: true, ..terms };
     let jobs = vec![Job { head, seed }];
-    let (_, columns) = work(shelf, link, within, jobs, |_, keeper| keeper.adopt(session, is_local)).await?;
+    let (_, columns) = work(shelf, link, within, jobs, |_, keeper| keeper.adopt(session)).await?;
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.land().await?;

@@ -1,14 +1,15 @@
-//! What people want: `cancel`, `retry`, `skip`, `pause` and `resume`, limits, `drain`.
+//! What people want: `cancel`, `retry`, `skip`, `pause` and `resume` and limits.
 
 use laneway_core::event::PauseScope;
-use laneway_core::id::{RunId, SessionId};
+use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::max_runs::{self, Runs};
 use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
 
 use super::on_run;
 use crate::error::Error;
-use crate::keeper::Key;
+use crate::keeper::{Key, Pause};
 use crate::model::Pausable;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
@@ -42,7 +43,8 @@ pub(in crate::postgres) async fn retry(
     let (from, by) = words;
     let terms = find_room(shelf, link, terms, run).await?;
     let job = job(shelf, link, run, everything()).await?;
-    Ok(on_run(shelf, link, terms, job, |keeper| keeper.retry(from, by)).await?.0)
+    let pause = paused(link, &job.head.head.plan.workflow.name).await?;
+    Ok(on_run(shelf, link, terms, job, |keeper| keeper.retry(from, by, pause.clone())).await?.0)
 }
 
 pub(in crate::postgres) async fn skip(
@@ -55,7 +57,8 @@ pub(in crate::postgres) async fn skip(
     let (step, by) = words;
     let terms = find_room(shelf, link, terms, run).await?;
     let job = job(shelf, link, run, everything()).await?;
-    Ok(on_run(shelf, link, terms, job, |keeper| keeper.skip_by_person(step, by)).await?.0)
+    let pause = paused(link, &job.head.head.plan.workflow.name).await?;
+    Ok(on_run(shelf, link, terms, job, |keeper| keeper.skip_by_person(step, by, pause.clone())).await?.0)
 }
 
 /// A run that goes on would jump the queue of its workflow, so it needs room. Begins the transaction where that has to be
@@ -72,6 +75,17 @@ async fn find_room(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done
     max_runs::may_reopen(&workflow.name, workflow.max_runs, runs)
         .map_err(|why| Error::NotRunnable { why })?;
     Ok(Terms { is_begun: true, ..terms })
+}
+
+/// The pause of a workflow, which holds for runs that begin or go on as well.
+pub(super) async fn paused(link: &Link, workflow: &str) -> Done<Option<Pause>> {
+    let found = link.row(sql!("workflow_paused", TEXT), &[&workflow]).await?;
+    found.as_ref().map(pause_of).transpose()
+}
+
+pub(super) fn pause_of(found: &tokio_postgres::Row) -> Done<Pause> {
+    let (by, since) = (row::text(found, 0)?, Millis(found.try_get(1)?));
+    Ok(Pause { scope: PauseScope::Workflow, by, since })
 }
 
 fn everything() -> Missing {
@@ -165,21 +179,4 @@ pub(in crate::postgres) async fn set_limit(
     follow(shelf, link, terms, Follows::of_key(Key::Limit(name.to_owned()))).await?;
     link.flight().commit().await?;
     Ok(())
-}
-
-/// It keeps what it holds, and is offered nothing more.
-pub(in crate::postgres) async fn drain(link: &Link, node: &str) -> Done<Vec<SessionId>> {
-    let mut flight = link.begin(Begin::Write);
-    flight.ask(sql!("drain", TEXT), vec![&node]);
-    let rows = flight.land().await?.pop().unwrap_or_default();
-    if rows.is_empty() {
-        return Err(Error::NoSuchNode { node: node.to_owned() }.into());
-    }
-    let ids: Vec<String> = rows.iter().map(|found| row::text(found, 0)).collect::<Done<_>>()?;
-    let mut flight = link.flight();
-    for id in &ids {
-        flight.ask(sql!("takers_remove", TEXT), vec![id]);
-    }
-    flight.commit().await?;
-    rows.iter().map(|found| row::word(found, 0, "session", SessionId::parse)).collect()
 }

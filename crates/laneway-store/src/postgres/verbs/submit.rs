@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use laneway_core::class::Class;
-use laneway_core::event::PauseScope;
+use laneway_core::definition::Placement;
 use laneway_core::id::RunId;
 use laneway_core::key;
 use laneway_core::limit::Limit;
@@ -14,9 +14,10 @@ use laneway_core::max_runs::{self, Admission, Runs};
 use laneway_core::time::Millis;
 
 use super::fresh::{New, NewRows};
+use super::people;
 use crate::error::Error;
-use crate::keeper::{Keeper, Pause};
-use crate::model::{RunHead, Submission};
+use crate::keeper::Keeper;
+use crate::model::{Placed, RunHead, Submission};
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
@@ -57,19 +58,13 @@ pub(in crate::postgres) async fn submit(
     let found = answers.first().and_then(|rows| rows.first());
     let found = found.ok_or(Error::SessionOver { session: submission.session })?;
     let (now, no) = (Millis(found.try_get(1)?), found.try_get(2)?);
-    let pause = match answers.get(1).and_then(|rows| rows.first()) {
-        Some(found) => {
-            let (by, since) = (row::text(found, 0)?, Millis(found.try_get(1)?));
-            Some(Pause { scope: PauseScope::Workflow, by, since })
-        }
-        None => None,
-    };
+    let pause = answers.get(1).and_then(|rows| rows.first()).map(people::pause_of).transpose()?;
     declare_limits(link, submission, now).await?;
     let admission = admission(link, run, submission).await?;
     if let Admission::Refuse { why } = admission {
         return Err(Error::NotRunnable { why }.into());
     }
-    let classes = classes_of(link, no, submission).await?;
+    let (placed, classes) = classes_of(link, no, submission).await?;
     let head = RunHead {
         run,
         plan: Arc::clone(plan),
@@ -78,6 +73,8 @@ pub(in crate::postgres) async fn submit(
         max_parallel: submission.max_parallel,
         submitted_from: row::text(found, 0)?,
         keys,
+        placed,
+        own_class: -no,
     };
     shelf.plans.keep(plan);
     let new = New { no, now, head: Arc::new(head), submission, classes, taken: Arc::default() };
@@ -107,7 +104,8 @@ pub(in crate::postgres) async fn submit(
         begin(shelf, link, terms, run).await?;
     }
     if let Admission::Replace { which, reason } = admission {
-        for other in which {
+        // Those that wait come first: they would start in the place of one that ends, to be canceled then.
+        for other in which.into_iter().rev() {
             replace(shelf, link, terms, other, &reason).await?;
         }
     }
@@ -196,13 +194,22 @@ async fn admission(link: &Link, run: RunId, submission: &Submission) -> Done<Adm
     Ok(max_runs::admit(&workflow.name, run, workflow.max_runs, runs))
 }
 
-/// By position. A run that is local to its owner is a class of its own.
-async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<Vec<i64>> {
+/// Who may run the tasks, and the class of each, by position. A run that is local to its owner is a class of its own.
+async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<(Placed, Vec<i64>)> {
     let steps = &submission.plan.workflow.steps;
-    if !submission.is_shared {
-        return Ok(vec![-no; steps.len()]);
+    match (submission.is_shared, submission.plan.workflow.placement) {
+        (false, _) => return Ok((Placed::Local, vec![-no; steps.len()])),
+        (true, Placement::Pinned) => {
+            let class =
+                Class::of_all(steps).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+            let numbers = classes::numbers(link, std::slice::from_ref(&class)).await?;
+            let number = numbers.get(&class).copied();
+            let class = number.ok_or_else(|| row::unreadable("class", &class.to_string()))?;
+            return Ok((Placed::Pinned { class }, vec![class; steps.len()]));
+        }
+        (true, Placement::Spread | Placement::Local) => {}
     }
-    let of_steps: Vec<Class> = steps.iter().map(|step| Class::of(step, None)).collect();
+    let of_steps: Vec<Class> = steps.iter().map(|step| Class::of(step)).collect();
     let mut distinct: Vec<Class> = Vec::new();
     for class in &of_steps {
         if !distinct.contains(class) {
@@ -214,5 +221,5 @@ async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<Vec<i
         let number = numbers.get(class).copied();
         number.ok_or_else(|| row::unreadable("class", &class.to_string()).into())
     };
-    of_steps.iter().map(number).collect()
+    Ok((Placed::Spread, of_steps.iter().map(number).collect::<Done<_>>()?))
 }

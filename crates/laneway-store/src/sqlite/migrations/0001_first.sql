@@ -21,8 +21,25 @@ CREATE TABLE sessions (
     registered_at INTEGER NOT NULL,
     slots         INTEGER NOT NULL,
     offer         TEXT,                    -- what its node can run for others; NULL for one that runs its own run only
-    is_draining   INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1))
+    is_draining   INTEGER NOT NULL DEFAULT 0 CHECK (is_draining IN (0, 1)),
+    renewed_at    INTEGER NOT NULL,        -- when it last told what it has done
+    tally         TEXT,                    -- that; NULL for nothing yet
+    asks          INTEGER NOT NULL DEFAULT 0,  -- how often it asked for work, and how often others were in its way
+    contentions   INTEGER NOT NULL DEFAULT 0,
+    last_active_at INTEGER                 -- when that last changed
 ) STRICT, WITHOUT ROWID;
+
+-- What nodes that take work of others tell of themselves.
+CREATE TABLE node_events (
+    seq     INTEGER PRIMARY KEY,
+    at      INTEGER NOT NULL,
+    node    TEXT NOT NULL,
+    session TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    body    TEXT NOT NULL
+) STRICT;
+CREATE INDEX node_events_of_node ON node_events (node, seq);
 
 -- Who can run a task: its engine and the labels it requires, as one text.
 CREATE TABLE classes (
@@ -34,6 +51,7 @@ CREATE TABLE classes (
 CREATE TABLE takers (
     class   INTEGER NOT NULL,
     session TEXT NOT NULL,
+    delay   INTEGER NOT NULL DEFAULT 0,   -- by how much younger they look to it: it lacks a label that they prefer
     PRIMARY KEY (class, session)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX takers_of_session ON takers (session);
@@ -50,7 +68,8 @@ CREATE TABLE runs (
     status       TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
     reason       TEXT,
     closing      TEXT CHECK (closing IN ('halted', 'aborted', 'canceled', 'run_timeout')),
-    placement    TEXT NOT NULL CHECK (placement IN ('local', 'spread')),
+    placement    TEXT NOT NULL CHECK (placement IN ('local', 'spread', 'pinned')),
+    class        INTEGER CHECK ((class IS NOT NULL) = (placement = 'pinned')),  -- who can run all of a pinned one
     owner        TEXT,                     -- the session to which a local run belongs; NULL when that is gone
     submitted_by TEXT NOT NULL,
     submitted_from TEXT NOT NULL,          -- the node

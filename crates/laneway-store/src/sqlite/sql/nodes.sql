@@ -1,4 +1,7 @@
--- Every session that nobody has reaped, and how many tasks it holds. Index of the count: tasks_held.
+-- Every session that nobody has reaped, how many tasks it holds, and how many lives of its node were lost.
+-- Indexes of the counts: tasks_held, node_events_of_node.
 SELECT id, node, pid, registered_at, slots, offer, is_draining,
-       (SELECT count(*) FROM tasks WHERE tasks.status = 'running' AND tasks.session = sessions.id)
+       (SELECT count(*) FROM tasks WHERE tasks.status = 'running' AND tasks.session = sessions.id),
+       renewed_at, tally, asks, contentions, last_active_at,
+       (SELECT count(*) FROM node_events WHERE node_events.node = sessions.node AND name = 'node_lost')
 FROM sessions ORDER BY node, id;

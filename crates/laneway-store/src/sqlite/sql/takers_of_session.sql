@@ -1,2 +1,2 @@
--- What a session takes. Index: takers_of_session.
-SELECT class FROM takers WHERE session = ?1;
+-- What a session takes, and how reluctantly. Index: takers_of_session.
+SELECT class, delay FROM takers WHERE session = ?1;

@@ -121,14 +121,18 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
 /// What is available of everything that the session takes, of all runs, first in line first.
 fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
     let wanted = ask.limit + ask.ahead;
-    let classes: Vec<i64> = txn
+    let classes: Vec<(i64, i64)> = txn
         .connection
         .prepare_cached(sql!("takers_of_session"))?
-        .query_map([ask.session.to_string()], |row| row.get(0))?
+        .query_map([ask.session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut rows = Vec::new();
-    for class in classes {
-        rows.extend(available(txn, class, wanted)?);
+    for (class, delay) in classes {
+        let next = available(txn, class, wanted)?;
+        let later = |rank: i64| rank.saturating_add(delay);
+        rows.extend(
+            next.into_iter().map(|(rank, no, position, attempt)| (later(rank), no, position, attempt)),
+        );
     }
     rows.sort_unstable();
     rows.truncate(wanted);

@@ -1,17 +1,24 @@
-//! Sessions begin and end, and runs change hands: `register`, `reap` (also `retire`), `adopt`.
+//! Sessions begin and end, and runs change hands: `register`, `renew`, `drain`, `reap` (also `retire`), `adopt`. What nodes
+//! that take work of others do is told in a stream of their own.
+
+use std::collections::BTreeMap;
 
 use laneway_core::class::{self, Offer};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{Leaving, NodeDraining, NodeFact, NodeJoined, NodeLost, NodeStopping};
 use laneway_core::plan::Position;
 use laneway_torture::{Bug, has};
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 
+use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::model::NewSession;
+use crate::keeper::unreadable;
+use crate::model::{NewSession, Tally, Whom};
 use crate::offer;
 use crate::sqlite::classes;
 use crate::sqlite::run_work::{Follows, follow, on_run};
 use crate::sqlite::txn::{Done, Txn, sql};
+use crate::tally;
 
 pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewSession) -> Done<()> {
     let offer = node.offer.as_ref().map(offer::to_text);
@@ -24,9 +31,56 @@ pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewS
         offer
     ])?;
     match &node.offer {
-        Some(offer) => offer_to_all(txn, session, offer),
+        Some(offer) => {
+            let joined = NodeJoined { pid: node.pid, slots: node.slots, labels: offer.labels.clone() };
+            tell(txn, session, &node.node, joined.into())?;
+            offer_to_all(txn, session, offer)
+        }
         None => Ok(()),
     }
+}
+
+/// Notes what a session has done. Its life takes no lease.
+pub(in crate::sqlite) fn renew(txn: &Txn<'_>, session: SessionId, tally: Tally) -> Done<()> {
+    let Tally { asks, contentions, .. } = tally;
+    let noted = params![session.to_string(), tally::to_text(tally), asks, contentions, txn.now.0];
+    match txn.connection.prepare_cached(sql!("renew"))?.execute(noted)? {
+        0 => Err(Error::SessionOver { session }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// They keep what they hold, and are offered nothing more.
+pub(in crate::sqlite) fn drain(txn: &Txn<'_>, whom: &Whom, why: &Leaving) -> Done<Vec<SessionId>> {
+    let (node, session) = match whom {
+        Whom::Node(node) => (Some(node.as_str()), None),
+        Whom::Session(session) => (None, Some(session.to_string())),
+    };
+    let told: Vec<(String, String, bool)> = txn
+        .connection
+        .prepare_cached(sql!("drain"))?
+        .query_map(params![node, session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (id, node, takes_others) in told {
+        txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
+        if takes_others {
+            let session = SessionId::parse(&id).ok_or_else(|| unreadable("session", &id))?;
+            tell(txn, session, &node, NodeDraining { why: why.clone() }.into())?;
+        }
+    }
+    let all: Vec<String> = txn
+        .connection
+        .prepare_cached(sql!("sessions_of"))?
+        .query_map(params![node, session], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    all.iter().map(|id| SessionId::parse(id).ok_or_else(|| unreadable("session", id).into())).collect()
+}
+
+fn tell(txn: &Txn<'_>, session: SessionId, node: &str, fact: NodeFact) -> Done<()> {
+    let (id, body) = (session.to_string(), fact.body_text());
+    let event = params![txn.now.0, node, id, fact.name(), fact.version(), body];
+    txn.connection.prepare_cached(sql!("node_event_append"))?.execute(event)?;
+    Ok(())
 }
 
 /// A node takes what it can run, and what nobody could run before may go on.
@@ -35,7 +89,7 @@ fn offer_to_all(txn: &Txn<'_>, session: SessionId, offer: &Offer) -> Done<()> {
         if !class::can_run(offer, &text) {
             continue;
         }
-        classes::add_taker(txn, class, session)?;
+        classes::add_taker(txn, class, session, class::reluctance(offer, &text))?;
         let waiting: Vec<(i64, Position)> = txn
             .connection
             .prepare_cached(sql!("tasks_for_nodes"))?
@@ -51,13 +105,23 @@ fn offer_to_all(txn: &Txn<'_>, session: SessionId, offer: &Offer) -> Done<()> {
     Ok(())
 }
 
-/// Returns everything that a session held, and forgets it. The caller has proof that it is over.
-/// Gives the number of tasks, or `None` when somebody else has reaped it before.
-pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<usize>> {
+/// Returns everything that a session held, and forgets it. The caller has proof that it is over, or the session itself says
+/// so, and why. Gives the number of tasks, or `None` when somebody else has reaped it before.
+pub(in crate::sqlite) fn reap(
+    txn: &Txn<'_>,
+    session: SessionId,
+    why: Option<&Leaving>,
+    max_lost: u32,
+) -> Done<Option<usize>> {
     // Another process may have reaped it since we last heard of it.
     txn.shelf.forget();
-    let Some(node) = txn.node(session)? else { return Ok(None) };
     let id = session.to_string();
+    let known: Option<(String, bool)> = txn
+        .connection
+        .prepare_cached(sql!("session_leaving"))?
+        .query_row([&id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((node, takes_others)) = known else { return Ok(None) };
     let mut held: Vec<(i64, Position, u32)> = txn
         .connection
         .prepare_cached(sql!("tasks_held"))?
@@ -68,11 +132,23 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
     }
     // First, so that what it held does not count on it: a task that nobody else can run waits for a node.
     txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
-    for of_run in held.chunk_by(|a, b| a.0 == b.0) {
-        let run = txn.run_id(of_run[0].0)?;
+    txn.connection.prepare_cached(sql!("reap_queued"))?.execute([&id])?;
+    // Pinned runs as a whole, whether it held something of them or not.
+    let mut of_runs: BTreeMap<i64, Vec<(Position, u32)>> = txn
+        .connection
+        .prepare_cached(sql!("runs_bound"))?
+        .query_map([&id], |row| Ok((row.get(0)?, Vec::new())))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (no, position, attempt) in &held {
+        of_runs.entry(*no).or_default().push((*position, *attempt));
+    }
+    for (no, of_run) in of_runs {
+        let run = txn.run_id(no)?;
         on_run(txn, run, |keeper| {
-            for (_, position, attempt) in of_run {
-                keeper.lose(&ClaimRef { run, position: *position, attempt: *attempt, session }, &node)?;
+            keeper.release(session, &node)?;
+            for (position, attempt) in &of_run {
+                let claim = ClaimRef { run, position: *position, attempt: *attempt, session };
+                keeper.lose(&claim, &node, max_lost)?;
             }
             Ok(())
         })?;
@@ -80,6 +156,14 @@ pub(in crate::sqlite) fn reap(txn: &Txn<'_>, session: SessionId) -> Done<Option<
     discard_half_submitted(txn, &id)?;
     txn.connection.prepare_cached(sql!("reap_runs"))?.execute([&id])?;
     txn.connection.prepare_cached(sql!("reap_session"))?.execute([&id])?;
+    if takes_others {
+        let returned = u32::try_from(held.len()).unwrap_or(u32::MAX);
+        let fact = match why {
+            Some(why) => NodeStopping { why: why.clone(), returned }.into(),
+            None => NodeLost { returned }.into(),
+        };
+        tell(txn, session, &node, fact)?;
+    }
     txn.shelf.forget();
     Ok(Some(held.len()))
 }
@@ -93,9 +177,8 @@ fn discard_half_submitted(txn: &Txn<'_>, session: &str) -> Done<()> {
 }
 
 pub(in crate::sqlite) fn adopt(txn: &Txn<'_>, run: RunId, session: SessionId) -> Done<()> {
-    let is_local = txn.head(run)?.is_local;
     let workflow = txn.head(run)?.head.plan.workflow.name.clone();
-    on_run(txn, run, |keeper| keeper.adopt(session, is_local))?;
+    on_run(txn, run, |keeper| keeper.adopt(session))?;
     // One that was queued when its owner died has been passed over since.
     follow(txn, Follows::of_workflow(workflow))
 }

@@ -1,11 +1,10 @@
-//! What people change beside runs: `set_limit`, `pause` and `resume` of a workflow, `drain` of a node.
+//! What people change beside runs: `set_limit`, `pause` and `resume` of a workflow.
 
 use laneway_core::event::PauseScope;
-use laneway_core::id::{RunId, SessionId};
+use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use rusqlite::params;
 
-use crate::error::Error;
 use crate::keeper::{Key, unreadable};
 use crate::model::Pausable;
 use crate::sqlite::run_work::{Follows, follow, on_run};
@@ -51,22 +50,4 @@ fn unended(txn: &Txn<'_>, workflow: &str) -> Done<Vec<RunId>> {
         .query_map([workflow], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     ids.iter().map(|id| RunId::parse(id).ok_or_else(|| unreadable("run id", id).into())).collect()
-}
-
-/// It keeps what it holds, and is offered nothing more.
-pub(in crate::sqlite) fn drain(txn: &Txn<'_>, node: &str) -> Done<Vec<SessionId>> {
-    let ids: Vec<String> = txn
-        .connection
-        .prepare_cached(sql!("drain"))?
-        .query_map([node], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
-    if ids.is_empty() {
-        return Err(Error::NoSuchNode { node: node.to_owned() }.into());
-    }
-    let mut sessions = Vec::new();
-    for id in ids {
-        txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
-        sessions.push(SessionId::parse(&id).ok_or_else(|| unreadable("session", &id))?);
-    }
-    Ok(sessions)
 }

@@ -3,6 +3,7 @@
 use laneway_core::id::RunId;
 use laneway_core::max_runs::{self, Runs};
 
+use super::submit;
 use crate::error::Error;
 use crate::sqlite::read;
 use crate::sqlite::run_work::{on_run, runs_of};
@@ -10,12 +11,14 @@ use crate::sqlite::txn::{Done, Txn};
 
 pub(in crate::sqlite) fn retry(txn: &Txn<'_>, run: RunId, from: Option<&str>, by: &str) -> Done<Vec<String>> {
     find_room(txn, run)?;
-    on_run(txn, run, |keeper| keeper.retry(from, by))
+    let pause = submit::paused(txn, &txn.head(run)?.head.plan.workflow.name)?;
+    on_run(txn, run, |keeper| keeper.retry(from, by, pause))
 }
 
 pub(in crate::sqlite) fn skip(txn: &Txn<'_>, run: RunId, step: &str, by: &str) -> Done<Vec<String>> {
     find_room(txn, run)?;
-    on_run(txn, run, |keeper| keeper.skip_by_person(step, by))
+    let pause = submit::paused(txn, &txn.head(run)?.head.plan.workflow.name)?;
+    on_run(txn, run, |keeper| keeper.skip_by_person(step, by, pause))
 }
 
 /// A run that goes on would jump the queue of its workflow, so it needs room.

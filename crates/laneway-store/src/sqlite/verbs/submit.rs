@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use laneway_core::class::Class;
+use laneway_core::definition::Placement;
 use laneway_core::event::PauseScope;
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
@@ -17,7 +18,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::error::Error;
 use crate::keeper::{Pause, unreadable};
-use crate::model::Submission;
+use crate::model::{Placed, Submission};
 use crate::sqlite::classes;
 use crate::sqlite::run_work::{limit, on_run, runs_of};
 use crate::sqlite::txn::{Done, Head, Txn, sql};
@@ -44,6 +45,7 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
     if let Admission::Refuse { why } = admission(txn, run, submission)? {
         return Err(Error::NotRunnable { why }.into());
     }
+    let placed = placed(txn, submission)?;
     let session = submission.session;
     let node = txn.node(session)?.ok_or(Error::SessionOver { session })?;
     txn.shelf.plans().keep(plan);
@@ -70,7 +72,8 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
             plan.workflow.steps.len() as i64,
             &*node,
             submission.key,
-            if submission.is_shared { "spread" } else { "local" }
+            placed.as_str(),
+            placed.class()
         ],
         |row| row.get(0),
     )?;
@@ -79,6 +82,19 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
         insert.execute(params![no, set as i64, needs.needs.len() as i64, 0, 0, 0])?;
     }
     Ok(None)
+}
+
+fn placed(txn: &Txn<'_>, submission: &Submission) -> Done<Placed> {
+    let workflow = &submission.plan.workflow;
+    Ok(match (submission.is_shared, workflow.placement) {
+        (false, _) => Placed::Local,
+        (true, Placement::Spread | Placement::Local) => Placed::Spread,
+        (true, Placement::Pinned) => {
+            let class = Class::of_all(&workflow.steps);
+            let class = class.map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+            Placed::Pinned { class: classes::number(txn, &class)? }
+        }
+    })
 }
 
 /// Limits are objects of the store. A document may declare one, and then it says the same as everybody; what a step
@@ -127,21 +143,25 @@ pub(in crate::sqlite) fn add(txn: &Txn<'_>, run: RunId, positions: std::ops::Ran
 
 /// The classes of a run's tasks. Most of its steps are of the same.
 enum Classes {
-    /// It belongs to its owner, whatever its steps ask for.
-    Local,
-    Shared(HashMap<Class, i64>),
+    /// It belongs to one node, whatever its steps ask for: its owner, or one that can run all of it.
+    One(i64),
+    Several(HashMap<Class, i64>),
 }
 
 impl Classes {
     fn new(head: &Head) -> Self {
-        if head.is_local { Self::Local } else { Self::Shared(HashMap::new()) }
+        match head.head.placed {
+            Placed::Local => Self::One(head.head.own_class),
+            Placed::Pinned { class } => Self::One(class),
+            Placed::Spread => Self::Several(HashMap::new()),
+        }
     }
 
     fn of(&mut self, txn: &Txn<'_>, head: &Head, position: Position) -> Done<i64> {
         match self {
-            Self::Local => Ok(-head.no),
-            Self::Shared(known) => {
-                let class = Class::of(head.head.plan.step(position), None);
+            Self::One(class) => Ok(*class),
+            Self::Several(known) => {
+                let class = Class::of(head.head.plan.step(position));
                 if let Some(no) = known.get(&class) {
                     return Ok(*no);
                 }
@@ -174,7 +194,8 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission)
         }
     })?;
     if let Admission::Replace { which, reason } = admission {
-        for other in which {
+        // Those that wait come first: they would start in the place of one that ends, to be canceled then.
+        for other in which.into_iter().rev() {
             on_run(txn, other, |keeper| keeper.cancel_because("max_runs", reason.clone()))?;
         }
     }
@@ -193,7 +214,7 @@ pub(in crate::sqlite) fn admission(txn: &Txn<'_>, run: RunId, submission: &Submi
 }
 
 /// The pause of a workflow, which holds for new runs too.
-fn paused(txn: &Txn<'_>, workflow: &str) -> Done<Option<Pause>> {
+pub(super) fn paused(txn: &Txn<'_>, workflow: &str) -> Done<Option<Pause>> {
     let mut statement = txn.connection.prepare_cached(sql!("workflow_paused"))?;
     let pause = statement.query_row([workflow], |row| {
         Ok(Pause { scope: PauseScope::Workflow, by: row.get(0)?, since: Millis(row.get(1)?) })

@@ -1,0 +1,11 @@
+-- Whether anything that a session takes is still there to be claimed. Where a claim before it got less than it wanted, others
+-- have that in hand. Index: tasks_available, and takers_of_session; walked along, as in claim_shared.sql.
+SELECT EXISTS (
+    SELECT 1 FROM takers CROSS JOIN LATERAL (
+        SELECT 1 FROM tasks
+        WHERE status = 'available' AND tasks.class = takers.class
+          AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine))
+        ORDER BY rank, run_no, position LIMIT 1
+    ) AS next
+    WHERE takers.session = $1
+);

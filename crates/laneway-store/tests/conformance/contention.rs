@@ -1,0 +1,206 @@
+//! Many promoters on Postgres at once: what is counted is counted behind the lock, one that dies half-way leaves nothing,
+//! and those who meet on crossing ways are parted without anybody noticing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
+use laneway_store::Fate;
+use laneway_store::model::{Ask, Finished, RunFilter};
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_postgres::Client;
+
+use crate::audit;
+use crate::harness::{Node, TOOK, block_on, flow, submission, succeeded};
+use crate::server::Schema;
+
+const SOON: Duration = Duration::from_secs(20);
+
+/// How long the crowds work.
+const A_WHILE: Duration = Duration::from_secs(3);
+
+/// A connection that holds the row of a key.
+struct Blocker {
+    client: Client,
+    pid: i32,
+}
+
+impl Blocker {
+    /// Takes the key's lock, and what else it does comes to light when it lets go.
+    async fn take(schema: &Schema, key: &str) -> Self {
+        let client = schema.beneath().await;
+        client
+            .execute("INSERT INTO keys (name) VALUES ($1) ON CONFLICT DO NOTHING", &[&key])
+            .await
+            .expect("a key");
+        client.batch_execute("BEGIN").await.expect("a transaction");
+        client.query("SELECT 1 FROM keys WHERE name = $1 FOR UPDATE", &[&key]).await.expect("its lock");
+        let pid = client.query_one("SELECT pg_backend_pid()", &[]).await.expect("a number").get(0);
+        Self { client, pid }
+    }
+
+    /// Until somebody waits for it; gives that one's number.
+    async fn waiter(&self, schema: &Schema) -> i32 {
+        let look = schema.beneath().await;
+        let who = "SELECT pid FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
+        let waits = async {
+            loop {
+                if let Some(found) = look.query_opt(who, &[&self.pid]).await.expect("an answer") {
+                    return found.get(0);
+                }
+            }
+        };
+        timeout(SOON, waits).await.expect("somebody waits for the lock")
+    }
+
+    async fn end(self, word: &str) {
+        self.client.batch_execute(word).await.expect("its end");
+    }
+}
+
+#[test]
+fn holders_are_counted_behind_the_wait_for_the_key() {
+    for (key, wants) in [("lock:db", "lock: db"), ("limit:w", "limits: [w]")] {
+        block_on(async {
+            let schema = Schema::new();
+            let node = Node::register(Arc::new(schema.open()), "one").await;
+            let head = "limits: {w: 1}";
+            let other = node.submit(&flow(head, &[("z", "")])).await;
+            let blocker = Blocker::take(&schema, key).await;
+            let holds = "INSERT INTO holds SELECT $1, no, 0 FROM runs WHERE id = $2";
+            blocker.client.execute(holds, &[&key, &other.to_string()]).await.expect("a holder");
+            let (promoter, text) = (node.clone(), flow(head, &[("a", wants)]));
+            let promoter = tokio::spawn(async move {
+                promoter.store.submit(submission(&text, json!({}), promoter.session)).await.expect("a run")
+            });
+            blocker.waiter(&schema).await;
+            blocker.end("COMMIT").await;
+            let run = promoter.await.expect("no panic");
+            assert_eq!(node.tasks(run).await, "a pending", "{key} was taken while it waited for the lock");
+        });
+    }
+}
+
+#[test]
+fn promoter_that_dies_half_way_leaves_nothing_behind() {
+    block_on(async {
+        let schema = Schema::new();
+        let node = Node::register(Arc::new(schema.open()), "one").await;
+        let one = node.submit(&flow("", &[("a", "lock: db"), ("b", "needs: [a]")])).await;
+        let two = node.submit(&flow("", &[("c", "lock: db")])).await;
+        let held = node.begin(one, "a").await;
+        let before = (node.events(one).await.len(), node.events(two).await.len());
+        let blocker = Blocker::take(&schema, "lock:db").await;
+        let (promoter, at) = (node.clone(), held.at);
+        let promoter = tokio::spawn(async move {
+            promoter.store.finish(vec![Finished { claim: at, outcome: succeeded(), took: TOOK }], None).await
+        });
+        // It has written the end of its task, and is about to hand the key on.
+        let pid = blocker.waiter(&schema).await;
+        let beneath = schema.beneath().await;
+        beneath.query("SELECT pg_terminate_backend($1)", &[&pid]).await.expect("its end");
+        let error = promoter.await.expect("no panic").expect_err("its connection is gone");
+        assert!(error.is_passing(), "{error:?}");
+        blocker.end("ROLLBACK").await;
+        assert_eq!((node.events(one).await.len(), node.events(two).await.len()), before);
+        assert_eq!(node.tasks(two).await, "c pending");
+        assert_eq!(
+            node.finish(&held, succeeded()).await,
+            Fate::Recorded,
+            "said again, it is as if nothing had been"
+        );
+        assert_eq!(node.tasks(one).await, "a succeeded, b available");
+        assert_eq!(node.tasks(two).await, "c available");
+        audit::check(&*node.store, two).await;
+    });
+}
+
+/// Eight nodes with a pool each, all of them after the same keys, as fast as they can.
+#[test]
+fn eight_nodes_on_crossing_ways_grant_nothing_twice_and_see_no_error() {
+    block_on(async {
+        let schema = Schema::new();
+        let head = "limits: {w: 2, x: 1}\nmax_parallel: 4\non_failure: continue";
+        // Each end hands keys on to other runs, which lets their tasks go on, in whatever order of runs.
+        let keys = [
+            "lock: p",
+            "lock: q",
+            "limits: [w]",
+            "limits: [w, x]",
+            "lock: p, limits: [x]",
+            "lock: q, limits: [w]",
+        ];
+        let names: Vec<String> = (0..18).map(|step| format!("s{step}")).collect();
+        let steps: Vec<(&str, &str)> =
+            names.iter().enumerate().map(|(step, name)| (name.as_str(), keys[step % keys.len()])).collect();
+        let document = flow(head, &steps);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let mut crowd = Vec::new();
+        for number in 0..8 {
+            let node = Node::worker(Arc::new(schema.open()), &format!("n{number}"), &[]).await;
+            crowd.push(tokio::spawn(work(node, document.clone(), Instant::now() + A_WHILE)));
+        }
+        let look = tokio::spawn(watch(schema.beneath().await, Arc::clone(&is_over)));
+        let mut runs: Vec<RunId> = Vec::new();
+        for one in crowd {
+            runs.extend(one.await.expect("no error reaches anybody"));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(look.await.expect("nothing is granted twice") > 0, "it was looked at");
+        // What is left is worked off by one: nobody waits for what is free.
+        let node = Node::worker(Arc::new(schema.open()), "last", &[]).await;
+        while take_one(&node).await {}
+        for run in runs {
+            assert_eq!(node.status(run).await, RunStatus::Succeeded, "{}", node.tasks(run).await);
+            audit::check(&*node.store, run).await;
+        }
+    });
+}
+
+async fn work(node: Node, document: String, until: Instant) -> Vec<RunId> {
+    let mut runs = Vec::new();
+    while Instant::now() < until {
+        let open = node.store.runs(RunFilter { limit: 99, status: Some(RunStatus::Running), workflow: None });
+        if open.await.expect("a list").len() < 6 {
+            let submission = laneway_store::model::Submission {
+                is_shared: true,
+                ..submission(&document, json!({}), node.session)
+            };
+            runs.push(node.store.submit(submission).await.expect("a run"));
+        }
+        take_one(&node).await;
+    }
+    runs
+}
+
+/// Claims up to two tasks and ends them together. Says whether there was one.
+async fn take_one(node: &Node) -> bool {
+    let ask = Ask { session: node.session, run: None, limit: 2, ahead: 0 };
+    let claims = node.store.claim(ask).await.expect("claims");
+    let finished =
+        |claim: &laneway_store::model::Claim| Finished { claim: claim.at, outcome: succeeded(), took: TOOK };
+    // In the order in which they come, which is not that of their runs.
+    let answer =
+        node.store.finish(claims.iter().rev().map(finished).collect(), None).await.expect("an answer");
+    assert!(answer.fates.iter().all(|fate| *fate == Fate::Recorded), "{:?}", answer.fates);
+    !claims.is_empty()
+}
+
+/// Looks at what is granted as long as others work, and says how often.
+async fn watch(beneath: Client, is_over: Arc<AtomicBool>) -> usize {
+    let mut looks = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let granted = "SELECT key, count(*) FROM holds JOIN tasks USING (run_no, position)
+                       WHERE tasks.status IN ('available', 'running') GROUP BY key";
+        for row in beneath.query(granted, &[]).await.expect("an answer") {
+            let (key, count): (String, i64) = (row.get(0), row.get(1));
+            let most = if key == "limit:w" { 2 } else { 1 };
+            assert!(count <= most, "{key} is granted {count} times");
+        }
+        looks += 1;
+    }
+    looks
+}

@@ -1,0 +1,711 @@
+//! What is true, as plain data: runs, tasks, sessions, limits. Each verb writes down what it says and nothing else;
+//! `settle` then reads off all that follows, from scratch, until nothing changes: no countdowns, no lines, no wake-ups.
+//! Who becomes available is not decided here: `law.rs` says what a store may choose.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use laneway_core::definition::{OnFailure, When};
+use laneway_core::event::Closing;
+use laneway_core::max_runs::Strategy as OneTooMany;
+use laneway_core::reason::Reason;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_store::Fate;
+
+use super::spec::{Bound, Doc, FLOWS, LIMITS, Wants};
+
+/// A task: the number of its run, in the order of submission, and its position.
+pub(super) type At = (usize, usize);
+
+/// A task is lost so often before it fails.
+const MAX_LOST: u32 = 3;
+
+/// A claim; sessions are numbered in the order in which they began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ClaimAt {
+    pub(super) at: At,
+    pub(super) attempt: u32,
+    pub(super) session: usize,
+}
+
+/// What a verb answers, without ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reply {
+    Done,
+    Run(usize),
+    Fate(Fate),
+    Steps(Vec<String>),
+    Status(RunStatus),
+    /// How many sessions, and how many tasks of theirs.
+    Reaped(usize, usize),
+    /// By the name of the error.
+    Refused(String),
+}
+
+pub(super) fn refused(name: &str) -> Reply {
+    Reply::Refused(name.to_owned())
+}
+
+/// How a holder says that its attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    Succeeded,
+    Failed(Reason),
+    Canceled(Reason),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Session {
+    pub(super) zone: Option<&'static str>,
+    pub(super) has_function: bool,
+    pub(super) is_draining: bool,
+    /// Somebody returned its tasks.
+    pub(super) is_over: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    pub(super) doc: Doc,
+    pub(super) status: RunStatus,
+    pub(super) closing: Option<Closing>,
+    /// By itself; a workflow is paused as such.
+    pub(super) is_paused: bool,
+    pub(super) owner: Option<usize>,
+    pub(super) deadline: Option<i64>,
+    /// It began within this command.
+    pub(super) has_just_begun: bool,
+    pub(super) tasks: Vec<Task>,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Task {
+    pub(super) status: Status,
+    pub(super) attempt: u32,
+    /// The last attempt of which the history knows: a claim is told by the start of its holder.
+    pub(super) told: u32,
+    pub(super) holder: Option<usize>,
+    pub(super) is_started: bool,
+    pub(super) stop: Option<Reason>,
+    pub(super) reason: Option<Reason>,
+    pub(super) run_at: Option<i64>,
+    pub(super) retries: u32,
+    pub(super) lost: u32,
+    /// Since when nothing of its own keeps it: needs, condition and delay are behind it.
+    pub(super) ready_at: Option<i64>,
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { attempt, told, holder, is_started, stop, reason, run_at, retries, lost, ready_at, .. } =
+            self;
+        write!(
+            f,
+            "{} attempt {attempt} (told {told}) holder {holder:?} started {is_started} ",
+            self.status.0
+        )?;
+        write!(
+            f,
+            "stop {stop:?} reason {reason:?} run_at {run_at:?} retries {retries} lost {lost} ready {ready_at:?}"
+        )
+    }
+}
+
+/// A status whose beginning is pending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Status(pub(super) TaskStatus);
+
+impl Default for Status {
+    fn default() -> Self {
+        Self(TaskStatus::Pending)
+    }
+}
+
+/// What the needs of a task have come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    Open,
+    Met,
+    Never,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Truth {
+    pub(super) now: i64,
+    pub(super) runs: Vec<Run>,
+    pub(super) sessions: Vec<Session>,
+    pub(super) limits: BTreeMap<&'static str, Bound>,
+    /// By rate: until when nobody may pass, as the last that did has left it.
+    pub(super) closed_until: BTreeMap<&'static str, i64>,
+    pub(super) paused_flows: BTreeSet<usize>,
+    keys: BTreeMap<u8, usize>,
+    /// Claims whose holders have said their end.
+    ended: Vec<ClaimAt>,
+    /// How many tasks and runs have changed, so that `settle` knows when nothing does.
+    steps: usize,
+    /// Where tasks waited before this command, by the store's own word: gate and key.
+    pub(super) waited: BTreeMap<At, (&'static str, Option<String>)>,
+    /// Everything that was done, for whoever has to find out.
+    pub(super) log: Vec<String>,
+}
+
+impl Task {
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self.status.0, TaskStatus::Available | TaskStatus::Running)
+    }
+
+    pub(super) fn is_final(&self) -> bool {
+        self.status.0.is_final()
+    }
+
+    fn is_unheld(&self) -> bool {
+        matches!(self.status.0, TaskStatus::Pending | TaskStatus::Available) && self.holder.is_none()
+    }
+
+    /// Nobody holds it any more, and it waits for nothing: its attempts are what is left of it.
+    fn let_go(&self, status: TaskStatus, reason: Option<Reason>) -> Self {
+        Self {
+            status: Status(status),
+            reason,
+            attempt: self.attempt,
+            told: self.told,
+            retries: self.retries,
+            lost: self.lost,
+            ..Self::default()
+        }
+    }
+
+    /// How those who wait for it take its end.
+    fn end(&self) -> Option<bool> {
+        match (self.status.0, self.reason) {
+            (TaskStatus::Succeeded, _) | (TaskStatus::Skipped, Some(Reason::SkippedByPerson)) => Some(true),
+            (TaskStatus::Failed, _) => Some(false),
+            _ => None,
+        }
+    }
+
+    /// It fell with its run, and comes back with it.
+    fn fell(&self) -> bool {
+        use Reason::{Aborted, Canceled, Halted, RunTimeout};
+        matches!(self.status.0, TaskStatus::Canceled | TaskStatus::Skipped)
+            && matches!(self.reason, Some(Halted | Aborted | Canceled | RunTimeout))
+    }
+}
+
+impl Run {
+    pub(super) fn wants(&self, position: usize) -> &Wants {
+        &self.doc.steps[position]
+    }
+
+    pub(super) fn needs(&self, position: usize) -> Needs {
+        let wants = self.wants(position);
+        let all: Vec<&Task> = wants.needs.iter().map(|need| &self.tasks[*need]).collect();
+        let count =
+            |wanted: Option<bool>| all.iter().filter(|task| task.is_final() && task.end() == wanted).count();
+        let (good, bad, neither) = (count(Some(true)), count(Some(false)), count(None));
+        let open = all.len() - good - bad - neither;
+        let all_of = |found: usize| {
+            if found == all.len() {
+                Needs::Met
+            } else if found + open < all.len() {
+                Needs::Never
+            } else {
+                Needs::Open
+            }
+        };
+        let one_of = |found: usize| match (found, open) {
+            _ if all.is_empty() => Needs::Met,
+            (1.., _) => Needs::Met,
+            (0, 0) => Needs::Never,
+            (0, _) => Needs::Open,
+        };
+        match wants.when {
+            When::AllSucceeded => all_of(good),
+            When::AllFailed => all_of(bad),
+            When::OneSucceeded => one_of(good),
+            When::OneFailed => one_of(bad),
+            When::AllDone | When::Always => all_of(good + bad + neither),
+        }
+    }
+
+    /// These steps and all that need them, and so on.
+    fn with_dependents(&self, first: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+        let mut all: BTreeSet<usize> = first.into_iter().collect();
+        for position in 0..self.doc.steps.len() {
+            if self.wants(position).needs.iter().any(|need| all.contains(need)) {
+                all.insert(position);
+            }
+        }
+        all
+    }
+
+    fn positions(&self, wanted: impl Fn(&Task) -> bool) -> Vec<usize> {
+        (0..self.tasks.len()).filter(|position| wanted(&self.tasks[*position])).collect()
+    }
+}
+
+impl Truth {
+    pub(super) fn new(now: i64) -> Self {
+        Self {
+            now,
+            runs: Vec::new(),
+            sessions: Vec::new(),
+            limits: BTreeMap::new(),
+            closed_until: BTreeMap::new(),
+            paused_flows: BTreeSet::new(),
+            keys: BTreeMap::new(),
+            ended: Vec::new(),
+            steps: 0,
+            waited: BTreeMap::new(),
+            log: Vec::new(),
+        }
+    }
+
+    pub(super) fn is_paused(&self, run: usize) -> bool {
+        self.runs[run].is_paused || self.paused_flows.contains(&self.runs[run].doc.flow)
+    }
+
+    /// Claims of a session, by run and position.
+    pub(super) fn held_by(&self, session: usize) -> Vec<ClaimAt> {
+        let mut held = Vec::new();
+        for (run, of) in self.runs.iter().enumerate() {
+            for (position, task) in of.tasks.iter().enumerate() {
+                if task.holder == Some(session) {
+                    held.push(ClaimAt { at: (run, position), attempt: task.attempt, session });
+                }
+            }
+        }
+        held
+    }
+
+    pub(super) fn task(&self, at: At) -> &Task {
+        &self.runs[at.0].tasks[at.1]
+    }
+
+    fn task_mut(&mut self, at: At) -> &mut Task {
+        &mut self.runs[at.0].tasks[at.1]
+    }
+
+    fn is_current(&self, claim: ClaimAt) -> bool {
+        let task = self.task(claim.at);
+        task.holder == Some(claim.session) && task.attempt == claim.attempt
+    }
+
+    // ---- work ---------------------------------------------------------------------------------------
+
+    pub(super) fn submit(&mut self, doc: &Doc, session: usize, key: Option<u8>) -> Reply {
+        if let Some(run) = key.and_then(|key| self.keys.get(&key)) {
+            return Reply::Run(*run);
+        }
+        let mut limits = self.limits.clone();
+        for (name, bound) in LIMITS.iter().filter(|_| doc.declares) {
+            if *limits.entry(name).or_insert(*bound) != *bound {
+                return refused("NotRunnable");
+            }
+        }
+        if doc.steps.iter().flat_map(|step| &step.limits).any(|name| !limits.contains_key(name)) {
+            return refused("NoSuchLimit");
+        }
+        let (running, queued) = (self.running(doc.flow), self.queued(doc.flow));
+        let room = doc.max_runs().is_none_or(|limit| running.len() + queued.len() < limit);
+        if !room && doc.one_too_many == OneTooMany::Fail {
+            return refused("NotRunnable");
+        }
+        self.limits = limits;
+        let now = self.now;
+        let is_ready = |step: &Wants| step.needs.is_empty() && step.condition.is_none();
+        let task = |step| Task { ready_at: is_ready(step).then_some(now), ..Task::default() };
+        let run = self.runs.len();
+        self.runs.push(Run {
+            tasks: doc.steps.iter().map(task).collect(),
+            doc: doc.clone(),
+            status: RunStatus::Queued,
+            closing: None,
+            is_paused: false,
+            owner: (!doc.is_shared).then_some(session),
+            deadline: None,
+            has_just_begun: false,
+        });
+        self.keys.extend(key.map(|key| (key, run)));
+        match doc.one_too_many {
+            _ if room => self.begin(run),
+            OneTooMany::Skip => self.close(run, Closing::Canceled),
+            OneTooMany::Replace => {
+                // The oldest of those that would go on, so that with the new one there are as many as may be.
+                let goes_on = |run: &usize| {
+                    !matches!(self.runs[*run].closing, Some(Closing::Canceled | Closing::RunTimeout))
+                };
+                let all: Vec<usize> = running.into_iter().filter(goes_on).chain(queued).collect();
+                let too_many = (all.len() + 1).saturating_sub(doc.max_runs().unwrap_or(usize::MAX));
+                all.into_iter().take(too_many).for_each(|run| self.close(run, Closing::Canceled));
+            }
+            OneTooMany::Queue | OneTooMany::Fail => {}
+        }
+        Reply::Run(run)
+    }
+
+    fn of_flow(&self, flow: usize, status: RunStatus) -> Vec<usize> {
+        let is_so = |run: &usize| self.runs[*run].doc.flow == flow && self.runs[*run].status == status;
+        (0..self.runs.len()).filter(is_so).collect()
+    }
+
+    fn running(&self, flow: usize) -> Vec<usize> {
+        self.of_flow(flow, RunStatus::Running)
+    }
+
+    /// One that belongs to nobody any more is passed over.
+    fn queued(&self, flow: usize) -> Vec<usize> {
+        let mut queued = self.of_flow(flow, RunStatus::Queued);
+        queued.retain(|run| self.runs[*run].doc.is_shared || self.runs[*run].owner.is_some());
+        queued
+    }
+
+    fn begin(&mut self, run: usize) {
+        self.steps += 1;
+        let now = self.now;
+        let run = &mut self.runs[run];
+        run.status = RunStatus::Running;
+        run.has_just_begun = true;
+        run.deadline = run.doc.timeout.map(|timeout| now + timeout);
+    }
+
+    pub(super) fn start(&mut self, claim: ClaimAt) -> Reply {
+        if !self.is_current(claim) {
+            return Reply::Fate(Fate::ClaimLost);
+        }
+        let task = self.task_mut(claim.at);
+        let was_started = std::mem::replace(&mut task.is_started, true);
+        task.told = claim.attempt;
+        Reply::Fate(if was_started { Fate::Repeated } else { Fate::Recorded })
+    }
+
+    pub(super) fn finish(&mut self, claim: ClaimAt, said: Said) -> Reply {
+        if !self.is_current(claim) {
+            let was_said = self.ended.contains(&claim);
+            return Reply::Fate(if was_said { Fate::Repeated } else { Fate::ClaimLost });
+        }
+        self.ended.push(claim);
+        self.task_mut(claim.at).told = claim.attempt;
+        match said {
+            Said::Succeeded => self.end(claim.at, TaskStatus::Succeeded, None),
+            Said::Canceled(reason) => self.end(claim.at, TaskStatus::Canceled, Some(reason)),
+            Said::Failed(reason) => {
+                let (run, task) = (&self.runs[claim.at.0], self.task(claim.at));
+                let wants = run.wants(claim.at.1);
+                let may_start = match run.closing {
+                    None => true,
+                    Some(Closing::Halted | Closing::Aborted) => wants.when.accepts_failure(),
+                    Some(Closing::Canceled | Closing::RunTimeout) => false,
+                };
+                if may_start && task.retries < wants.retries {
+                    let (retries, run_at) = (task.retries + 1, Some(self.now + wants.backoff));
+                    let again = task.let_go(TaskStatus::Pending, Some(reason));
+                    *self.task_mut(claim.at) = Task { retries, run_at, ..again };
+                } else {
+                    self.fail(claim.at, reason);
+                }
+            }
+        }
+        Reply::Fate(Fate::Recorded)
+    }
+
+    /// Never started, it is as it was; nothing of a paused run is to be had.
+    pub(super) fn give_back(&mut self, claim: ClaimAt) -> Reply {
+        if !self.is_current(claim) || self.task(claim.at).is_started {
+            return Reply::Fate(Fate::ClaimLost);
+        }
+        let is_paused = self.is_paused(claim.at.0);
+        let task = self.task_mut(claim.at);
+        let back = if is_paused { TaskStatus::Pending } else { TaskStatus::Available };
+        let ready_at = task.ready_at;
+        *task = Task { ready_at, told: claim.attempt, ..task.let_go(back, None) };
+        Reply::Fate(Fate::Recorded)
+    }
+
+    /// What of all that is available a session gets: first in line first.
+    pub(super) fn claim(&mut self, session: usize, of_run: Option<usize>, limit: usize) -> Vec<ClaimAt> {
+        let mut line = Vec::new();
+        for (run, of) in self.runs.iter().enumerate() {
+            let is_asked = of_run.map_or(of.doc.is_shared, |asked| asked == run && !of.doc.is_shared);
+            for (position, task) in of.tasks.iter().enumerate() {
+                let may = of_run.is_some() || self.takes(session, of.wants(position));
+                if is_asked && may && task.status.0 == TaskStatus::Available && task.holder.is_none() {
+                    line.push((self.rank((run, position)), (run, position)));
+                }
+            }
+        }
+        line.sort_unstable();
+        line.truncate(limit);
+        let mut claims = Vec::new();
+        for (_, at) in line {
+            let task = self.task_mut(at);
+            task.attempt += 1;
+            task.holder = Some(session);
+            task.status = Status(TaskStatus::Running);
+            claims.push(ClaimAt { at, attempt: task.attempt, session });
+        }
+        claims
+    }
+
+    /// Whether a session takes such a step of others.
+    pub(super) fn takes(&self, session: usize, wants: &Wants) -> bool {
+        let session = &self.sessions[session];
+        let has_labels = wants.zone.is_none() || wants.zone == session.zone;
+        !session.is_over && !session.is_draining && has_labels && (!wants.is_function || session.has_function)
+    }
+
+    /// Smaller is first: a step of priority is worth a minute.
+    pub(super) fn rank(&self, at: At) -> i64 {
+        let ready = self.task(at).ready_at.unwrap_or(i64::MAX / 2);
+        ready - self.runs[at.0].wants(at.1).priority * 60_000
+    }
+
+    // ---- lives --------------------------------------------------------------------------------------
+
+    pub(super) fn reap(&mut self, session: usize) -> usize {
+        self.sessions[session].is_over = true;
+        let held = self.held_by(session);
+        for claim in &held {
+            self.lose(claim.at);
+        }
+        for run in self.runs.iter_mut().filter(|run| run.owner == Some(session)) {
+            run.owner = None;
+        }
+        held.len()
+    }
+
+    fn lose(&mut self, at: At) {
+        let fails_when_lost = self.runs[at.0].wants(at.1).fails_when_lost;
+        let task = self.task_mut(at);
+        task.told = task.attempt;
+        if let Some(reason) = task.stop {
+            self.end(at, TaskStatus::Canceled, Some(reason));
+        } else if fails_when_lost || task.lost >= MAX_LOST {
+            self.fail(at, Reason::Lost);
+        } else {
+            let again = task.let_go(TaskStatus::Pending, Some(Reason::Lost));
+            *task = Task { lost: task.lost + 1, ..again };
+        }
+    }
+
+    pub(super) fn drain(&mut self, session: usize) {
+        self.sessions[session].is_draining = true;
+    }
+
+    pub(super) fn adopt_run(&mut self, run: usize, session: usize) -> Reply {
+        let of = &mut self.runs[run];
+        if of.status.is_final() {
+            return refused("Ended");
+        } else if of.doc.is_shared {
+            return refused("Shared");
+        } else if of.owner.is_some_and(|owner| owner != session) {
+            return refused("Owned");
+        }
+        of.owner = Some(session);
+        Reply::Done
+    }
+
+    // ---- people -------------------------------------------------------------------------------------
+
+    pub(super) fn cancel(&mut self, run: usize) {
+        if !self.runs[run].status.is_final() {
+            self.close(run, Closing::Canceled);
+        }
+    }
+
+    fn has_no_room(&self, run: usize) -> bool {
+        let of = &self.runs[run];
+        let taken = self.running(of.doc.flow).len() + self.queued(of.doc.flow).len();
+        of.status.is_final() && of.doc.max_runs().is_some_and(|limit| taken >= limit)
+    }
+
+    pub(super) fn retry(&mut self, run: usize, from: Option<usize>) -> Reply {
+        let of = &self.runs[run];
+        if self.has_no_room(run) {
+            return refused("NotRunnable");
+        } else if !of.status.is_final() {
+            return refused("NotEnded");
+        }
+        let first = match from {
+            Some(step) => of.positions(Task::fell).into_iter().chain([step]).collect(),
+            None => of.positions(|task| task.end() != Some(true)),
+        };
+        if first.is_empty() {
+            return refused("NothingToRetry");
+        }
+        let again = of.with_dependents(first);
+        self.reopen(run, &again)
+    }
+
+    pub(super) fn skip(&mut self, run: usize, step: usize) -> Reply {
+        let of = &self.runs[run];
+        if self.has_no_room(run) {
+            return refused("NotRunnable");
+        } else if !of.status.is_final() {
+            return refused("NotEnded");
+        } else if of.status == RunStatus::Canceled {
+            return refused("Ended");
+        } else if of.tasks[step].status.0 != TaskStatus::Failed {
+            return refused("NotFailed");
+        }
+        let behind = of.with_dependents([step]);
+        let held_up = |position: &usize| of.tasks[*position].reason == Some(Reason::Upstream);
+        let first = of.positions(Task::fell).into_iter().chain(behind.into_iter().filter(held_up));
+        let mut again = of.with_dependents(first);
+        again.remove(&step);
+        self.end((run, step), TaskStatus::Skipped, Some(Reason::SkippedByPerson));
+        self.reopen(run, &again)
+    }
+
+    fn reopen(&mut self, run: usize, again: &BTreeSet<usize>) -> Reply {
+        let now = self.now;
+        let of = &mut self.runs[run];
+        of.status = RunStatus::Running;
+        of.closing = None;
+        of.is_paused = false;
+        of.deadline = of.doc.timeout.map(|timeout| now + timeout);
+        for position in again {
+            let task = &mut of.tasks[*position];
+            *task = Task { attempt: task.attempt, told: task.told, ..Task::default() };
+        }
+        Reply::Steps(again.iter().map(|position| format!("s{position}")).collect())
+    }
+
+    /// What is available and not claimed waits again.
+    pub(super) fn withdraw(&mut self, run: usize) {
+        let of = &mut self.runs[run];
+        for task in of.tasks.iter_mut().filter(|task| task.status.0 == TaskStatus::Available) {
+            task.status = Status(TaskStatus::Pending);
+        }
+    }
+
+    pub(super) fn unended(&self, flow: usize) -> Vec<usize> {
+        let is_so = |run: &usize| self.runs[*run].doc.flow == flow && !self.runs[*run].status.is_final();
+        (0..self.runs.len()).filter(is_so).collect()
+    }
+
+    // ---- what follows -------------------------------------------------------------------------------
+
+    /// Time has come to here.
+    pub(super) fn come_to(&mut self, now: i64) {
+        self.now = now;
+        for run in 0..self.runs.len() {
+            let of = &self.runs[run];
+            let is_over =
+                of.status == RunStatus::Running && of.deadline.is_some_and(|deadline| deadline <= now);
+            let is_open = !matches!(of.closing, Some(Closing::Canceled | Closing::RunTimeout));
+            if is_over && is_open {
+                self.close(run, Closing::RunTimeout);
+            }
+        }
+    }
+
+    fn close(&mut self, run: usize, closing: Closing) {
+        let of = &mut self.runs[run];
+        of.closing = Some(closing);
+        if closing != Closing::Halted {
+            for task in of.tasks.iter_mut().filter(|task| task.holder.is_some()) {
+                task.stop = Some(closing.reason());
+            }
+        }
+        self.end_what_closing_ends(run);
+    }
+
+    fn end(&mut self, at: At, status: TaskStatus, reason: Option<Reason>) {
+        self.steps += 1;
+        let task = self.task_mut(at);
+        *task = task.let_go(status, reason);
+    }
+
+    fn fail(&mut self, at: At, reason: Reason) {
+        self.end(at, TaskStatus::Failed, Some(reason));
+        let run = &self.runs[at.0];
+        match (run.closing, run.doc.on_failure) {
+            (None, OnFailure::Halt) => self.close(at.0, Closing::Halted),
+            (None, OnFailure::Abort) => self.close(at.0, Closing::Aborted),
+            (Some(_), _) | (None, OnFailure::Continue) => {}
+        }
+    }
+
+    /// Everything that follows, until nothing does.
+    pub(super) fn settle(&mut self) {
+        loop {
+            let before = self.steps;
+            for run in 0..self.runs.len() {
+                self.end_what_closing_ends(run);
+                self.end_what_needs_end(run);
+                self.end_run(run);
+            }
+            for flow in 0..FLOWS.len() {
+                let next = self.queued(flow).first().copied();
+                if let Some(next) = next
+                    && self.runs[next].doc.max_runs().is_none_or(|limit| self.running(flow).len() < limit)
+                {
+                    self.begin(next);
+                }
+            }
+            if self.steps == before {
+                break;
+            }
+        }
+        let now = self.now;
+        for run in self.runs.iter_mut().filter(|run| run.status == RunStatus::Running) {
+            for position in 0..run.tasks.len() {
+                let task = &run.tasks[position];
+                let is_due = task.run_at.is_none_or(|at| at <= now);
+                if task.status.0 == TaskStatus::Pending && is_due && run.needs(position) == Needs::Met {
+                    run.tasks[position].ready_at.get_or_insert(now);
+                }
+            }
+        }
+    }
+
+    fn end_what_closing_ends(&mut self, run: usize) {
+        let Some(closing) = self.runs[run].closing else { return };
+        for position in self.runs[run].positions(Task::is_unheld) {
+            match closing {
+                Closing::Canceled | Closing::RunTimeout => {
+                    self.end((run, position), TaskStatus::Canceled, Some(closing.reason()));
+                }
+                Closing::Halted | Closing::Aborted
+                    if !self.runs[run].wants(position).when.accepts_failure() =>
+                {
+                    self.end((run, position), TaskStatus::Skipped, Some(Reason::Halted));
+                }
+                Closing::Halted | Closing::Aborted => {}
+            }
+        }
+    }
+
+    fn end_what_needs_end(&mut self, run: usize) {
+        if self.runs[run].status != RunStatus::Running {
+            return;
+        }
+        for position in self.runs[run].positions(|task| task.status.0 == TaskStatus::Pending) {
+            let is_unwanted = self.runs[run].wants(position).condition == Some(false);
+            match self.runs[run].needs(position) {
+                Needs::Never => self.end((run, position), TaskStatus::Skipped, Some(Reason::Upstream)),
+                Needs::Met if is_unwanted => {
+                    self.end((run, position), TaskStatus::Skipped, Some(Reason::Condition));
+                }
+                Needs::Met | Needs::Open => {}
+            }
+        }
+    }
+
+    fn end_run(&mut self, run: usize) {
+        let of = &mut self.runs[run];
+        if of.status.is_final() || !of.tasks.iter().all(Task::is_final) {
+            return;
+        }
+        self.steps += 1;
+        let has_failed = of.tasks.iter().any(|task| task.status.0 == TaskStatus::Failed);
+        of.status = match of.closing {
+            Some(Closing::Canceled) => RunStatus::Canceled,
+            Some(Closing::RunTimeout) => RunStatus::Failed,
+            Some(Closing::Halted | Closing::Aborted) | None if has_failed => RunStatus::Failed,
+            Some(Closing::Halted | Closing::Aborted) | None => RunStatus::Succeeded,
+        };
+        of.owner = None;
+        of.deadline = None;
+    }
+}

@@ -1,0 +1,197 @@
+//! Every setting, one entry each: its name in `laneway.toml`, its variable, its default and what it means. From here come
+//! the flags' texts and defaults, `laneway settings`, the reference and what a worker tells when it starts.
+//!
+//! A flag wins over the environment, that over `laneway.toml`, that over the default. What a document says of its own
+//! workflow (`max_parallel`) wins over all but the flag: it is the deployment's default that stands here.
+
+mod file;
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use laneway_store::model::Lease;
+
+pub(crate) use file::File;
+
+use crate::drive::duration;
+use crate::exit::Refusal;
+
+/// One thing that a deployment may set.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    pub(crate) name: &'static str,
+    pub(crate) env: &'static str,
+    /// As it would be written; empty for none.
+    pub(crate) default: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) kind: Kind,
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A whole number of at least 1.
+    Count,
+    Duration,
+    Text,
+    /// Several, in a list.
+    Names,
+    /// Several, each with a value.
+    Labels,
+}
+
+macro_rules! settings {
+    ($($(#[$meta:meta])* $constant:ident = $name:literal, $env:literal, $kind:ident, $default:literal, $about:literal;)+) => {
+        $($(#[$meta])* pub(crate) const $constant: Setting =
+            Setting { name: $name, env: $env, default: $default, about: $about, kind: Kind::$kind };)+
+
+        /// In the order in which they are listed.
+        pub(crate) const ALL: &[&Setting] = &[$(&$constant,)+];
+    };
+}
+
+settings! {
+    STORE = "store", "LANEWAY_STORE", Text, ".laneway/laneway.db",
+        "The store: a file, or a URL";
+    DATA_DIR = "data_dir", "LANEWAY_DATA_DIR", Text, ".laneway",
+        "Where a node keeps logs, scratch files and workspaces of a store that is no file; those of a file are beside it";
+    MAX_PARALLEL = "max_parallel", "LANEWAY_MAX_PARALLEL", Count, "4",
+        "How many tasks of a run may run at once, where neither a flag nor the document says so";
+    SLOTS = "slots", "LANEWAY_SLOTS", Count, "4",
+        "How many tasks a worker runs at once";
+    LABELS = "labels", "LANEWAY_LABELS", Labels, "",
+        "Labels of a worker that steps may ask for with `runs_on`";
+    NODE_ADDRESS = "node_address", "LANEWAY_NODE_ADDRESS", Text, "",
+        "The name of a worker on screens; none is host name and pid";
+    PASS_ENV = "pass_env", "LANEWAY_PASS_ENV", Names, "",
+        "Variables of a worker that its steps see, beside PATH, HOME, LANG, TZ and TMPDIR";
+    KILL_GRACE = "kill_grace", "LANEWAY_KILL_GRACE", Duration, "5s",
+        "How long a step may take to end after it was asked to, before it is killed";
+    SHUTDOWN_GRACE = "shutdown_grace", "LANEWAY_SHUTDOWN_GRACE", Duration, "10s",
+        "How long what runs may go on after a worker was told to stop";
+    LEASE_TTL = "lease_ttl", "LANEWAY_LEASE_TTL", Duration, "60s",
+        "After how long without a sign of life a node of a store for many hosts is taken for dead";
+    HEARTBEAT_INTERVAL = "heartbeat_interval", "LANEWAY_HEARTBEAT_INTERVAL", Duration, "5s",
+        "How often a node gives that sign; at most a third of lease_ttl";
+    MAX_LOST = "max_lost", "LANEWAY_MAX_LOST", Count, "3",
+        "How often a task may be lost with its node before it fails";
+    MAX_POLL_INTERVAL = "max_poll_interval", "LANEWAY_MAX_POLL_INTERVAL", Duration, "15s",
+        "How rarely an idle node looks for work by itself; never more rarely than 1s where it is not woken by others";
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Flag,
+    Environment,
+    File,
+    Default,
+}
+
+impl Source {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Flag => "flag",
+            Self::Environment => "environment",
+            Self::File => "laneway.toml",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// Every setting as it is in effect.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// In the order of `ALL`: what is set, and by whom; nothing for what has no default.
+    values: Vec<(Option<String>, Source)>,
+}
+
+impl Settings {
+    /// `matches` are those of the command that was typed; it has flags for some of them.
+    pub(crate) fn of(matches: &ArgMatches, file: &File) -> Self {
+        let typed: Vec<&ArgMatches> =
+            std::iter::successors(Some(matches), |m| Some(m.subcommand()?.1)).collect();
+        let value = |setting: &&Setting| {
+            let flag = typed.iter().rev().find(|m| m.try_contains_id(setting.name).unwrap_or(false));
+            if let Some(flag) = flag
+                && let Some(source @ (ValueSource::CommandLine | ValueSource::EnvVariable)) =
+                    flag.value_source(setting.name)
+            {
+                let values = flag.get_raw(setting.name).into_iter().flatten();
+                let values: Vec<String> = values.map(|value| value.to_string_lossy().into_owned()).collect();
+                let is_typed = source == ValueSource::CommandLine;
+                return (Some(values.join(",")), if is_typed { Source::Flag } else { Source::Environment });
+            }
+            if let Some(value) = std::env::var(setting.env).ok().filter(|value| !value.is_empty()) {
+                return (Some(value), Source::Environment);
+            }
+            match file.get(setting) {
+                Some(values) => (Some(values.join(",")), Source::File),
+                None => {
+                    let default = (!setting.default.is_empty()).then(|| setting.default.to_owned());
+                    (default, Source::Default)
+                }
+            }
+        };
+        Self { values: ALL.iter().map(value).collect() }
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static Setting, Option<String>, Source)> {
+        ALL.iter().zip(&self.values).map(|(setting, (value, source))| {
+            // The address of a store may hold a password.
+            let value = value.as_deref().map(|value| {
+                if setting.name == STORE.name { laneway_store::shown(value) } else { value.to_owned() }
+            });
+            (*setting, value, *source)
+        })
+    }
+
+    pub(crate) fn get(&self, setting: &Setting) -> Option<(&str, Source)> {
+        let at = ALL.iter().position(|known| known.name == setting.name)?;
+        let (value, source) = self.values.get(at)?;
+        Some((value.as_deref()?, *source))
+    }
+
+    pub(crate) fn duration(&self, setting: &Setting) -> Result<Duration, Refusal> {
+        self.read(setting, duration)
+    }
+
+    pub(crate) fn count(&self, setting: &Setting) -> Result<NonZeroU32, Refusal> {
+        self.read(setting, count)
+    }
+
+    fn read<T>(
+        &self,
+        setting: &Setting,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, Refusal> {
+        let (value, source) = self.get(setting).unwrap_or((setting.default, Source::Default));
+        parse(value).map_err(|how| {
+            let whose = match source {
+                Source::Environment => setting.env.to_owned(),
+                Source::Flag | Source::File | Source::Default => {
+                    format!("the setting {} ({})", setting.name, source.as_str())
+                }
+            };
+            Refusal::new(format!("{whose} is `{value}`")).hint(how)
+        })
+    }
+
+    /// How sessions of this process are kept alive.
+    pub(crate) fn lease(&self) -> Result<Lease, Refusal> {
+        let (ttl, every) = (self.duration(&LEASE_TTL)?, self.duration(&HEARTBEAT_INTERVAL)?);
+        if every.is_zero() || every * 3 > ttl {
+            let message = format!("heartbeat_interval is {every:?} and lease_ttl {ttl:?}");
+            return Err(Refusal::new(message)
+                .hint("give at least three signs of life in a lease: heartbeat_interval at most a third of lease_ttl"));
+        }
+        Ok(Lease { ttl, every })
+    }
+}
+
+/// A number as it was written.
+pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("use a whole number from 1 to {}", u32::MAX))
+}

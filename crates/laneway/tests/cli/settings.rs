@@ -1,0 +1,101 @@
+//! Settings: a flag, then the environment, then laneway.toml, then the default; and what is wrong is named.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::place::{Place, text, until};
+
+fn effective(place: &Place, name: &str) -> (Value, String) {
+    let settings = place.json("settings --json");
+    let all = settings.as_array().expect("a list");
+    let one = all.iter().find(|setting| setting["name"] == name).expect("a setting of that name");
+    (one["value"].clone(), text(&one["from"]).to_owned())
+}
+
+#[test]
+fn every_source_wins_over_those_behind_it() {
+    let place = Place::new();
+    assert_eq!(effective(&place, "kill_grace"), ("5s".into(), "default".into()));
+    place.write("laneway.toml", "kill_grace = \"2s\"\nslots = 8\nlabels = {zone = \"eu\"}\n");
+    assert_eq!(effective(&place, "kill_grace"), ("2s".into(), "laneway.toml".into()));
+    assert_eq!(effective(&place, "slots"), ("8".into(), "laneway.toml".into()));
+    let mut command = place.command(&["settings", "--json"]);
+    command.env("LANEWAY_KILL_GRACE", "3s");
+    let outcome = place.outcome("settings --json", command);
+    assert!(
+        outcome.stdout.contains(r#""value":"3s","#) && outcome.stdout.contains("environment"),
+        "{outcome}"
+    );
+    let told = place.spawn("worker --slots 2 --node-address one");
+    until("a node", || place.laneway("nodes --json").stdout.contains(r#""node":"one""#));
+    told.signal(rustix::process::Signal::TERM);
+    let outcome = told.wait();
+    for part in
+        ["slots 2 (flag)", "kill_grace 2s (laneway.toml)", "labels zone=eu (laneway.toml)", "lease_ttl 60s,"]
+    {
+        assert!(outcome.stderr.contains(part), "{part}: {outcome}");
+    }
+}
+
+#[test]
+fn document_wins_over_the_file_and_the_flag_over_both() {
+    let place = Place::with("flow.yaml", "max_parallel: 3\nsteps: {a: {run: 'true'}}\n");
+    place.write("free.yaml", "steps: {a: {run: 'true'}}\n");
+    place.write("laneway.toml", "max_parallel = 7\n");
+    let max = |line: &str| {
+        assert_eq!(place.laneway(line).code, Some(0));
+        let first = place.laneway("events last --json").stdout;
+        let first: Value = serde_json::from_str(first.lines().next().expect("an event")).expect("JSON");
+        first["max_parallel"].clone()
+    };
+    assert_eq!(max("run flow.yaml"), 3);
+    assert_eq!(max("run free.yaml"), 7);
+    assert_eq!(max("run flow.yaml --max-parallel 2"), 2);
+}
+
+#[test]
+fn what_is_wrong_in_the_file_is_named_before_anything_runs() {
+    let place = Place::with("flow.yaml", "steps: {a: {run: 'true'}}\n");
+    place.write("laneway.toml", "slot = 8\n");
+    assert_snapshot!(place.laneway("run flow.yaml"), @r"
+    $ laneway run flow.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: laneway.toml: there is no setting `slot`
+    hint: do you mean `slots`? `laneway settings` lists them
+    ");
+    place.write("laneway.toml", "kill_grace = 5\n");
+    assert_snapshot!(place.laneway("run flow.yaml"), @r#"
+    $ laneway run flow.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: laneway.toml: `kill_grace` is 5
+    hint: write a duration in quotes, such as "[took]", "5s" or "1m"
+    "#);
+    assert!(!place.path(".laneway").exists());
+}
+
+#[test]
+fn a_lease_that_a_missed_beat_would_end_is_refused() {
+    let place = Place::new();
+    assert_snapshot!(place.laneway("worker --lease-ttl 5s --heartbeat-interval 4s"), @r"
+    $ laneway worker --lease-ttl 5s --heartbeat-interval 4s
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: heartbeat_interval is 4s and lease_ttl 5s
+    hint: give at least three signs of life in a lease: heartbeat_interval at most a third of lease_ttl
+    ");
+}
+
+#[test]
+fn password_of_a_store_is_never_shown() {
+    let place = Place::new();
+    let mut command = place.command(&["settings"]);
+    command.env("LANEWAY_STORE", "postgres://ada:secret@db.example/jobs");
+    let outcome = place.outcome("settings", command);
+    assert!(outcome.stdout.contains("postgres://ada@db.example:5432/jobs"), "{outcome}");
+    assert!(!outcome.stdout.contains("secret"), "{outcome}");
+}
