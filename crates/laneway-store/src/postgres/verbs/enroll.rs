@@ -173,5 +173,5 @@ fn distinct_classes(submissions: &[(RunId, Submission)]) -> BTreeSet<Class> {
     // Many are of one workflow.
     let plans =
         shared.map(|(_, submission)| &submission.plan).filter(|plan| plans.insert(plan.version.clone()));
-    plans.flat_map(|plan| plan.workflow.steps.iter().map(|step| Class::of(step))).collect()
+    plans.flat_map(|plan| plan.workflow.steps.iter().map(Class::of)).collect()
 }

@@ -209,7 +209,7 @@ async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<(Plac
         }
         (true, Placement::Spread | Placement::Local) => {}
     }
-    let of_steps: Vec<Class> = steps.iter().map(|step| Class::of(step)).collect();
+    let of_steps: Vec<Class> = steps.iter().map(Class::of).collect();
     let mut distinct: Vec<Class> = Vec::new();
     for class in &of_steps {
         if !distinct.contains(class) {
