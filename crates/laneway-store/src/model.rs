@@ -238,6 +238,8 @@ pub struct Reaped {
     pub nodes: Vec<String>,
     /// How many tasks were returned, failed or canceled.
     pub tasks: usize,
+    /// When the next lease of others ends, where there are leases; zero if one has ended and could not be returned yet.
+    pub next_in: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Default)]

@@ -52,6 +52,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(5);
 /// The store's clock may be ahead of ours, so a moment is never waited for in one piece.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
+/// How soon a moment is asked for again that has not come by the store's clock.
+const WAKE_AGAIN: Duration = Duration::from_millis(50);
+
 /// What every loop needs.
 #[derive(Debug)]
 pub struct Means {
@@ -211,6 +214,8 @@ struct Loop {
     record_at: Option<Instant>,
     /// When `promote` will have something to do, on our clock.
     wake_at: Option<Instant>,
+    /// The same by the store's clock, as it was last told.
+    waking: Option<Millis>,
     /// When to look at the store because something changed.
     look_at: Option<Instant>,
     /// Ticks when something changed.
@@ -235,6 +240,8 @@ struct Loop {
     pulse: Option<Pulse>,
     /// When to look for nodes that died, and for what nobody was told of.
     sweep_at: Option<Instant>,
+    /// A lease has ended and could not be returned: we had not renewed our own since.
+    is_reap_due: bool,
     /// When what still runs is stopped, because the node is to stop.
     stop_at: Option<Instant>,
     /// What was stopped like that.
@@ -269,6 +276,7 @@ impl Loop {
             events: JoinSet::new(),
             record_at: None,
             wake_at: None,
+            waking: None,
             look_at: None,
             changes,
             patience,
@@ -281,6 +289,7 @@ impl Loop {
             counts: means.counts,
             pulse: means.pulse,
             sweep_at: matches!(aim, Aim::Any { .. }).then(|| Instant::now() + SWEEP_EVERY),
+            is_reap_due: false,
             asked_at: None,
             stop_at: None,
             cut: Vec::new(),
@@ -448,7 +457,7 @@ impl Loop {
                 for node in &reaped.nodes {
                     tracing::warn!(node, "a node died; what it held goes on elsewhere");
                 }
-                self.sweep_at = Some(Instant::now() + SWEEP_EVERY);
+                self.sweep_again(reaped.next_in);
                 self.promote();
             }
             Message::Swept(Err(error)) => {
@@ -549,7 +558,10 @@ impl Loop {
     }
 
     fn wake(&mut self, at: Option<Millis>) {
-        self.wake_at = at.map(|at| Instant::now() + at.since(now()).min(LONGEST_WAIT));
+        // Our clock may be ahead of the store's: a moment that is over here and has not come there is asked for again.
+        let floor = if at.is_some() && at == self.waking { WAKE_AGAIN } else { Duration::ZERO };
+        self.waking = at;
+        self.wake_at = at.map(|at| Instant::now() + at.since(now()).clamp(floor, LONGEST_WAIT));
     }
 
     fn later(&mut self, delay: Duration) {

@@ -210,6 +210,8 @@ impl Store for PostgresStore {
                 reaped.tasks += tasks;
             }
         }
+        reaped.next_in =
+            self.base.write(|link, terms| async move { lives::next_expiry(&link, terms, own).await }).await?;
         Ok(reaped)
     }
 

@@ -11,10 +11,13 @@ use tokio::time::Instant;
 
 use super::super::Error;
 use super::super::control::Urge;
-use super::{ASK_AGAIN, Aim, Cut, End, LOOK_EVERY, Loop, Message};
+use super::{ASK_AGAIN, Aim, Cut, End, LOOK_EVERY, Loop, Message, SWEEP_EVERY};
 
 /// How long a claim may be held for a slot that is not free, while other nodes may have one.
 const HOLD: Duration = Duration::from_millis(100);
+
+/// For an answer to come.
+const SOON: Duration = Duration::from_millis(100);
 
 /// After a claim that found nothing, how soon a hint makes for another: hints come in swarms.
 const CLAIM_AGAIN: Duration = Duration::from_millis(2);
@@ -98,6 +101,24 @@ impl Loop {
         }
         let store = Arc::clone(&self.store);
         self.events.spawn(async move { Message::Swept(store.reap().await) });
+    }
+
+    /// The next look for nodes that died: when a lease ends, so that nobody waits for longer than that.
+    pub(super) fn sweep_again(&mut self, next_in: Option<Duration>) {
+        let is_due = next_in == Some(Duration::ZERO);
+        // Whoever returns what others held must have renewed since their leases ended. Once is enough: a lease that stands
+        // still then is one that nobody may return yet.
+        let is_first = is_due && !std::mem::replace(&mut self.is_reap_due, is_due);
+        self.is_reap_due = is_due;
+        let pause = match next_in {
+            Some(_) if is_first => {
+                self.renew();
+                SOON
+            }
+            Some(left) if !is_due => SWEEP_EVERY.min(left + SOON),
+            Some(_) | None => SWEEP_EVERY,
+        };
+        self.sweep_at = Some(Instant::now() + pause);
     }
 
     /// Claims that wait for a slot wait not for long: another node may have one.

@@ -2,6 +2,7 @@
 //! that take work of others do is told in a stream of their own.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{Leaving, NodeDraining, NodeFact, NodeJoined, NodeLost, NodeStopping};
@@ -194,6 +195,19 @@ const TOO_SOON: Sql = Sql {
            AND EXISTS (SELECT 1 FROM sessions WHERE id = ANY ($1) AND renewed_at >= victim.expires_at)",
     types: &[Type::TEXT_ARRAY, Type::INT8],
 };
+
+/// When the next lease of others ends.
+pub(in crate::postgres) async fn next_expiry(
+    link: &Link,
+    terms: Terms,
+    own: &[SessionId],
+) -> Done<Option<Duration>> {
+    let own: Vec<String> = own.iter().map(ToString::to_string).collect();
+    let now = terms.now.map(|now| now.0);
+    let found = link.row(sql!("reap_due", TEXT_ARRAY, INT8), &[&own, &now]).await?;
+    let left: Option<i64> = found.map(|found| found.try_get(0)).transpose()?.flatten();
+    Ok(left.map(|left| Duration::from_millis(u64::try_from(left).unwrap_or_default())))
+}
 
 /// How a session is known to be over.
 #[derive(Debug, Clone, PartialEq, Eq)]
