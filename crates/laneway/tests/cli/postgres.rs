@@ -88,7 +88,8 @@ fn pooled() -> String {
 
 #[test]
 fn worker_behind_a_pooler_says_so_and_works() {
-    let (place, store) = (Place::with("flow.yaml", FLOW), pooled());
+    // Longer than the worker listens for what it sends to itself.
+    let (place, store) = (Place::with("flow.yaml", "steps: {a: {run: 'sleep 6'}}\n"), pooled());
     let worker = place.spawn(&format!("worker --store {store}"));
     let submitted = place.laneway(&format!("submit flow.yaml --store {store}"));
     assert_eq!(submitted.code, Some(0), "{submitted}");
