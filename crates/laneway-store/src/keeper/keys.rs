@@ -100,7 +100,7 @@ impl<F: Facts> Keeper<F> {
     /// Whether a key that was let go of within this transaction goes to somebody who waits longer than this task. It is
     /// handed on in the end, and whoever comes by before that does not step in front of the line.
     fn is_promised(&mut self, key: &Key, position: Position) -> Result<bool, F::Error> {
-        if !self.keys.freed.contains(key) {
+        if !self.keys.freed.contains(key) && !self.promised.contains(key) {
             return Ok(false);
         }
         let rank = self.task(position)?.rank.unwrap_or(self.rank(position));

@@ -23,7 +23,7 @@ mod keys;
 mod reopening;
 mod rows;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use laneway_core::definition::Step;
@@ -56,6 +56,8 @@ pub(crate) struct Keeper<F> {
     events: Vec<Fact>,
     attempts: Vec<Record>,
     keys: KeyChanges,
+    /// Keys that others have let go of in this transaction, and that are yet to be handed on.
+    promised: BTreeSet<Key>,
     /// Who was live before this transaction, once somebody asked, and by how many that has changed since.
     live: Option<u32>,
     live_since: i64,
@@ -87,6 +89,7 @@ impl<F: Facts> Keeper<F> {
             events: Vec::new(),
             attempts: Vec::new(),
             keys: KeyChanges::default(),
+            promised: BTreeSet::new(),
             live: None,
             live_since: 0,
             to_examine: VecDeque::new(),
@@ -173,6 +176,11 @@ impl<F: Facts> Keeper<F> {
             self.stand_in_order(position, !status.is_final());
         }
         Ok(())
+    }
+
+    /// These keys go to who waits longest, and nobody who comes by takes one before that.
+    pub(crate) fn promise(&mut self, keys: BTreeSet<Key>) {
+        self.promised = keys;
     }
 
     /// Looks at a pending task's gates in the end.

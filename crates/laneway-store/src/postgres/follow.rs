@@ -129,8 +129,12 @@ async fn change<T>(
     let head = shelf.head(link, run).await?;
     let mut seed = Missing::for_examining(&head.head.plan, positions);
     positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
-    let plan = Arc::clone(&head.head.plan);
-    let made = on_runs(link, terms, vec![Job { head, seed }], |_, keeper| verb(keeper)).await?;
+    let (plan, promised) = (Arc::clone(&head.head.plan), follows.freed.clone());
+    let made = on_runs(link, terms, vec![Job { head, seed }], |_, keeper| {
+        keeper.promise(promised.clone());
+        verb(keeper)
+    })
+    .await?;
     save(link, &made).await?;
     made.iter().for_each(|made| follows.add(&plan.workflow, &made.changes, made.queued));
     Ok(made.into_iter().next().expect("one run went in").answer)

@@ -82,9 +82,9 @@ fn change<T>(
 pub(super) fn follow(txn: &Txn<'_>, mut follows: Follows) -> Done<()> {
     loop {
         if let Some(key) = follows.freed.pop_first() {
-            follows.extend(hand_on(txn, &key)?);
+            hand_on(txn, &key, &mut follows)?;
         } else if let Some(workflow) = follows.ended.pop_first() {
-            follows.extend(start_next(txn, &workflow)?);
+            start_next(txn, &workflow, &mut follows)?;
         } else {
             return Ok(());
         }
@@ -92,10 +92,11 @@ pub(super) fn follow(txn: &Txn<'_>, mut follows: Follows) -> Done<()> {
 }
 
 /// A key that somebody let go of goes to who waits longest.
-fn hand_on(txn: &Txn<'_>, key: &Key) -> Done<Follows> {
-    let mut follows = Follows::default();
+fn hand_on(txn: &Txn<'_>, key: &Key, follows: &mut Follows) -> Done<()> {
     while let Some((no, position)) = next_at(txn, key)? {
+        let promised = follows.freed.clone();
         let (still_waits, more) = change(txn, txn.run_id(no)?, |keeper| {
+            keeper.promise(promised);
             keeper.examine(position)?;
             Ok(keeper.task(position)?.gate_key.as_deref() == Some(&key.text()))
         })?;
@@ -105,20 +106,24 @@ fn hand_on(txn: &Txn<'_>, key: &Key) -> Done<Follows> {
             break;
         }
     }
-    Ok(follows)
+    Ok(())
 }
 
 /// A run of a workflow has ended: those that wait for that start, oldest first, as many as may.
-fn start_next(txn: &Txn<'_>, workflow: &str) -> Done<Follows> {
-    let mut follows = Follows::default();
+fn start_next(txn: &Txn<'_>, workflow: &str, follows: &mut Follows) -> Done<()> {
     loop {
         let runs = runs_of(txn, workflow)?;
-        let Some(next) = runs.queued.first() else { return Ok(follows) };
+        let Some(next) = runs.queued.first() else { return Ok(()) };
         let max = txn.head(*next)?.head.plan.workflow.max_runs;
         if !max_runs::may_start(max, u32::try_from(runs.running.len()).unwrap_or(u32::MAX)) {
-            return Ok(follows);
+            return Ok(());
         }
-        follows.extend(change(txn, *next, |keeper| keeper.begin())?.1);
+        let promised = follows.freed.clone();
+        let begin = |keeper: &mut Keeper<Stored<'_, '_>>| {
+            keeper.promise(promised);
+            keeper.begin()
+        };
+        follows.extend(change(txn, *next, begin)?.1);
     }
 }
 
