@@ -613,7 +613,10 @@ fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
 /// Some statements tell along with a task whether somebody takes its class.
 fn note_taker(known: &mut Known, task: &TaskRow, found: &Row) -> Done<()> {
     if let Some(has_taker) = found.try_get(23)? {
-        known.takers.insert(task.class, has_taker);
+        // That nobody takes it is looked at again, behind a lock, if it matters.
+        if has_taker {
+            known.takers.insert(task.class, true);
+        }
     }
     Ok(())
 }
