@@ -65,19 +65,26 @@ impl<F: Facts> Keeper<F> {
         }
         self.run.pauses.push(Pause { scope, by: by.to_owned(), since: self.now });
         self.run.pauses.sort_unstable_by_key(|pause| pause.scope);
+        let tasks = self.withdraw(Gate::Paused)?;
+        self.append(RunPaused { scope, by: by.to_owned(), tasks });
+        Ok(true)
+    }
+
+    /// What is available and not claimed waits again, at this gate. Gives the steps; every task that has not started is
+    /// known behind this.
+    pub(super) fn withdraw(&mut self, gate: Gate) -> Result<Vec<String>, F::Error> {
         let rows = self.facts.unstarted()?;
         self.keep_all(rows);
-        let mut tasks = Vec::new();
+        let mut steps = Vec::new();
         for position in self.those_that_are(&[TaskStatus::Available]) {
             let status = self.task(position)?.status.next(TaskMove::Withdraw)?;
             self.change(position, |task| {
                 task.status = status;
-                task.gate = Some(Gate::Paused);
+                task.gate = Some(gate);
             })?;
-            tasks.push(self.name(position));
+            steps.push(self.name(position));
         }
-        self.append(RunPaused { scope, by: by.to_owned(), tasks });
-        Ok(true)
+        Ok(steps)
     }
 
     /// Lets a paused run go on, unless it is paused otherwise too. Says whether it was paused like that.

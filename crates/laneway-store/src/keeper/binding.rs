@@ -5,7 +5,7 @@
 use laneway_core::event::{RunBound, RunReleased};
 use laneway_core::gate::Gate;
 use laneway_core::id::SessionId;
-use laneway_core::state::{TaskMove, TaskStatus};
+use laneway_core::state::TaskStatus;
 
 use super::{Facts, Keeper};
 use crate::model::Placed;
@@ -56,17 +56,7 @@ impl<F: Facts> Keeper<F> {
             return Ok(());
         }
         self.run.owner = None;
-        let rows = self.facts.unstarted()?;
-        self.keep_all(rows);
-        let mut tasks = Vec::new();
-        for position in self.those_that_are(&[TaskStatus::Available]) {
-            let status = self.task(position)?.status.next(TaskMove::Withdraw)?;
-            self.change(position, |task| {
-                task.status = status;
-                task.gate = Some(Gate::MaxParallel);
-            })?;
-            tasks.push(self.name(position));
-        }
+        let tasks = self.withdraw(Gate::MaxParallel)?;
         // Who waits for this node waits for any node now.
         for position in self.those_that_are(&[TaskStatus::Pending]) {
             if self.task(position)?.gate == Some(Gate::Node) {
