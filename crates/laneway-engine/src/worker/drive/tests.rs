@@ -175,6 +175,11 @@ async fn quick_loop(dir: &std::path::Path) -> Loop {
     loop_of(dir, "steps:\n  a: {function: quick}\n  b: {function: quick}\n", functions).await
 }
 
+async fn run_to_its_end(work: &mut Loop) -> End {
+    let end = tokio::time::timeout(Duration::from_secs(60), work.run(Control::new())).await;
+    end.expect("nothing is left waiting for ever").expect("a run that ends")
+}
+
 /// Takes the tasks of the run as this session would, and loses the answer.
 async fn claimed_unheard(work: &Loop) -> Vec<Claim> {
     let ask = Ask { session: work.session, run: Some(run_of(work)), limit: 9, ahead: 0 };
@@ -188,7 +193,7 @@ async fn claims_whose_answer_was_lost_go_back_and_are_run_after_all() {
     let lost = claimed_unheard(&work).await;
     assert!(!lost.is_empty());
     work.on_message(Message::Claimed(Wanted::default(), Err(full()))).expect("a full disk passes");
-    let end = work.run(Control::new()).await.expect("a run that ends");
+    let end = run_to_its_end(&mut work).await;
     assert_eq!(end, End::Run(RunStatus::Succeeded));
     let step = &lost[0].head.plan.step(lost[0].at.position).name;
     let attempts = work.store.attempts(run_of(&work), step).await.expect("attempts");
@@ -209,7 +214,7 @@ async fn what_the_store_says_is_held_is_kept_while_its_answer_may_be_under_way()
     work.on_message(Message::Claimed(wanted, Ok(claims))).expect("claims");
     assert!(work.running.contains_key(&mine));
     assert!(work.strangers.is_empty());
-    let end = work.run(Control::new()).await.expect("a run that ends");
+    let end = run_to_its_end(&mut work).await;
     assert_eq!(end, End::Run(RunStatus::Succeeded));
     assert_eq!(work.counts.tally().returned, 0);
 }
