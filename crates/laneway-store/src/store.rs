@@ -27,6 +27,7 @@ use crate::model::{
     Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
     Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom,
 };
+use crate::trigger::{Armed, DueNow, End, Fired, LastFired, TriggerView};
 
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug {
@@ -72,6 +73,26 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns claimed tasks that were never started. Spends no retry; in a run that is closing they end.
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
+
+    // ---- triggers ----------------------------------------------------------------------------------
+
+    /// Makes these the triggers of a workflow, and no others. One that was there goes on where it was; a new one fires
+    /// nothing that is past.
+    async fn arm(&self, workflow: &str, version: &Version, triggers: Vec<Armed>) -> Result<()>;
+
+    /// What is to be done about triggers, up to `limit` of each kind. Everybody who asks is told the same until it is done.
+    async fn due(&self, limit: usize) -> Result<DueNow>;
+
+    /// Records how far a schedule has come. Says `false`, and changes nothing, if somebody else was faster.
+    async fn fire(&self, fired: Fired) -> Result<bool>;
+
+    /// Records that the end of a run has fired, and what came of it.
+    async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()>;
+
+    /// Lets the triggers of a workflow fire no more. What comes meanwhile is left out, also afterwards.
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()>;
+
+    async fn resume_triggers(&self, workflow: &str) -> Result<()>;
 
     // ---- people ------------------------------------------------------------------------------------
 
@@ -129,6 +150,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn status(&self, run: RunId) -> Result<RunStatus>;
     /// By name.
     async fn limits(&self) -> Result<Vec<LimitView>>;
+    /// By workflow.
+    async fn triggers(&self) -> Result<Vec<TriggerView>>;
     /// Nodes that are alive, by address, with up to `claims` of what each holds.
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.

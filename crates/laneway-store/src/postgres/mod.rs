@@ -48,7 +48,7 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{claim, finish, lives, people, promote};
+use verbs::{claim, finish, lives, people, promote, triggers};
 
 use crate::Open;
 use crate::error::{Error, Result};
@@ -60,6 +60,7 @@ use crate::model::{
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
+use crate::trigger::{Armed, DueNow, End, Fired, LastFired, TriggerView};
 
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
 pub(crate) fn shown(url: &str) -> String {
@@ -326,6 +327,39 @@ impl Store for PostgresStore {
                 |link, terms| async move { people::resume(&self.base.shelf, &link, terms, what, by).await },
             )
             .await
+    }
+
+    async fn arm(&self, workflow: &str, version: &Version, armed: Vec<Armed>) -> Result<()> {
+        let armed = &armed;
+        self.base
+            .change(|link, terms| async move { triggers::arm(&link, terms, workflow, version, armed).await })
+            .await
+    }
+
+    async fn due(&self, limit: usize) -> Result<DueNow> {
+        self.base.ask(|link| async move { triggers::due(&link, self.base.now(), limit).await }).await
+    }
+
+    async fn fire(&self, fired: Fired) -> Result<bool> {
+        let fired = &fired;
+        self.base.write(|link, _| async move { triggers::fire(&link, fired).await }).await
+    }
+
+    async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
+        let (end, last) = (&end, last.as_ref());
+        self.base.write(|link, _| async move { triggers::settle(&link, end, last).await }).await
+    }
+
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()> {
+        self.base.change(|link, terms| async move { triggers::pause(&link, terms, workflow, by).await }).await
+    }
+
+    async fn resume_triggers(&self, workflow: &str) -> Result<()> {
+        self.base.change(|link, terms| async move { triggers::resume(&link, terms, workflow).await }).await
+    }
+
+    async fn triggers(&self) -> Result<Vec<TriggerView>> {
+        self.base.ask(|link| async move { triggers::all(&link).await }).await
     }
 
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {

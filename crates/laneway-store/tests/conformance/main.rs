@@ -35,4 +35,5 @@ mod rules;
 mod server;
 mod spread;
 mod submit;
+mod triggers;
 mod writer;

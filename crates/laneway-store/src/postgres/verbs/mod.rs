@@ -9,6 +9,7 @@ pub(super) mod lives;
 pub(super) mod people;
 pub(super) mod promote;
 pub(super) mod submit;
+pub(super) mod triggers;
 
 use std::collections::BTreeMap;
 

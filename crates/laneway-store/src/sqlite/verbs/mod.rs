@@ -11,6 +11,7 @@ pub(super) mod promote;
 pub(super) mod reopen;
 pub(super) mod start;
 pub(super) mod submit;
+pub(super) mod triggers;
 
 use laneway_core::id::RunId;
 
