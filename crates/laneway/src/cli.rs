@@ -39,7 +39,11 @@ pub(crate) enum Command {
     Graph(command::graph::Args),
     /// Print the JSON Schema of workflow files
     Schema(command::schema::Args),
-    /// Run a workflow again that this store has seen before, by its name
+    /// Make workflows, with the files beside them, known by name
+    Apply(command::apply::Args),
+    /// List the workflows that were applied
+    Workflows(command::workflows::Args),
+    /// Start a workflow that was applied or has run before, by its name
     Start(command::start::Args),
     /// Submit a run for workers to take
     Submit(command::submit::Args),

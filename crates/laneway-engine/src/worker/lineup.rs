@@ -188,6 +188,7 @@ mod tests {
         let params = serde_json::Map::new();
         let plan = Arc::new(plan);
         let head = Arc::new(RunHead {
+            bundle: None,
             run,
             plan,
             dir: "/".into(),

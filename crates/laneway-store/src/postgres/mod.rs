@@ -3,6 +3,7 @@
 
 mod address;
 mod base;
+mod bytes;
 mod classes;
 mod connect;
 mod doctor;
@@ -32,7 +33,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
-use laneway_core::hash::Version;
+use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
@@ -48,19 +49,21 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{claim, finish, lives, people, promote, triggers};
+use verbs::{apply, claim, finish, lives, people, promote, triggers};
 
 use crate::Open;
+use crate::bytes::admit;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
-    Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom,
+    Answer, Application, Applied, Ask, Attempt, Claim, Definition, Examination, Finished, Known, LimitView,
+    LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary,
+    RunView, Stop, Submission, Tally, Whom, WorkflowView,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
-use crate::trigger::{Armed, DueNow, End, Fired, LastFired, TriggerView};
+use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
 pub(crate) fn shown(url: &str) -> String {
@@ -287,6 +290,47 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn keep_blob(&self, bytes: Vec<u8>) -> Result<ContentHash> {
+        let hash = admit(&bytes)?;
+        bytes::keep_blob(&self.base, &hash, &bytes).await?;
+        Ok(hash)
+    }
+
+    async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>> {
+        self.base.ask(|link| async move { bytes::blob(&link, hash).await }).await
+    }
+
+    async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>> {
+        let pieces = &pieces;
+        self.base
+            .write(
+                |link, terms| async move { bytes::keep_logs(&self.base.shelf, &link, terms, pieces).await },
+            )
+            .await
+    }
+
+    async fn log(&self, of: &LogName, offset: u64, limit: usize) -> Result<LogPart> {
+        let range = (offset, limit);
+        self.base.ask(|link| async move { bytes::read_log(&self.base.shelf, &link, of, range).await }).await
+    }
+
+    async fn apply(&self, application: Application) -> Result<Applied> {
+        let application = &application;
+        self.base
+            .change(
+                |link, terms| async move { apply::apply(&self.base.shelf, &link, terms, application).await },
+            )
+            .await
+    }
+
+    async fn workflows(&self) -> Result<Vec<WorkflowView>> {
+        self.base.ask(|link| async move { apply::workflows(&link).await }).await
+    }
+
+    async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
+        self.base.ask(|link| async move { apply::versions(&link, workflow, limit).await }).await
+    }
+
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
         self.base
             .change(
@@ -326,13 +370,6 @@ impl Store for PostgresStore {
             .change(
                 |link, terms| async move { people::resume(&self.base.shelf, &link, terms, what, by).await },
             )
-            .await
-    }
-
-    async fn arm(&self, workflow: &str, version: &Version, armed: Vec<Armed>) -> Result<()> {
-        let armed = &armed;
-        self.base
-            .change(|link, terms| async move { triggers::arm(&link, terms, workflow, version, armed).await })
             .await
     }
 

@@ -8,6 +8,7 @@
 mod admitting;
 mod ahead;
 mod audit;
+mod bytes;
 mod cancel;
 mod claims;
 mod contention;

@@ -1,16 +1,17 @@
 //! T1, T3: schedules that come as far as somebody says, once; ends of runs that fire; pauses.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_core::trigger::After;
 use laneway_store::Error;
-use laneway_store::trigger::{Armed, DueNow, Fired, LastFired, Outcome, TriggerView};
+use laneway_store::model::Application;
+use laneway_store::trigger::{DueNow, Fired, LastFired, Outcome, TriggerView};
 
-use crate::harness::{Node, Place, flat, for_each_database};
+use crate::harness::{Node, Place, flat, for_each_database, plan};
 
 for_each_database! {
     new_schedule_is_due_at_once_and_looks_ahead_only,
@@ -27,21 +28,23 @@ for_each_database! {
     run_that_is_skipped_when_it_is_submitted_has_ended,
 }
 
-fn version() -> Version {
-    Version::of("flow", "text")
+/// A document that starts by itself.
+fn document(name: &str, head: &str) -> String {
+    format!("name: {name}\n{head}\nsteps: {{a: {{run: x}}}}\n")
 }
 
-fn schedule(key: &str) -> Armed {
-    Armed { key: format!("schedule {key}"), after: None }
-}
+const ONE: &str = "schedule: {cron: '0 1 * * *'}";
+const BOTH: &str = "schedule: [{cron: '0 1 * * *'}, {cron: '0 2 * * *'}]";
+const OTHER: &str = "schedule: {cron: '0 2 * * *'}";
 
-fn after(workflow: &str, ends: &[RunStatus]) -> Armed {
-    let after = After { workflow: workflow.to_owned(), ends: ends.to_vec() };
-    Armed { key: format!("after {workflow}"), after: Some(after) }
-}
-
-async fn arm(node: &Node, workflow: &str, armed: &[Armed]) {
-    node.store.arm(workflow, &version(), armed.to_vec()).await.expect("triggers");
+async fn apply(node: &Node, name: &str, head: &str) -> Version {
+    let text = document(name, head);
+    let plan = Arc::new(plan(&text));
+    let version = plan.version.clone();
+    let application =
+        Application { plan, document: text, dir: "/work".to_owned(), bundle: None, by: "ada".to_owned() };
+    node.store.apply(application).await.expect("a workflow");
+    version
 }
 
 async fn due(node: &Node) -> DueNow {
@@ -71,18 +74,18 @@ const HOUR: Duration = Duration::from_secs(3600);
 async fn new_schedule_is_due_at_once_and_looks_ahead_only(place: Place) {
     let node = place.node("one").await;
     assert_eq!(due(&node).await.schedules, []);
-    arm(&node, "flow", &[schedule("a")]).await;
+    let version = apply(&node, "flow", ONE).await;
     let now = due(&node).await;
     assert_eq!(now.schedules.len(), 1);
     let view = &now.schedules[0];
-    assert_eq!((view.at.workflow.as_str(), view.at.key.as_str()), ("flow", "schedule a"));
-    assert_eq!((&view.at.version, view.dealt_with, view.due_at), (&version(), now.now, Some(now.now)));
+    assert_eq!((view.at.workflow.as_str(), view.at.key.as_str()), ("flow", "schedule 0 1 * * * UTC"));
+    assert_eq!((&view.at.version, view.dealt_with, view.due_at), (&version, now.now, Some(now.now)));
     assert_eq!((&view.pause, &view.last, now.next), (&None, &None, None));
 }
 
 async fn schedule_that_has_come_so_far_is_due_again_when_its_moment_comes(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "flow", &[schedule("a")]).await;
+    apply(&node, "flow", ONE).await;
     let seen = only(&node).await;
     let next = seen.dealt_with.after(HOUR);
     let run = node.submit(&flat(1, 1)).await;
@@ -98,7 +101,7 @@ async fn schedule_that_has_come_so_far_is_due_again_when_its_moment_comes(place:
 
 async fn only_one_of_two_says_how_far_a_schedule_has_come(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "flow", &[schedule("a")]).await;
+    apply(&node, "flow", ONE).await;
     let seen = only(&node).await;
     let ends = [HOUR, HOUR * 2].map(|length| seen.dealt_with.after(length));
     assert!(node.store.fire(fired(&seen, ends[0], ends[1])).await.expect("an answer"));
@@ -109,33 +112,35 @@ async fn only_one_of_two_says_how_far_a_schedule_has_come(place: Place) {
 
 async fn schedule_that_is_applied_again_goes_on_where_it_was(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "flow", &[schedule("a")]).await;
+    apply(&node, "flow", ONE).await;
     let seen = only(&node).await;
     let (far, next) = (seen.dealt_with.after(HOUR), seen.dealt_with.after(HOUR * 2));
     assert!(node.store.fire(fired(&seen, far, next)).await.expect("an answer"));
     place.advance(HOUR);
-    let newer = Version::of("flow", "another text");
-    node.store.arm("flow", &newer, vec![schedule("a")]).await.expect("triggers");
+    let newer = apply(&node, "flow", &format!("max_parallel: 2\n{ONE}")).await;
     let view = only(&node).await;
     assert_eq!((view.dealt_with, view.due_at, view.at.version), (far, Some(next), newer));
 }
 
 async fn trigger_that_is_no_more_is_forgotten(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "flow", &[schedule("a"), schedule("b")]).await;
-    arm(&node, "other", &[schedule("a")]).await;
-    arm(&node, "flow", &[schedule("b")]).await;
+    apply(&node, "flow", BOTH).await;
+    apply(&node, "other", ONE).await;
+    apply(&node, "flow", OTHER).await;
     let keys = |all: Vec<TriggerView>| -> Vec<String> {
         all.into_iter().map(|view| format!("{} {}", view.at.workflow, view.at.key)).collect()
     };
-    assert_eq!(keys(node.store.triggers().await.expect("triggers")), ["flow schedule b", "other schedule a"]);
-    arm(&node, "flow", &[]).await;
-    assert_eq!(keys(node.store.triggers().await.expect("triggers")), ["other schedule a"]);
+    assert_eq!(
+        keys(node.store.triggers().await.expect("triggers")),
+        ["flow schedule 0 2 * * * UTC", "other schedule 0 1 * * * UTC"]
+    );
+    apply(&node, "flow", "").await;
+    assert_eq!(keys(node.store.triggers().await.expect("triggers")), ["other schedule 0 1 * * * UTC"]);
 }
 
 async fn paused_triggers_fire_nothing_and_leave_out_what_came(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "flow", &[schedule("a")]).await;
+    apply(&node, "flow", ONE).await;
     let before = only(&node).await;
     node.store.pause_triggers("flow", "ada").await.expect("a pause");
     node.store.pause_triggers("flow", "bob").await.expect("once is enough");
@@ -174,8 +179,8 @@ async fn ended(node: &Node, is_good: bool) -> RunId {
 
 async fn end_of_a_run_fires_those_who_wait_for_it_once(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "next", &[after("flow", &[RunStatus::Succeeded])]).await;
-    arm(&node, "clean", &[after("flow", &[RunStatus::Failed, RunStatus::Canceled])]).await;
+    apply(&node, "next", "after: {workflow: flow}").await;
+    apply(&node, "clean", "after: {workflow: flow, when: failed}").await;
     let (good, bad) = (ended(&node, true).await, ended(&node, false).await);
     let firings = due(&node).await.firings;
     let told: Vec<(RunId, &str, &str, RunStatus)> = firings
@@ -200,14 +205,13 @@ async fn end_of_a_run_fires_those_who_wait_for_it_once(place: Place) {
     assert_eq!(left[0].ended.run, bad);
     let all = node.store.triggers().await.expect("triggers");
     assert_eq!(all.iter().map(|view| view.last.clone()).collect::<Vec<_>>(), [None, Some(last)]);
-    arm(&node, "clean", &[]).await;
+    apply(&node, "clean", "").await;
     assert_eq!(due(&node).await.firings[0].trigger, None, "nobody waits for it any more");
 }
 
 async fn end_that_nobody_waits_for_fires_nothing(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "next", &[after("flow", &[RunStatus::Canceled]), after("flown", &[RunStatus::Succeeded])])
-        .await;
+    apply(&node, "next", "after: [{workflow: flow, when: canceled}, {workflow: flown}]").await;
     ended(&node, true).await;
     ended(&node, false).await;
     assert_eq!(due(&node).await.firings, []);
@@ -218,7 +222,7 @@ async fn end_that_nobody_waits_for_fires_nothing(place: Place) {
 
 async fn run_that_is_opened_again_ends_again(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "next", &[after("flow", &[RunStatus::Succeeded, RunStatus::Failed])]).await;
+    apply(&node, "next", "after: {workflow: flow, when: finished}").await;
     let run = ended(&node, false).await;
     node.retry(run, None).await.expect("a retry");
     let held = node.take(run, 1).await.remove(0);
@@ -229,7 +233,7 @@ async fn run_that_is_opened_again_ends_again(place: Place) {
 
 async fn end_is_not_told_to_a_trigger_that_is_paused(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "next", &[after("flow", &[RunStatus::Succeeded])]).await;
+    apply(&node, "next", "after: {workflow: flow}").await;
     node.store.pause_triggers("next", "ada").await.expect("a pause");
     ended(&node, true).await;
     node.store.resume_triggers("next").await.expect("triggers that go on");
@@ -240,7 +244,7 @@ async fn end_is_not_told_to_a_trigger_that_is_paused(place: Place) {
 
 async fn run_that_is_skipped_when_it_is_submitted_has_ended(place: Place) {
     let node = place.node("one").await;
-    arm(&node, "next", &[after("flow", &[RunStatus::Canceled])]).await;
+    apply(&node, "next", "after: {workflow: flow, when: canceled}").await;
     let document = format!("max_runs: {{limit: 1, strategy: skip}}\n{}", flat(1, 1));
     node.submit(&document).await;
     node.submit(&document).await;

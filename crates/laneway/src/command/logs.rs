@@ -1,16 +1,16 @@
 //! `laneway logs`: what steps wrote. One step alone is given back byte for byte; several are told apart by
 //! a prefix. What Laneway itself notes in a log (a cap, for one) goes to stderr and never into the bytes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use laneway_core::id::RunId;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
-use laneway_engine::log::{Follower, Frame, Line, Lines, Stream};
-use laneway_engine::worker::log_path;
+use laneway_engine::log::{Decoder, Frame, Line, Lines, Stream};
 use laneway_store::Store;
+use laneway_store::model::LogName;
 use serde_json::json;
 
 use super::Context;
@@ -19,8 +19,14 @@ use crate::print::Printer;
 use crate::progress::why;
 use crate::text;
 
-/// A log that grows commits nothing, so it is looked at.
+/// A file that grows commits nothing, so it is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Nodes bring their logs to a shared store once a second.
+const LOOK_AT_SHARED: Duration = Duration::from_millis(500);
+
+/// Bytes of a log that are read at once.
+const PART: usize = 256 << 10;
 
 /// How many looks at logs for one at the run when nothing hints that it changed.
 const LOOKS_WITHOUT_HINT: u32 = 5;
@@ -30,7 +36,8 @@ const MAX_PREFIX: usize = 24;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway logs last test --follow\n\n\
-    Of a step that was tried more than once the last attempt is shown. A log is cut at 64 MiB an attempt, and says so.")]
+    Of a step that was tried more than once the last attempt is shown. A log is cut at 64 MiB an attempt, on Postgres at\n\
+    8 MiB, and says so.")]
 pub(crate) struct Args {
     /// Run id, the beginning of one, or `last`
     #[arg(default_value = "last")]
@@ -64,10 +71,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         opened: HashMap::new(),
     };
     let mut changes = store.changes();
+    let look = if store.is_embedded() { LOOK } else { LOOK_AT_SHARED };
     let mut looks = 0_u32;
     loop {
-        reader.open(store.as_ref(), run, &state, &args);
-        reader.drain(&state)?;
+        reader.open(run, &state, &args);
+        reader.drain(store.as_ref(), &state).await?;
         let is_over =
             state.tasks.iter().filter(|task| is_asked(task, &args)).all(|task| is_over(task, &state));
         if !args.follow || is_over || args.attempt.is_some() && reader.sources.is_empty() {
@@ -76,7 +84,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if context.printer.is_closed() {
             break;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(look).await;
         looks += 1;
         // A commit tells that a step may have ended; now and then it is looked at without being told.
         if changes.has_changed().unwrap_or(false) {
@@ -169,10 +177,49 @@ fn form(args: &Args, state: &RunState) -> Form {
 
 /// The log of one attempt, as far as it was shown.
 struct Source {
-    step: String,
-    attempt: u32,
-    follower: Follower,
+    of: LogName,
+    decoder: Decoder,
     lines: Lines,
+    /// Its node died, and the end may be missing.
+    may_lack_end: bool,
+}
+
+impl Source {
+    fn new(of: LogName) -> Self {
+        let decoder = Decoder::new(format!("of {}", of.step).into(), 0);
+        Self { of, decoder, lines: Lines::default(), may_lack_end: false }
+    }
+
+    /// Reads on. Whether there was more; then frames may be whole that were not.
+    async fn read(&mut self, store: &dyn Store) -> anyhow::Result<bool> {
+        let part = store.log(&self.of, self.decoder.wanted(), PART).await?;
+        self.may_lack_end = part.may_lack_end;
+        if part.bytes.is_empty() {
+            self.decoder.forget_half();
+            return Ok(false);
+        }
+        self.decoder.push(&part.bytes);
+        Ok(true)
+    }
+}
+
+/// The last lines of a log, of all streams in the order in which they ended; none if nothing was printed.
+pub(crate) async fn last_lines(store: &dyn Store, of: LogName, count: usize) -> anyhow::Result<Vec<Line>> {
+    let mut source = Source::new(of);
+    let mut last = VecDeque::with_capacity(count);
+    let mut keep = |line| {
+        if last.len() == count {
+            last.pop_front();
+        }
+        last.push_back(line);
+    };
+    while source.read(store).await? {
+        while let Some(frame) = source.decoder.next_frame()? {
+            source.lines.push(&frame).into_iter().for_each(&mut keep);
+        }
+    }
+    source.lines.finish().into_iter().for_each(&mut keep);
+    Ok(last.into())
 }
 
 struct Reader<'a> {
@@ -185,7 +232,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Opens the logs of attempts that began since the last time, in the order in which they did.
-    fn open(&mut self, store: &dyn Store, run: RunId, state: &RunState, args: &Args) {
+    fn open(&mut self, run: RunId, state: &RunState, args: &Args) {
         let mut tasks: Vec<&TaskState> = state.tasks.iter().filter(|task| is_asked(task, args)).collect();
         tasks.sort_by_key(|task| task.started_at.unwrap_or(Millis(i64::MAX)));
         for task in tasks {
@@ -197,14 +244,8 @@ impl Reader<'_> {
                 (None, Some(opened)) => opened + 1..=task.attempt,
             };
             for attempt in attempts {
-                let path = log_path(store.dir(), run, &task.step, attempt);
                 self.opened.insert(task.step.clone(), attempt);
-                self.sources.push(Source {
-                    step: task.step.clone(),
-                    attempt,
-                    follower: Follower::new(path, 0),
-                    lines: Lines::default(),
-                });
+                self.sources.push(Source::new(LogName { run, step: task.step.clone(), attempt }));
             }
             if task.attempt == 0 && args.step.is_some() && !args.follow {
                 self.printer.note(&silence(task, run));
@@ -213,20 +254,22 @@ impl Reader<'_> {
     }
 
     /// Shows all that is there; logs of attempts that had ended when `state` was read are then done with.
-    fn drain(&mut self, state: &RunState) -> anyhow::Result<()> {
+    async fn drain(&mut self, store: &dyn Store, state: &RunState) -> anyhow::Result<()> {
         let tasks: HashMap<&str, &TaskState> =
             state.tasks.iter().map(|task| (task.step.as_str(), task)).collect();
         let mut open = Vec::new();
         for mut source in std::mem::take(&mut self.sources) {
-            while let Some(frame) = source.follower.next_frame()? {
-                self.show(&mut source, &frame)?;
-                if self.printer.is_closed() {
-                    return Ok(());
+            while source.read(store).await? {
+                while let Some(frame) = source.decoder.next_frame()? {
+                    self.show(&mut source, &frame)?;
+                    if self.printer.is_closed() {
+                        return Ok(());
+                    }
                 }
             }
             let runs = tasks
-                .get(source.step.as_str())
-                .is_some_and(|task| task.attempt == source.attempt && task.status == TaskStatus::Running);
+                .get(source.of.step.as_str())
+                .is_some_and(|task| task.attempt == source.of.attempt && task.status == TaskStatus::Running);
             if runs {
                 open.push(source);
             } else {
@@ -246,22 +289,29 @@ impl Reader<'_> {
             (Form::Raw, Stream::Stdout | Stream::Stderr) => self.printer.bytes(&frame.bytes),
             (Form::Raw | Form::Lines { .. }, Stream::Note) => {
                 let note = String::from_utf8_lossy(&frame.bytes).into_owned();
-                self.printer.note(&format!("{}: {}", source.step, note.trim_end()));
+                self.printer.note(&format!("{}: {}", source.of.step, note.trim_end()));
                 Ok(())
             }
             (Form::Lines { .. }, Stream::Stdout | Stream::Stderr) | (Form::Json, _) => {
                 let lines = source.lines.push(frame);
-                self.lines(&source.step, source.attempt, &lines)
+                self.lines(&source.of, &lines)
             }
         }
     }
 
     /// What ended without a newline.
     fn close(&self, source: Source) -> anyhow::Result<()> {
-        self.lines(&source.step, source.attempt, &source.lines.finish())
+        self.lines(&source.of, &source.lines.finish())?;
+        if source.may_lack_end {
+            let step = &source.of.step;
+            self.printer.note(&format!(
+                "{step}: its node was lost, and what it printed in the last second before may be missing"
+            ));
+        }
+        Ok(())
     }
 
-    fn lines(&self, step: &str, attempt: u32, lines: &[Line]) -> anyhow::Result<()> {
+    fn lines(&self, LogName { step, attempt, .. }: &LogName, lines: &[Line]) -> anyhow::Result<()> {
         let mut out = String::new();
         for line in lines {
             let at = Millis(i64::try_from(line.unix_ms).unwrap_or(i64::MAX));

@@ -1,6 +1,7 @@
 //! One file per command: its arguments, and what it does with them.
 //! What several commands share stands one level up: reading documents, opening the store and driving runs.
 
+pub(crate) mod apply;
 pub(crate) mod backup;
 pub(crate) mod cancel;
 pub(crate) mod completions;
@@ -27,6 +28,7 @@ pub(crate) mod submit;
 pub(crate) mod validate;
 pub(crate) mod warden;
 pub(crate) mod worker;
+pub(crate) mod workflows;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -98,6 +100,8 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Graph(args) => graph::execute(context, args),
         Command::Schema(args) => schema::execute(context, args),
         Command::Settings(args) => settings::execute(context, args),
+        Command::Apply(args) => apply::execute(context, args).await,
+        Command::Workflows(args) => workflows::execute(context, args).await,
         Command::Start(args) => start::execute(context, args).await,
         Command::Submit(args) => submit::execute(context, args).await,
         Command::Worker(args) => worker::execute(context, args).await,

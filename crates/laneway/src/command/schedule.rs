@@ -102,7 +102,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 fn preview(context: &Context, args: &Preview) -> anyhow::Result<()> {
     let from = args.from.unwrap_or_else(|| Clock::system().now(Millis(0)));
     let schedules = schedules(args)?;
-    let ticks = |schedule: &Schedule| schedule.ticks(from).take(usize::from(args.count)).collect::<Vec<Tick>>();
+    let ticks =
+        |schedule: &Schedule| schedule.ticks(from).take(usize::from(args.count)).collect::<Vec<Tick>>();
     if args.json {
         let all = schedules.iter().flat_map(|schedule| {
             ticks(schedule).into_iter().map(move |tick| {
@@ -132,8 +133,7 @@ fn preview(context: &Context, args: &Preview) -> anyhow::Result<()> {
 
 fn schedules(args: &Preview) -> anyhow::Result<Vec<Schedule>> {
     if let Some(cron) = &args.cron {
-        let schedule =
-            Schedule { cron: cron.clone(), zone: args.timezone.clone(), catch_up: CatchUp::None };
+        let schedule = Schedule { cron: cron.clone(), zone: args.timezone.clone(), catch_up: CatchUp::None };
         return Ok(vec![schedule]);
     }
     let file = args.file.as_deref().unwrap_or("-");

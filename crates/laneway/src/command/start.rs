@@ -1,9 +1,9 @@
-//! `laneway start`: a workflow that this store has run before, by its name.
+//! `laneway start`: a workflow by its name: what was applied last, or else what ran last. Workers run it, or this process.
 
 use std::num::NonZeroU32;
 
-use super::Context;
 use super::run::{Start, max_parallel};
+use super::{Context, submit};
 use crate::document::ParamArgs;
 use crate::drive::DriveArgs;
 use crate::dry_run;
@@ -12,7 +12,8 @@ use crate::settings::count;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway start nightly --wait -p date=2026-11-15\n\n\
-    The newest version that was run is started, in the directory in which it ran.")]
+    What was applied last is started, with the files that came with it; of a workflow that was never applied, what ran\n\
+    last, in the directory in which it ran. Workers take it, unless --wait runs it here.")]
 pub(crate) struct Args {
     /// The workflow's name
     name: String,
@@ -21,6 +22,9 @@ pub(crate) struct Args {
     wait: bool,
     #[command(flatten)]
     params: ParamArgs,
+    /// Whoever starts with the same key again gets the same run
+    #[arg(long, value_name = "KEY", conflicts_with = "wait", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    key: Option<String>,
     /// How many steps may run at once; wins over the document
     #[arg(long, value_name = "N", value_parser = count)]
     max_parallel: Option<NonZeroU32>,
@@ -32,11 +36,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    if !args.wait && !args.dry_run {
-        return Err(Refusal::new("there is no server that would run it in the background")
-            .hint(format!("`laneway start {} --wait` runs it here", args.name))
-            .into());
-    }
     let store = context.open()?;
     let known = store.latest(&args.name).await?;
     let plan = store.plan(&known.version).await?;
@@ -47,6 +46,19 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return Ok(Exit::Succeeded);
     }
     let document = store.document(&known.version).await?;
-    let start = Start { plan, document, dir: known.dir, params, max_parallel };
-    start.drive(context, store, args.drive).await
+    let is_elsewhere = known.bundle.is_none() && !store.is_embedded();
+    let start = Start { plan, document, dir: known.dir, bundle: known.bundle, params, max_parallel };
+    if args.wait {
+        return start.drive(context, store, args.drive).await;
+    }
+    if is_elsewhere {
+        return Err(Refusal::new(format!("the files of {} are only where it ran", args.name))
+            .hint(format!(
+                "`laneway apply FILE` brings them; `laneway start {} --wait` runs it here",
+                args.name
+            ))
+            .into());
+    }
+    submit::refuse_local(&start)?;
+    submit::hand_over(context, store.as_ref(), start, args.key, args.drive.json).await
 }

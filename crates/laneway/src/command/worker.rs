@@ -82,11 +82,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let node = Node::begin(context, store, session).await?;
     let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
     pass_env.extend(args.pass_env);
-    let ground = if node.store.is_embedded() {
-        Ground::Beside { pass_env }
-    } else {
-        Ground::Apart { workspaces: node.store.dir().join("workspaces"), pass_env }
-    };
+    let ground =
+        if node.store.is_embedded() { Ground::Beside { pass_env } } else { Ground::Apart { pass_env } };
     let worker = Worker {
         means: Means {
             store: std::sync::Arc::clone(&node.store),

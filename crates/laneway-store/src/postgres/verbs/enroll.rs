@@ -57,6 +57,7 @@ pub(in crate::postgres) async fn enroll(
             run: *run,
             plan: Arc::clone(&submission.plan),
             dir: submission.dir.clone(),
+            bundle: submission.bundle.clone(),
             params: submission.params.clone(),
             max_parallel: submission.max_parallel,
             submitted_from: node.clone(),

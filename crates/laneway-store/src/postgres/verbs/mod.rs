@@ -1,6 +1,7 @@
 //! The verbs, a file for each kind. Every function is one transaction, from its beginning to its commit; what follows
 //! from it is decided by the gate keeper (`keeper/`).
 
+pub(super) mod apply;
 pub(super) mod claim;
 pub(super) mod enroll;
 pub(super) mod finish;

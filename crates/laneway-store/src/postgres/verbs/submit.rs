@@ -71,6 +71,7 @@ pub(in crate::postgres) async fn submit(
         run,
         plan: Arc::clone(plan),
         dir: submission.dir.clone(),
+        bundle: submission.bundle.clone(),
         params: submission.params.clone(),
         max_parallel: submission.max_parallel,
         submitted_from: row::text(found, 0)?,

@@ -2,6 +2,7 @@
 
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
+use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_core::trigger::Ended;
@@ -9,39 +10,45 @@ use tokio_postgres::Row;
 
 use crate::error::Error;
 use crate::postgres::fault::Done;
-use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::link::{Begin, Flight, Link, sql};
 use crate::postgres::row;
 use crate::postgres::run_work::Terms;
 use crate::trigger::{
     Armed, DueNow, End, Fired, Firing, LastFired, Outcome, TriggerRef, TriggerView, ends_text,
 };
 
-/// These are the triggers of the workflow from here on, and no others.
-pub(in crate::postgres) async fn arm(
-    link: &Link,
-    terms: Terms,
-    workflow: &str,
-    version: &Version,
-    armed: &[Armed],
-) -> Done<()> {
-    let keys: Vec<&str> = armed.iter().map(|armed| armed.key.as_str()).collect();
-    let of =
-        |armed: &Armed| armed.after.as_ref().map(|after| (after.workflow.clone(), ends_text(&after.ends)));
-    let (sources, ends): (Vec<Option<String>>, Vec<Option<String>>) =
-        armed.iter().map(|armed| of(armed).unzip()).unzip();
-    let (version, now) = (version.as_str(), terms.now.map(|now| now.0));
-    let mut flight = if terms.is_begun { link.flight() } else { link.begin(Begin::Write) };
-    flight.ask(sql!("triggers_disarm", TEXT, TEXT_ARRAY), vec![&workflow, &keys]);
-    flight.ask(
-        sql!("trigger_arm", TEXT, TEXT_ARRAY, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8),
-        vec![&workflow, &keys, &version, &sources, &ends, &now],
-    );
-    if terms.is_begun {
-        flight.land().await?;
-    } else {
-        flight.commit().await?;
+/// The triggers of a workflow, as columns.
+pub(super) struct Arms {
+    keys: Vec<String>,
+    sources: Vec<Option<String>>,
+    ends: Vec<Option<String>>,
+}
+
+impl Arms {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let (mut keys, mut sources, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for Armed { key, after } in plan.workflow.triggers.iter().map(Armed::of) {
+            keys.push(key);
+            ends.push(after.as_ref().map(|after| ends_text(&after.ends)));
+            sources.push(after.map(|after| after.workflow));
+        }
+        Self { keys, sources, ends }
     }
-    Ok(())
+
+    /// They are the triggers of the workflow from here on, and no others.
+    pub(super) fn say<'a>(
+        &'a self,
+        flight: &mut Flight<'a>,
+        of: (&'a String, &'a &'a str),
+        now: &'a Option<i64>,
+    ) {
+        let (workflow, version) = of;
+        flight.ask(sql!("triggers_disarm", TEXT, TEXT_ARRAY), vec![workflow, &self.keys]);
+        flight.ask(
+            sql!("trigger_arm", TEXT, TEXT_ARRAY, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8),
+            vec![workflow, &self.keys, version, &self.sources, &self.ends, now],
+        );
+    }
 }
 
 pub(in crate::postgres) async fn fire(link: &Link, fired: &Fired) -> Done<bool> {

@@ -2,6 +2,7 @@
 
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
+use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_core::trigger::Ended;
@@ -14,12 +15,14 @@ use crate::trigger::{
     Armed, DueNow, End, Fired, Firing, LastFired, Outcome, TriggerRef, TriggerView, ends_text,
 };
 
-/// These are the triggers of the workflow from here on, and no others.
-pub(in crate::sqlite) fn arm(txn: &Txn<'_>, workflow: &str, version: &Version, armed: &[Armed]) -> Done<()> {
+/// The triggers of the workflow are those of this version from here on, and no others.
+pub(super) fn arm(txn: &Txn<'_>, plan: &Plan) -> Done<()> {
+    let (workflow, version) = (&plan.workflow.name, &plan.version);
+    let armed: Vec<Armed> = plan.workflow.triggers.iter().map(Armed::of).collect();
     let keys: Vec<&str> = armed.iter().map(|armed| armed.key.as_str()).collect();
     let keys = serde_json::Value::from(keys).to_string();
     txn.connection.prepare_cached(sql!("triggers_disarm"))?.execute(params![workflow, keys])?;
-    for Armed { key, after } in armed {
+    for Armed { key, after } in &armed {
         let source = after.as_ref().map(|after| after.workflow.as_str());
         let ends = after.as_ref().map(|after| ends_text(&after.ends));
         let kept = params![workflow, key, version.as_str(), source, ends, txn.now.0];
