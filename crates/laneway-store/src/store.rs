@@ -24,8 +24,9 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
-    Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom,
+    Answer, Ask, Attempt, AuditEntry, Claim, Deed, Examination, Finished, Known, LimitView, NewSession,
+    NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally,
+    Token, Whom,
 };
 
 #[async_trait]
@@ -101,6 +102,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
     async fn release(&self, run: RunId) -> Result<()>;
 
+    /// Makes a token known. Refused while another one of that name is in use.
+    async fn make_token(&self, token: NewToken) -> Result<Token>;
+
+    /// Ends the token of a name. Whoever looks for it after this returns finds it revoked.
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token>;
+
+    /// Adds to the audit log. Gives its number.
+    async fn record(&self, deed: Deed) -> Result<u64>;
+
     // ---- reads: short, never blocked by a writer ---------------------------------------------------
 
     /// By id, by a unique beginning or end of it, or `last`.
@@ -133,6 +143,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>>;
+
+    /// By its id, also if it is revoked. One look along a key: it is asked with every request.
+    async fn token(&self, id: &str) -> Result<Option<Token>>;
+    /// Those in use first, by name.
+    async fn tokens(&self) -> Result<Vec<Token>>;
+    /// Newest first, those numbered below `before`.
+    async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>>;
 
     /// Looks for everything that is wrong with the store: the file, the newest `limit` runs, what lies beside it.
     /// Changes nothing.

@@ -1,6 +1,7 @@
 //! The store of many nodes: one schema of a Postgres database. Whoever connects to it is one of equals. See
 //! `docs/design/postgres.md`.
 
+mod access;
 mod address;
 mod base;
 mod classes;
@@ -55,8 +56,9 @@ use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
-    Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom,
+    Answer, Ask, Attempt, AuditEntry, Claim, Deed, Examination, Finished, Known, LimitView, NewSession,
+    NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally,
+    Token, Whom,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -353,6 +355,20 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn make_token(&self, token: NewToken) -> Result<Token> {
+        let token = &token;
+        self.base.write(|link, terms| async move { access::make_token(&link, terms, token).await }).await
+    }
+
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
+        self.base.write(|link, terms| async move { access::revoke_token(&link, terms, name, by).await }).await
+    }
+
+    async fn record(&self, deed: Deed) -> Result<u64> {
+        let deed = &deed;
+        self.base.write(|link, terms| async move { access::record(&link, terms, deed).await }).await
+    }
+
     async fn find_run(&self, name: &str) -> Result<RunId> {
         self.base.ask(|link| async move { read::find_run(&link, name).await }).await
     }
@@ -431,6 +447,18 @@ impl Store for PostgresStore {
 
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {
         self.base.ask(|link| async move { view::node_events(&link, node, after, limit).await }).await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<Token>> {
+        self.base.ask(|link| async move { access::token(&link, id).await }).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>> {
+        self.base.ask(|link| async move { access::tokens(&link).await }).await
+    }
+
+    async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>> {
+        self.base.ask(|link| async move { access::audit(&link, before, limit).await }).await
     }
 
     async fn examine(&self, limit: usize) -> Result<Examination> {

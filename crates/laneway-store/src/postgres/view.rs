@@ -77,7 +77,10 @@ fn set_aside(rows: &[Row]) -> Done<HashMap<i64, SetAside>> {
 pub(super) async fn runs(link: &Link, now: Option<Millis>, filter: &RunFilter) -> Done<Vec<RunSummary>> {
     let (status, limit) =
         (filter.status.map(RunStatus::as_str), i64::try_from(filter.limit).unwrap_or(i64::MAX));
-    let rows = link.rows(sql!("runs", TEXT, TEXT, INT8), &[&status, &filter.workflow, &limit]).await?;
+    let before = filter.before.map(|run| run.to_string());
+    let rows = link
+        .rows(sql!("runs", TEXT, TEXT, INT8, TEXT), &[&status, &filter.workflow, &limit, &before])
+        .await?;
     let numbers: Vec<i64> = rows.iter().map(|found| row::number(found, 0)).collect::<Done<_>>()?;
     let mut flight = link.flight();
     flight.ask(sql!("task_counts", INT8_ARRAY), vec![&numbers]);

@@ -1,6 +1,7 @@
 //! The embedded store: one SQLite file, one writer thread, readers of their own. Several processes may use one
 //! file at the same time. See `docs/design/store.md`.
 
+mod access;
 mod backup;
 mod classes;
 mod clock;
@@ -49,8 +50,9 @@ use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Ask, Attempt, Claim, Examination, Finished, Known, LimitView, NewSession, NodeView, Pausable,
-    Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom,
+    Answer, Ask, Attempt, AuditEntry, Claim, Deed, Examination, Finished, Known, LimitView, NewSession,
+    NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally,
+    Token, Whom,
 };
 use crate::store::Store;
 use crate::{MAX_LOST, Open};
@@ -381,6 +383,19 @@ impl Store for SqliteStore {
         self.write(move |txn| quarantine::release(txn, run, max_lost)).await
     }
 
+    async fn make_token(&self, token: NewToken) -> Result<Token> {
+        self.write(move |txn| access::make_token(txn, &token)).await
+    }
+
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
+        let (name, by) = (name.to_owned(), by.to_owned());
+        self.write(move |txn| access::revoke_token(txn, &name, &by)).await
+    }
+
+    async fn record(&self, deed: Deed) -> Result<u64> {
+        self.write(move |txn| access::record(txn, &deed)).await
+    }
+
     async fn find_run(&self, name: &str) -> Result<RunId> {
         let name = name.to_owned();
         self.read(move |connection, _| read::find_run(connection, &name)).await
@@ -462,6 +477,19 @@ impl Store for SqliteStore {
             read::stops(connection, session, |no| read::run_id(connection, no))
         })
         .await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<Token>> {
+        let id = id.to_owned();
+        self.read(move |connection, _| access::token(connection, &id)).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>> {
+        self.read(|connection, _| access::tokens(connection)).await
+    }
+
+    async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>> {
+        self.read(move |connection, _| access::audit(connection, before, limit)).await
     }
 
     async fn examine(&self, limit: usize) -> Result<Examination> {

@@ -71,9 +71,15 @@ pub(super) fn runs(
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
     let rows: Vec<Done<Option<Listed>>> = connection
         .prepare_cached(sql!("runs"))?
-        .query_map(params![filter.status.map(RunStatus::as_str), filter.workflow, limit], |row| {
-            Ok(summary(row))
-        })?
+        .query_map(
+            params![
+                filter.status.map(RunStatus::as_str),
+                filter.workflow,
+                limit,
+                filter.before.map(|run| run.to_string())
+            ],
+            |row| Ok(summary(row)),
+        )?
         .collect::<rusqlite::Result<_>>()?;
     let mut runs = Vec::with_capacity(rows.len());
     for row in rows {

@@ -39,7 +39,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let printer = &context.printer;
     let is_filtered = args.status.is_some() || args.workflow.is_some();
     let limit = args.limit.get() as usize;
-    let filter = RunFilter { status: args.status, workflow: args.workflow, limit };
+    let filter = RunFilter { status: args.status, workflow: args.workflow, limit, before: None };
     let runs = context.open()?.runs(filter).await?;
     if args.json {
         printer.json(&runs.iter().map(wire).collect::<Vec<_>>())?;

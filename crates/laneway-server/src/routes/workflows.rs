@@ -1,0 +1,96 @@
+//! Workflows that were submitted before. A version is made of content, so it is the ETag of all that is said of it.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use laneway_core::hash::Version;
+use laneway_store::model::Pausable;
+
+use crate::access::Caller;
+use crate::extract::Path;
+use crate::problem::Answer;
+use crate::service::App;
+use crate::{ask, wire};
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let known = app.store.latest(&name).await?;
+    if is_known(&headers, &known.version) {
+        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), &known.version));
+    }
+    let document = app.store.document(&known.version).await?;
+    let version = known.version.to_string();
+    let workflow = wire::Workflow { name, version, directory: known.dir, document };
+    Ok(tagged(Json(workflow).into_response(), &known.version))
+}
+
+pub(crate) async fn document(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let known = app.store.latest(&name).await?;
+    if is_known(&headers, &known.version) {
+        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), &known.version));
+    }
+    let document = app.store.document(&known.version).await?;
+    let response = ([(header::CONTENT_TYPE, "application/yaml")], document).into_response();
+    Ok(tagged(response, &known.version))
+}
+
+pub(crate) async fn plan(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let known = app.store.latest(&name).await?;
+    if is_known(&headers, &known.version) {
+        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), &known.version));
+    }
+    let plan = app.store.plan(&known.version).await?;
+    let response = Json(laneway_core::plan::wire::Plan::from(plan.as_ref())).into_response();
+    Ok(tagged(response, &known.version))
+}
+
+pub(crate) async fn pause(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer<Json<wire::Paused>> {
+    // A name that nobody has used is a slip of the finger.
+    ask::workflow(app.store.as_ref(), &name).await?;
+    app.store.pause(Pausable::Workflow(name.clone()), &caller.name).await?;
+    app.record(&caller, "pause", format!("workflow {name}")).await?;
+    Ok(Json(wire::Paused { run: None, workflow: Some(name), paused: true }))
+}
+
+pub(crate) async fn resume(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer<Json<wire::Paused>> {
+    ask::workflow(app.store.as_ref(), &name).await?;
+    app.store.resume(Pausable::Workflow(name.clone()), &caller.name).await?;
+    app.record(&caller, "resume", format!("workflow {name}")).await?;
+    Ok(Json(wire::Paused { run: None, workflow: Some(name), paused: false }))
+}
+
+/// Whether who asks has this version.
+fn is_known(headers: &HeaderMap, version: &Version) -> bool {
+    let given = headers.get(header::IF_NONE_MATCH).and_then(|given| given.to_str().ok()).unwrap_or_default();
+    let mut tags = given.split(',').map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+    tags.any(|tag| tag == version.as_str() || tag == "*")
+}
+
+fn tagged(mut response: Response, version: &Version) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    // Kept, and asked for again each time: the newest version may be another one by then.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    response
+}

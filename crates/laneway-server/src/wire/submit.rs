@@ -1,0 +1,103 @@
+//! What changes a run, and what is answered; and what an attempt has printed.
+
+use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::Moment;
+
+/// A run that is to be made: of a document, or of a workflow that was submitted before. Exactly one of the two is given.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Submit {
+    /// The text of a workflow file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<String>,
+    /// The name of the document's workflow, where the document gives none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The name of a workflow; its newest version is run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// Where steps run, an absolute path on the server's host; the directory of the server without it. Of a workflow that
+    /// was submitted before, the one it had. Nodes of a store for many hosts give every run a directory of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schema(value_type = Object)]
+    pub params: Map<String, Value>,
+    /// How many tasks may run at once; wins over the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+}
+
+/// A run that is there now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Submitted {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    pub workflow: String,
+}
+
+/// A run that was told to end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Canceled {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    /// `running` while steps take their time to stop; nothing new starts.
+    #[schema(value_type = String)]
+    pub status: RunStatus,
+    /// Before.
+    #[schema(value_type = String)]
+    pub was: RunStatus,
+}
+
+/// From where on a run is to be tried again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Retry {
+    /// This step and everything behind it, whatever became of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+/// A run that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Reopened {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    /// What will run.
+    pub steps: Vec<String>,
+}
+
+/// What was paused, or let go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Paused {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    pub run: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    pub paused: bool,
+}
+
+/// Part of what an attempt printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogPage {
+    pub pieces: Vec<LogPiece>,
+    /// Go on from here.
+    pub next_offset: u64,
+    /// The attempt has ended and there is nothing behind `next_offset`.
+    pub is_over: bool,
+}
+
+/// One piece of output: any bytes, not a line. What is not UTF-8 is replaced; the raw form has every byte.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogPiece {
+    pub time: Moment,
+    /// stdout, stderr or note.
+    pub stream: String,
+    pub text: String,
+}
