@@ -10,6 +10,7 @@
 
 pub mod access;
 pub mod ask;
+pub mod client;
 mod extract;
 mod listen;
 mod logs;

@@ -64,10 +64,9 @@ pub(crate) async fn read(
 }
 
 fn pieces(part: Part) -> LogPage {
-    let piece = |frame: &Frame| LogPiece {
-        time: Moment(Millis(i64::try_from(frame.unix_ms).unwrap_or(i64::MAX))),
-        stream: frame.stream.as_str().to_owned(),
-        text: String::from_utf8_lossy(&frame.bytes).into_owned(),
+    let piece = |frame: &Frame| {
+        let time = Moment(Millis(i64::try_from(frame.unix_ms).unwrap_or(i64::MAX)));
+        LogPiece::new(time, frame.stream.as_str(), &frame.bytes)
     };
     LogPage {
         pieces: part.frames.iter().map(piece).collect(),

@@ -1,5 +1,7 @@
 //! What changes a run, and what is answered; and what an attempt has printed.
 
+use std::borrow::Cow;
+
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use serde::{Deserialize, Serialize};
@@ -93,11 +95,50 @@ pub struct LogPage {
     pub is_over: bool,
 }
 
-/// One piece of output: any bytes, not a line. What is not UTF-8 is replaced; the raw form has every byte.
+/// One piece of output: any bytes, not a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogPiece {
     pub time: Moment,
     /// stdout, stderr or note.
     pub stream: String,
+    /// What is not UTF-8 is replaced.
     pub text: String,
+    /// All bytes in hexadecimal, where the text has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hex: Option<String>,
+}
+
+impl LogPiece {
+    pub fn new(time: Moment, stream: &str, bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let hex = match &text {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(_) => Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
+        };
+        Self { time, stream: stream.to_owned(), text: text.into_owned(), hex }
+    }
+
+    /// What was printed.
+    pub fn bytes(&self) -> Vec<u8> {
+        let pairs = self.hex.as_deref().map(|hex| hex.as_bytes().chunks(2));
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        pairs
+            .and_then(|pairs| pairs.map(byte).collect::<Option<Vec<u8>>>())
+            .unwrap_or_else(|| self.text.clone().into_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_of_a_piece_reads_back() {
+        for bytes in [&b"plain"[..], b"", b"\xff\x00two", "ä".as_bytes(), &[0xc3]] {
+            let piece = LogPiece::new(Moment(laneway_core::time::Millis(0)), "stdout", bytes);
+            let text = serde_json::to_string(&piece).expect("JSON");
+            assert_eq!(serde_json::from_str::<LogPiece>(&text).expect("a piece").bytes(), bytes);
+            assert_eq!(piece.hex.is_some(), std::str::from_utf8(bytes).is_err());
+        }
+    }
 }

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use laneway_core::definition::Placement;
 use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_server::wire;
 use laneway_store::model::{NewSession, Submission};
-use serde_json::json;
 
 use super::Context;
 use super::run::Start;
@@ -45,17 +45,32 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         .into());
     }
     let workflow = start.plan.workflow.name.clone();
+    if let Some(client) = context.client()? {
+        let submit = wire::Submit {
+            document: Some(start.document),
+            name: Some(workflow),
+            params: start.params,
+            max_parallel: args.max_parallel.map(NonZeroU32::get),
+            ..wire::Submit::default()
+        };
+        let submitted = client.submit(&submit, args.key.as_deref()).await?;
+        return tell(context, &submitted, args.json);
+    }
     let store = context.open_or_create()?;
     let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
     let submission = Submission { is_shared: true, key: args.key, ..start.submission(session) };
     let submitted = store.submit(submission).await;
     store.retire(session, Leaving::because(LeaveReason::Done)).await?;
-    let run = submitted?;
-    if args.json {
-        context.printer.json(&json!({ "run": run, "workflow": workflow }))?;
+    tell(context, &wire::Submitted { run: submitted?, workflow }, args.json)
+}
+
+pub(super) fn tell(context: &Context, submitted: &wire::Submitted, is_json: bool) -> anyhow::Result<Exit> {
+    if is_json {
+        context.printer.json(submitted)?;
     } else {
-        context.printer.line(&format!("run {} of {workflow} submitted", run.short()))?;
-        context.printer.note(&format!("`laneway show {}` shows it", run.short()));
+        let short = submitted.run.short();
+        context.printer.line(&format!("run {short} of {} submitted", submitted.workflow))?;
+        context.printer.note(&format!("`laneway show {short}` shows it"));
     }
     Ok(Exit::Succeeded)
 }

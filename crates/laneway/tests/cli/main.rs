@@ -12,6 +12,7 @@ mod place;
 mod postgres;
 mod repair;
 mod run;
+mod serve;
 mod settings;
 mod terminal;
 mod workers;
