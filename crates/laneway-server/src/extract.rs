@@ -24,6 +24,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        without_nul(parts)?;
         let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         let bad = |refused: PathRejection| Problem::new(Code::BadRequest, refused.body_text());
         read.map(|axum::extract::Path(value)| Self(value)).map_err(bad)
@@ -38,10 +39,19 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        without_nul(parts)?;
         let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
         let bad = |refused: QueryRejection| Problem::new(Code::BadRequest, refused.body_text());
         read.map(|axum::extract::Query(value)| Self(value)).map_err(bad)
     }
+}
+
+/// No name has one, and a database may choke on it.
+fn without_nul(parts: &Parts) -> Result<(), Problem> {
+    if parts.uri.path().contains("%00") || parts.uri.query().is_some_and(|query| query.contains("%00")) {
+        return Err(Problem::new(Code::BadRequest, "there is a zero byte in the address"));
+    }
+    Ok(())
 }
 
 /// A body of JSON with at most `MOST` bytes. Nothing at all stands for `{}`.

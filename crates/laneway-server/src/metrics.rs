@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use laneway_core::gate::Gate;
 use laneway_store::model::{LimitView, NodeView};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -38,6 +39,11 @@ struct NodeLabels {
 struct OutcomeLabels {
     node: String,
     outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseLabels {
+    cause: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -90,12 +96,20 @@ impl Metrics {
     }
 
     /// All of it as Prometheus reads it, with what the store says now.
-    pub(crate) fn text(&self, nodes: &[NodeView], limits: &[LimitView]) -> Result<String, fmt::Error> {
+    pub(crate) fn text(&self, stored: &Stored) -> Result<String, fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode_registry(&mut text, &self.registry)?;
-        encode(&mut text, &stored(nodes, limits))?;
+        encode(&mut text, &registry(stored))?;
         Ok(text)
     }
+}
+
+/// What the store says now.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) nodes: Vec<NodeView>,
+    pub(crate) limits: Vec<LimitView>,
+    pub(crate) backlog: Vec<(Option<Gate>, u64)>,
 }
 
 /// Counts itself out when it is dropped.
@@ -110,7 +124,8 @@ impl Drop for OpenStream {
 
 type PerNode = Family<NodeLabels, Counter<u64, AtomicU64>>;
 
-fn stored(nodes: &[NodeView], limits: &[LimitView]) -> Registry {
+fn registry(stored: &Stored) -> Registry {
+    let Stored { nodes, limits, backlog } = stored;
     let mut registry = Registry::with_prefix("laneway");
     let mut per_node = |name: &str, help: &str, part: fn(&NodeView) -> u64| {
         let family = PerNode::default();
@@ -155,6 +170,12 @@ fn stored(nodes: &[NodeView], limits: &[LimitView]) -> Registry {
     }
     registry.register("slots", "Tasks that a node runs at once", slots);
     registry.register("running_claims", "Tasks that a node holds", running);
+    let depth = Family::<CauseLabels, Gauge>::default();
+    for (gate, tasks) in backlog {
+        let cause = gate.map_or("available", Gate::as_str);
+        depth.get_or_create(&CauseLabels { cause }).set(i64::try_from(*tasks).unwrap_or(i64::MAX));
+    }
+    registry.register("queue_depth", "Tasks that nobody has taken, by what they wait for", depth);
     let (held, waiting) = (Family::<LimitLabels, Gauge>::default(), Family::<LimitLabels, Gauge>::default());
     for limit in limits {
         let labels = LimitLabels { limit: limit.name.clone() };

@@ -67,20 +67,24 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
         operation = operation.parameter(idempotency_key());
     }
     if let Some(shape) = body {
-        let body = RequestBodyBuilder::new()
-            .content("application/json", content(Some(shape)))
-            .required(Some(Required::True));
-        operation = operation.request_body(Some(body.build()));
+        let required = if route.is_body_optional { Required::False } else { Required::True };
+        let body = RequestBodyBuilder::new().content("application/json", content(Some(shape)));
+        operation = operation.request_body(Some(body.required(Some(required)).build()));
     }
-    let Answers { status, kind, shape } = answer;
-    let done = ResponseBuilder::new().description("Done").content(*kind, content(shape.as_ref())).build();
+    let Answers { status, kind, shape, also, or_status } = answer;
+    let mut done = ResponseBuilder::new().description("Done").content(*kind, content(shape.as_ref()));
+    if let Some(also) = also {
+        done = done.content(*also, content(None));
+    }
     let refused = |why: &str| {
-        ResponseBuilder::new()
-            .description(why)
-            .content("application/problem+json", content(Some(problem)))
-            .build()
+        let described = ResponseBuilder::new().description(why);
+        described.content("application/problem+json", content(Some(problem))).build()
     };
-    operation = operation.response(status.to_string(), done);
+    operation = operation.response(status.to_string(), done.build());
+    if let Some(status) = or_status {
+        let not = ResponseBuilder::new().description("Not now").content(*kind, content(shape.as_ref()));
+        operation = operation.response(status.to_string(), not.build());
+    }
     match rule.who {
         Who::Anybody => {
             operation = operation.securities(Some([SecurityRequirement::default()]));

@@ -26,6 +26,8 @@ pub struct Service {
     pub directory: PathBuf,
     pub names: Names,
     pub is_tls: bool,
+    /// What is in front of it says who asks (`X-Forwarded-For`). From anybody else that would be a claim.
+    pub is_behind_proxy: bool,
 }
 
 /// The same with what it needs while it runs. Cheap to clone.
@@ -39,6 +41,7 @@ pub struct Shared {
     pub(crate) directory: PathBuf,
     pub(crate) names: Names,
     pub(crate) is_tls: bool,
+    pub(crate) is_behind_proxy: bool,
     pub(crate) metrics: Metrics,
     /// Ends streams.
     pub(crate) stop: CancellationToken,
@@ -47,9 +50,19 @@ pub struct Shared {
 impl Service {
     /// `stop` ends what would go on by itself: streams of events.
     pub fn app(self, stop: CancellationToken) -> App {
-        let Self { store, session, max_parallel, directory, names, is_tls } = self;
+        let Self { store, session, max_parallel, directory, names, is_tls, is_behind_proxy } = self;
         let metrics = Metrics::default();
-        App(Arc::new(Shared { store, session, max_parallel, directory, names, is_tls, metrics, stop }))
+        App(Arc::new(Shared {
+            store,
+            session,
+            max_parallel,
+            directory,
+            names,
+            is_tls,
+            is_behind_proxy,
+            metrics,
+            stop,
+        }))
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     pub(crate) query: Vec<Parameter>,
     pub(crate) body: Option<Shape>,
+    /// Nothing at all is a body too.
+    pub(crate) is_body_optional: bool,
     pub(crate) answer: Answers,
     router: MethodRouter<App>,
 }
@@ -49,6 +51,10 @@ pub(crate) struct Answers {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
     pub(crate) shape: Option<Shape>,
+    /// The same in another form, for who asks for that.
+    pub(crate) also: Option<&'static str>,
+    /// A status with which the shape comes too, and not a problem.
+    pub(crate) or_status: Option<u16>,
 }
 
 /// Those that need no token, and answer to any name.
@@ -71,7 +77,7 @@ const ADMIN: Who = Who::AtLeast(Role::Admin);
 pub(crate) fn table() -> Vec<Route> {
     vec![
         get("/healthz", Who::Anybody, health::alive, "Whether the process lives").json::<wire::Health>(),
-        get("/readyz", Who::Anybody, health::ready, "Whether it can do its work").json::<wire::Health>(),
+        get("/readyz", Who::Anybody, health::ready, "Whether it can do its work").json::<wire::Health>().or_status(503),
         get("/metrics", VIEWER, health::metrics, "Figures for Prometheus").gives("application/openmetrics-text"),
         get("/openapi.json", VIEWER, health::openapi, "This description").gives("application/json"),
 
@@ -83,7 +89,7 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/runs/{run}/events", VIEWER, events::of_run, "Events of a run, in their order").asks::<events::EventsQuery>().json::<wire::EventList>(),
         post("/v1/runs/{run}/cancel", OPERATOR, runs::cancel, "End a run; nothing of it starts any more").json::<wire::Canceled>(),
         post("/v1/runs/{run}/retry", OPERATOR, runs::retry, "Run again what did not succeed, and everything behind it")
-            .takes::<wire::Retry>().json::<wire::Reopened>(),
+            .maybe_takes::<wire::Retry>().json::<wire::Reopened>(),
         post("/v1/runs/{run}/pause", OPERATOR, runs::pause, "Let a run start nothing new").json::<wire::Paused>(),
         post("/v1/runs/{run}/resume", OPERATOR, runs::resume, "Let a paused run go on").json::<wire::Paused>(),
         get("/v1/runs/{run}/tasks", VIEWER, tasks::list, "The tasks of a run").json::<wire::TaskList>(),
@@ -93,7 +99,7 @@ pub(crate) fn table() -> Vec<Route> {
         post("/v1/runs/{run}/tasks/{step}/skip", OPERATOR, tasks::skip, "Let a run go on past a failed step").json::<wire::Reopened>(),
         get("/v1/runs/{run}/tasks/{step}/attempts", VIEWER, tasks::attempts, "The attempts of a task, oldest first").json::<wire::AttemptList>(),
         get("/v1/runs/{run}/tasks/{step}/attempts/{attempt}/log", VIEWER, logs::read, "What an attempt printed, from an offset on")
-            .asks::<logs::LogQuery>().json::<wire::LogPage>(),
+            .asks::<logs::LogQuery>().json::<wire::LogPage>().also("application/octet-stream"),
 
         get("/v1/events", VIEWER, sse::events, "Events of many runs and of nodes as they happen, on one connection")
             .asks::<sse::StreamQuery>().gives("text/event-stream"),
@@ -151,7 +157,8 @@ where
         summary,
         query: Vec::new(),
         body: None,
-        answer: Answers { status: 200, kind: "application/json", shape: None },
+        is_body_optional: false,
+        answer: Answers { status: 200, kind: "application/json", shape: None, also: None, or_status: None },
         router: on(filter, handler),
     }
 }
@@ -200,6 +207,21 @@ impl Route {
 
     fn takes<T: ToSchema>(mut self) -> Self {
         self.body = Some(Shape::of::<T>());
+        self
+    }
+
+    fn maybe_takes<T: ToSchema>(mut self) -> Self {
+        self.is_body_optional = true;
+        self.takes::<T>()
+    }
+
+    fn also(mut self, kind: &'static str) -> Self {
+        self.answer.also = Some(kind);
+        self
+    }
+
+    fn or_status(mut self, status: u16) -> Self {
+        self.answer.or_status = Some(status);
         self
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
+use laneway_core::gate::Gate;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
@@ -139,6 +140,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn status(&self, run: RunId) -> Result<RunStatus>;
     /// By name.
     async fn limits(&self) -> Result<Vec<LimitView>>;
+    /// How many tasks nobody has taken, by the gate at which they wait; those that wait for a taker alone have none.
+    async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>>;
     /// Nodes that are alive, by address, with up to `claims` of what each holds.
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.

@@ -4,7 +4,7 @@
 //! Tokens are looked up with every request, by one point read, and never remembered: a revoked one is refused from the
 //! moment on in which the revocation was answered, on every node.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request, State};
@@ -59,16 +59,18 @@ pub(crate) async fn admit(
 ) -> Response {
     let admitted = match who {
         Who::Anybody => Ok(None),
-        Who::AtLeast(role) => authenticate(&app, Presented::of(&request)).await.and_then(|caller| {
-            if caller.role.may(role) {
-                return Ok(Some(caller));
-            }
-            Err(Problem::new(
-                Code::Forbidden,
-                format!("a token with the role {} may not do that", caller.role),
-            )
-            .hint(format!("use one with the role {role}")))
-        }),
+        Who::AtLeast(role) => {
+            authenticate(&app, Presented::of(&request, app.is_behind_proxy)).await.and_then(|caller| {
+                if caller.role.may(role) {
+                    return Ok(Some(caller));
+                }
+                Err(Problem::new(
+                    Code::Forbidden,
+                    format!("a token with the role {} may not do that", caller.role),
+                )
+                .hint(format!("use one with the role {role}")))
+            })
+        }
     };
     let mut response = match admitted {
         Ok(caller) => {
@@ -90,10 +92,10 @@ struct Presented {
 }
 
 impl Presented {
-    fn of(request: &Request) -> Self {
-        let origin = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let origin =
-            origin.map_or_else(|| "unknown".to_owned(), |ConnectInfo(address)| address.ip().to_string());
+    fn of(request: &Request, is_behind_proxy: bool) -> Self {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(at)| at.ip());
+        let forwarded = is_behind_proxy.then(|| forwarded(request.headers())).flatten();
+        let origin = forwarded.or(peer).map_or_else(|| "unknown".to_owned(), |address| address.to_string());
         Self { token: bearer(request.headers()).map(str::to_owned), origin }
     }
 }
@@ -110,6 +112,12 @@ async fn authenticate(app: &App, presented: Presented) -> Result<Caller, Problem
         return Err(bad());
     }
     Ok(Caller { name: kept.name, role: kept.role, token: kept.id, origin: presented.origin })
+}
+
+/// Whom the proxy heard: the last entry is its own, those before it are what it was told.
+fn forwarded(headers: &HeaderMap) -> Option<IpAddr> {
+    let told = headers.get_all("x-forwarded-for").into_iter().next_back()?;
+    told.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
 }
 
 fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {

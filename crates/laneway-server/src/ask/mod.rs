@@ -17,6 +17,14 @@ pub use submit::{Terms, submit};
 /// Claims that are listed of a node.
 pub const CLAIMS: usize = 50;
 
+/// By id, by the beginning of one, or `last`. A whole id is taken as it is: whoever reads the run finds out.
+pub async fn find(store: &dyn Store, name: &str) -> Result<RunId> {
+    match RunId::parse(name) {
+        Some(run) => Ok(run),
+        None => store.find_run(name).await,
+    }
+}
+
 /// A page of runs, newest first.
 pub async fn runs(store: &dyn Store, filter: RunFilter) -> Result<wire::RunList> {
     let limit = filter.limit;

@@ -28,6 +28,9 @@ pub struct Terms {
 
 pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Answer<wire::Submitted> {
     let wire::Submit { document, name, workflow, directory, params, max_parallel } = asked;
+    if [&name, &workflow, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
+        return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
+    }
     let directory = directory.map(|given| absolute(&given)).transpose()?;
     let (plan, document, dir) = match (document, workflow) {
         (Some(document), None) => {

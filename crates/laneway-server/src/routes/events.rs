@@ -25,7 +25,7 @@ pub(crate) async fn of_run(
     Path(run): Path<String>,
     Query(query): Query<EventsQuery>,
 ) -> Answer<Json<wire::EventList>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     let events = ask::events(app.store.as_ref(), run, query.after.unwrap_or(0), page(query.limit)?);
     Ok(Json(events.await?))
 }

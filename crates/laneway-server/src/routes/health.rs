@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::metrics::Stored;
 use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
 use crate::wire::Health;
@@ -40,8 +41,13 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
 }
 
 pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
-    let (nodes, limits) = (app.store.nodes(0).await?, app.store.limits().await?);
-    let text = app.metrics.text(&nodes, &limits).map_err(|error| {
+    let store = app.store.as_ref();
+    let stored = Stored {
+        nodes: store.nodes(0).await?,
+        limits: store.limits().await?,
+        backlog: store.backlog().await?,
+    };
+    let text = app.metrics.text(&stored).map_err(|error| {
         tracing::error!(%error, "figures could not be written");
         Problem::new(Code::Internal, "figures could not be written")
     })?;

@@ -12,6 +12,7 @@ use laneway_engine::log::{Frame, Stream};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::ask;
 use crate::extract::{Path, Query};
 use crate::logs::{self, Part, Wanted};
 use crate::problem::Answer;
@@ -45,7 +46,7 @@ pub(crate) async fn read(
     Query(query): Query<LogQuery>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     let wanted = Wanted {
         run,
         step,

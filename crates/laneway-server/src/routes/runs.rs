@@ -81,7 +81,7 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
 }
 
 pub(crate) async fn show(State(app): State<App>, Path(run): Path<String>) -> Answer<Json<wire::Run>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     Ok(Json(ask::run(app.store.as_ref(), run).await?))
 }
 
@@ -89,7 +89,7 @@ pub(crate) async fn explain(
     State(app): State<App>,
     Path(run): Path<String>,
 ) -> Answer<Json<wire::ExplainedRun>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     Ok(Json(ask::explain_run(app.store.as_ref(), run).await?))
 }
 
@@ -98,7 +98,7 @@ pub(crate) async fn cancel(
     Extension(caller): Extension<Caller>,
     Path(run): Path<String>,
 ) -> Answer<Json<wire::Canceled>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     let canceled = ask::cancel(app.store.as_ref(), run, &caller.name).await?;
     app.record(&caller, "cancel", format!("run {run}")).await?;
     Ok(Json(canceled))
@@ -110,7 +110,7 @@ pub(crate) async fn retry(
     Path(run): Path<String>,
     Body(asked): Body<wire::Retry>,
 ) -> Answer<Json<wire::Reopened>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     let steps = app.store.retry(run, asked.from.as_deref(), &caller.name).await?;
     let from = asked.from.map(|step| format!(" from {step}")).unwrap_or_default();
     app.record(&caller, "retry", format!("run {run}{from}")).await?;
@@ -122,7 +122,7 @@ pub(crate) async fn pause(
     Extension(caller): Extension<Caller>,
     Path(run): Path<String>,
 ) -> Answer<Json<wire::Paused>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     app.store.pause(Pausable::Run(run), &caller.name).await?;
     app.record(&caller, "pause", format!("run {run}")).await?;
     Ok(Json(wire::Paused { run: Some(run), workflow: None, paused: true }))
@@ -133,7 +133,7 @@ pub(crate) async fn resume(
     Extension(caller): Extension<Caller>,
     Path(run): Path<String>,
 ) -> Answer<Json<wire::Paused>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     app.store.resume(Pausable::Run(run), &caller.name).await?;
     app.record(&caller, "resume", format!("run {run}")).await?;
     Ok(Json(wire::Paused { run: Some(run), workflow: None, paused: false }))

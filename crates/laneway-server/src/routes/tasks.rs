@@ -11,7 +11,7 @@ use crate::service::App;
 use crate::{ask, wire};
 
 pub(crate) async fn list(State(app): State<App>, Path(run): Path<String>) -> Answer<Json<wire::TaskList>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     Ok(Json(wire::TaskList { tasks: ask::run(app.store.as_ref(), run).await?.tasks }))
 }
 
@@ -19,7 +19,7 @@ pub(crate) async fn show(
     State(app): State<App>,
     Path((run, step)): Path<(String, String)>,
 ) -> Answer<Json<wire::Task>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     // Asked first: it refuses a step that the run does not have, and knows the nearest.
     app.store.attempts(run, &step).await?;
     let task = ask::run(app.store.as_ref(), run).await?.tasks.into_iter().find(|task| task.step == step);
@@ -30,7 +30,7 @@ pub(crate) async fn explain(
     State(app): State<App>,
     Path((run, step)): Path<(String, String)>,
 ) -> Answer<Json<wire::ExplainedStep>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     Ok(Json(ask::explain_step(app.store.as_ref(), run, &step).await?))
 }
 
@@ -38,7 +38,7 @@ pub(crate) async fn attempts(
     State(app): State<App>,
     Path((run, step)): Path<(String, String)>,
 ) -> Answer<Json<wire::AttemptList>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     Ok(Json(ask::attempts(app.store.as_ref(), run, &step).await?))
 }
 
@@ -47,7 +47,7 @@ pub(crate) async fn skip(
     Extension(caller): Extension<Caller>,
     Path((run, step)): Path<(String, String)>,
 ) -> Answer<Json<wire::Reopened>> {
-    let run = app.store.find_run(&run).await?;
+    let run = ask::find(app.store.as_ref(), &run).await?;
     let steps = app.store.skip(run, &step, &caller.name).await?;
     app.record(&caller, "skip", format!("step {step} of run {run}")).await?;
     Ok(Json(wire::Reopened { run, steps }))

@@ -56,7 +56,6 @@ pub struct Run {
 pub struct Task {
     pub step: String,
     /// An item of `for_each`; a plain step has none.
-    #[schema(value_type = Object)]
     pub item: Option<Value>,
     /// pending, available, running, parked, succeeded, failed, canceled or skipped.
     #[schema(value_type = String)]

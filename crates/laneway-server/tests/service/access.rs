@@ -142,3 +142,17 @@ async fn body_that_is_too_long_or_no_json_is_refused_before_it_is_read() {
     assert_eq!(unknown.refusal(), (400, "bad_body".to_owned()));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_proxy_is_believed_who_it_asks_for() {
+    let place = Place::sqlite();
+    let (plain, behind) = (place.serve().await, place.serve_behind_proxy().await);
+    for (server, origin) in [(&plain, "127.0.0.1"), (&behind, "192.0.2.9")] {
+        let set = server.ask(Method::PUT, "/v1/limits/api").by(Role::Admin).json(&json!({ "value": "3" }));
+        let set = set.with("x-forwarded-for", "198.51.100.1, 192.0.2.9").send().await;
+        assert_eq!(set.status, 200, "{set:?}");
+        assert_eq!(server.store.audit(None, 1).await.expect("entries")[0].deed.origin, origin);
+    }
+    plain.stop().await;
+    behind.stop().await;
+}

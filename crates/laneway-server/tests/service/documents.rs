@@ -75,6 +75,7 @@ async fn metrics_tell_of_nodes_limits_and_requests() {
         "laneway_lease_expirations_total{node=\"actor:1\"} 0",
         "laneway_attempts_total{node=\"actor:1\",outcome=\"succeeded\"} 0",
         "laneway_slots{node=\"actor:1\"} 4",
+        "laneway_queue_depth{cause=\"available\"} 1",
         "laneway_limit_held{limit=\"api\"} 1",
         "laneway_http_requests_total{route=\"/v1/runs\",method=\"POST\",status=\"201\"} 1",
         "# EOF",

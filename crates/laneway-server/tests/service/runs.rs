@@ -146,6 +146,11 @@ async fn what_cannot_be_done_is_said_with_a_stable_code() {
     for (path, status, code) in [
         ("/v1/runs/ffffffff".to_owned(), 404, "no_such_run"),
         ("/v1/runs/%ff".to_owned(), 400, "bad_request"),
+        ("/v1/workflows/a%00b".to_owned(), 400, "bad_request"),
+        ("/v1/runs?workflow=a%00b".to_owned(), 400, "bad_request"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f".to_owned(), 404, "no_such_run"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/events".to_owned(), 404, "no_such_run"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/tasks/a/explain".to_owned(), 404, "no_such_run"),
         (format!("/v1/runs/{run}/tasks/zz"), 404, "no_such_step"),
         (format!("/v1/runs/{run}/tasks/a/attempts/1/log"), 404, "no_such_attempt"),
         (format!("/v1/runs/{run}/tasks/a/attempts/x/log"), 400, "bad_request"),
@@ -158,6 +163,9 @@ async fn what_cannot_be_done_is_said_with_a_stable_code() {
         (format!("/v1/runs/{run}/retry"), 409, "run_not_ended"),
         (format!("/v1/runs/{run}/tasks/a/skip"), 409, "run_not_ended"),
         ("/v1/nodes/nobody/drain".to_owned(), 404, "no_such_node"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/pause".to_owned(), 404, "no_such_run"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/cancel".to_owned(), 404, "no_such_run"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/retry".to_owned(), 404, "no_such_run"),
     ] {
         assert_eq!(server.post(&path, json!({})).await.refusal(), (status, code.to_owned()), "{path}");
     }

@@ -59,7 +59,11 @@ impl Place {
     }
 
     pub(crate) async fn serve(&self) -> Server {
-        Server::start(self.open(), self.dir.path().to_owned()).await
+        Server::start(self.open(), self.dir.path().to_owned(), false).await
+    }
+
+    pub(crate) async fn serve_behind_proxy(&self) -> Server {
+        Server::start(self.open(), self.dir.path().to_owned(), true).await
     }
 }
 
@@ -74,7 +78,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    async fn start(store: Arc<dyn Store>, directory: std::path::PathBuf) -> Self {
+    async fn start(store: Arc<dyn Store>, directory: std::path::PathBuf, is_behind_proxy: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let session = store.register(NewSession::ephemeral("server:1", 1)).await.expect("a session");
@@ -92,6 +96,7 @@ impl Server {
             directory,
             names: Names::new(address, ["lane.example".to_owned()]),
             is_tls: false,
+            is_behind_proxy,
         };
         let stop = CancellationToken::new();
         let app = service.app(stop.clone());

@@ -33,6 +33,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
+use laneway_core::gate::Gate;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
@@ -435,6 +436,10 @@ impl Store for PostgresStore {
 
     async fn limits(&self) -> Result<Vec<LimitView>> {
         self.base.ask(|link| async move { view::limits(&link).await }).await
+    }
+
+    async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>> {
+        self.base.ask(|link| async move { view::backlog(&link).await }).await
     }
 
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use laneway_core::cause;
+use laneway_core::gate::Gate;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{NodeEvent, NodeFact};
@@ -135,6 +136,15 @@ fn counts(rows: &[Row]) -> Done<HashMap<i64, Vec<(TaskStatus, u64)>>> {
     }
     counts.values_mut().for_each(|counts| counts.sort_unstable());
     Ok(counts)
+}
+
+pub(super) async fn backlog(link: &Link) -> Done<Vec<(Option<Gate>, u64)>> {
+    let rows = link.rows(sql!("backlog"), &[]).await?;
+    rows.iter()
+        .map(|found| {
+            Ok((row::maybe_text(found, 0)?.as_deref().and_then(Gate::parse), row::number(found, 1)?))
+        })
+        .collect()
 }
 
 pub(super) async fn limits(link: &Link) -> Done<Vec<LimitView>> {

@@ -27,6 +27,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
+use laneway_core::gate::Gate;
 use laneway_core::hash::Version;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
@@ -460,6 +461,10 @@ impl Store for SqliteStore {
 
     async fn limits(&self) -> Result<Vec<LimitView>> {
         self.read(|connection, _| view::limits(connection)).await
+    }
+
+    async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>> {
+        self.read(|connection, _| view::backlog(connection)).await
     }
 
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {

@@ -1,10 +1,11 @@
-//! S5: tokens and the audit log, as the store keeps them.
+//! S4, S5: tokens and the audit log, as the store keeps them, and what the service shows page by page or in figures.
 
+use laneway_core::gate::Gate;
 use laneway_core::role::Role;
 use laneway_store::Error;
 use laneway_store::model::{Deed, NewToken, RunFilter};
 
-use crate::harness::{Place, START, flow, for_each_database};
+use crate::harness::{Node, Place, START, flow, for_each_database};
 
 for_each_database! {
     token_is_found_by_its_id_with_all_that_is_kept_of_it,
@@ -13,6 +14,7 @@ for_each_database! {
     five_who_make_one_token_at_once_make_one,
     audit_log_is_read_newest_first_and_page_by_page,
     list_of_runs_goes_on_behind_any_of_them,
+    backlog_counts_what_nobody_has_taken_by_what_it_waits_for,
 }
 
 fn token(id: &str, name: &str) -> NewToken {
@@ -105,4 +107,23 @@ async fn list_of_runs_goes_on_behind_any_of_them(place: Place) {
     assert_eq!(page(Some(runs[1]), 2).await, runs[2..4]);
     assert_eq!(page(Some(runs[3]), 2).await, runs[4..]);
     assert!(page(Some(runs[4]), 2).await.is_empty());
+}
+
+async fn backlog_counts_what_nobody_has_taken_by_what_it_waits_for(place: Place) {
+    let node = Node::worker(place.open(), "one:1", &[]).await;
+    let told = || async {
+        let backlog = node.store.backlog().await.expect("a backlog");
+        let word = |(gate, tasks): &(Option<Gate>, u64)| {
+            format!("{tasks} {}", gate.map_or("available", Gate::as_str))
+        };
+        backlog.iter().map(word).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(told().await, "");
+    let run = node.share(&flow("", &[("a", ""), ("b", ""), ("c", "needs: [a, b]")])).await;
+    node.share(&flow("", &[("x", "runs_on: {zone: nowhere}")])).await;
+    assert_eq!(told().await, "2 available, 1 needs, 1 node");
+    node.take_any(1).await;
+    assert_eq!(told().await, "1 available, 1 needs, 1 node");
+    node.store.cancel(run, "ada").await.expect("a run that can be canceled");
+    assert_eq!(told().await, "1 node");
 }

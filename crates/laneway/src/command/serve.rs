@@ -91,7 +91,10 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         directory,
         names: Names::new(listening, args.allowed_hosts),
         is_tls: tls.is_some(),
+        is_behind_proxy: args.behind_proxy,
     };
+    // Before anybody is told that it is there: they may want it to end.
+    let interrupts = Interrupts::listen()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let shown = laneway_store::shown(&context.store);
     let works = if is_worker { "takes work" } else { "takes no work" };
@@ -103,7 +106,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     context.printer.line(&format!("listening at {scheme}://{listening}"))?;
     let control = Control::new();
     let worker = life.worker(&args.work);
-    let serving = Serving { listener, app: service.app(stop.clone()), tls };
+    let serving = Serving { listener, app: service.app(stop.clone()), tls, interrupts };
     let outcome = until_told(context, serving, worker, (&stop, &control)).await;
     life.end(why(&outcome, &control)).await;
     tell_cut(context, &outcome?);
@@ -143,6 +146,7 @@ struct Serving {
     listener: TcpListener,
     app: App,
     tls: Option<Tls>,
+    interrupts: Interrupts,
 }
 
 /// The order in which it ends: nothing new is heard, streams end, requests are answered, then the worker leaves. A worker
@@ -153,8 +157,7 @@ async fn until_told(
     worker: Option<Worker>,
     (stop, control): (&CancellationToken, &Control),
 ) -> anyhow::Result<Vec<Cut>> {
-    let mut interrupts = Interrupts::listen()?;
-    let Serving { listener, app, tls } = serving;
+    let Serving { listener, app, tls, mut interrupts } = serving;
     let mut serving = std::pin::pin!(laneway_server::serve(listener, app, tls, REQUEST_GRACE));
     let mut working = std::pin::pin!(async {
         match worker {

@@ -42,7 +42,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return through(context, client, args).await;
     }
     if !args.wait && !args.dry_run {
-        return Err(Refusal::new("there is no server that would run it in the background")
+        return Err(Refusal::new("no server is named that would run it in the background")
             .hint(format!("`laneway start {} --wait` runs it here; --server names a server", args.name))
             .into());
     }

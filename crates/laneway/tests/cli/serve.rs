@@ -143,12 +143,109 @@ fn first_start_makes_a_token_that_only_its_owner_can_read() {
 #[test]
 fn what_a_server_cannot_do_is_refused_in_words() {
     let place = Place::with("flow.yaml", FLOW);
-    assert_snapshot!(place.laneway("serve --listen 0.0.0.0:0"), @"");
-    assert_snapshot!(place.laneway("serve --listen nowhere"), @"");
-    assert_snapshot!(place.laneway("serve --tls-cert c.pem"), @"");
-    assert_snapshot!(place.laneway("runs --server http://127.0.0.1:1"), @"");
-    assert_snapshot!(place.laneway("runs --server 127.0.0.1:1"), @"");
-    assert_snapshot!(place.laneway("run flow.yaml --server http://127.0.0.1:1"), @"");
-    assert_snapshot!(place.laneway("token create a/b --role viewer"), @"");
-    assert_snapshot!(place.laneway("token create a --role king"), @"");
+    assert_snapshot!(place.laneway("serve --listen 0.0.0.0:0"), @r"
+    $ laneway serve --listen 0.0.0.0:0
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: 0.0.0.0:0 can be reached from other hosts, and the line would not be encrypted
+    hint: give --tls-cert and --tls-key, say --behind-proxy if something in front of it encrypts, or listen at 127.0.0.1
+    ");
+    assert_snapshot!(place.laneway("serve --listen nowhere"), @r"
+    $ laneway serve --listen nowhere
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `nowhere` is no address to listen at: invalid socket address
+    hint: write an address and a port, such as 127.0.0.1:7878 or [::1]:7878
+    ");
+    assert_snapshot!(place.laneway("serve --tls-cert c.pem"), @r"
+    $ laneway serve --tls-cert c.pem
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: there is a certificate and no key
+    hint: give --tls-key as well
+    ");
+    assert_snapshot!(place.laneway("runs --server http://127.0.0.1:1"), @r"
+    $ laneway runs --server http://127.0.0.1:1
+    exit code 3
+    ----- stdout
+    ----- stderr
+    error: http://127.0.0.1:1 cannot be reached: Connection refused (os error 111)
+    hint: look whether `laneway serve` runs there, and whether host and port are right
+    ");
+    assert_snapshot!(place.laneway("runs --server 127.0.0.1:1"), @r"
+    $ laneway runs --server 127.0.0.1:1
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `127.0.0.1:1` is no address of a server: it begins with neither http:// nor https://
+    hint: write it as http://HOST:PORT or https://HOST:PORT
+    ");
+    assert_snapshot!(place.laneway("run flow.yaml --server http://127.0.0.1:1"), @r"
+    $ laneway run flow.yaml --server http://127.0.0.1:1
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `laneway run` does not go through a server
+    hint: leave --server out; it works on the store that --store names
+    ");
+    assert_snapshot!(place.laneway("token create a/b --role viewer"), @r"
+    $ laneway token create a/b --role viewer
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `a/b` cannot be the name of a token
+    hint: use 1 to 100 letters, digits and - _ . @
+    ");
+    assert_snapshot!(place.laneway("token create a --role king"), @r"
+    $ laneway token create a --role king
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: invalid value 'king' for '--role <ROLE>': use one of viewer, operator, admin, worker
+
+    For more information, try '--help'.
+    ");
 }
+
+#[test]
+fn server_with_a_certificate_is_asked_over_an_encrypted_line() {
+    let place = Place::new();
+    place.write("cert.pem", CERTIFICATE);
+    place.write("key.pem", KEY);
+    let served = Served::start(&place, &["--no-worker", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    assert!(served.url.starts_with("https://127.0.0.1:"), "{}", served.url);
+    let ask = |trusts: bool| {
+        let mut command = place.command(&["nodes", "--json", "--server", &served.url]);
+        command.env("SSL_CERT_FILE", place.path(if trusts { "cert.pem" } else { "none.pem" }));
+        place.outcome("nodes", command)
+    };
+    assert_eq!(ask(true).code, Some(0), "{}", ask(true));
+    let refused = ask(false);
+    assert_eq!(refused.code, Some(3), "{refused}");
+    assert!(refused.stderr.contains("invalid peer certificate"), "{refused}");
+    assert_eq!(served.end().0, Some(0));
+}
+
+/// For localhost, vouched for by itself. Good for this test and nothing else.
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----
+MIIBmDCCAT6gAwIBAgIUU1lkPfwcLRlUxLB9M1ggX8+t298wCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTExNjEyMjIyMVoYDzIxMjYxMDIz
+MTIyMjIxWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATywGquMzZfy2rL/Md3t3ryDrOsJUMU9AcInmVy7M/s5RMB6x4xdtHL
+ShWEJllzVmaZHCZoWI9Mj+fxhbAngzAao2wwajAdBgNVHQ4EFgQUXsqiEkR3kPUk
+bNf3/Nnw+9rRS8kwHwYDVR0jBBgwFoAUXsqiEkR3kPUkbNf3/Nnw+9rRS8kwGgYD
+VR0RBBMwEYIJbG9jYWxob3N0hwR/AAABMAwGA1UdEwEB/wQCMAAwCgYIKoZIzj0E
+AwIDSAAwRQIhAPx31GYiuT7Wzrce9xCE6zbIisDMygMO1JYlL8QirMdGAiAI/R0d
+HtftFN+tr4vcykDYS23OJBgJRKj2YrONVZluug==
+-----END CERTIFICATE-----
+";
+
+const KEY: &str = "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgp67qVE81K9+hFSpV
+fhmEwjm4EGMaL2+h/wgWty13BouhRANCAATywGquMzZfy2rL/Md3t3ryDrOsJUMU
+9AcInmVy7M/s5RMB6x4xdtHLShWEJllzVmaZHCZoWI9Mj+fxhbAngzAa
+-----END PRIVATE KEY-----
+";
