@@ -59,6 +59,7 @@ fn first_difference(found: &str, wanted: &str) -> Option<usize> {
 fn all(shell: &Shell, program: &Program) -> Result<Vec<Generated>> {
     Ok(vec![
         Generated { path: "docs/reference/laneway.schema.json", text: program.stdout(shell, &["schema"])? },
+        Generated { path: "docs/reference/openapi.json", text: program.stdout(shell, &["openapi"])? },
         Generated { path: "docs/reference/cli.md", text: cli(shell, program)? },
         Generated { path: "docs/reference/settings.md", text: settings(shell, program)? },
     ])

@@ -126,8 +126,11 @@ async fn drain(jobs: usize, concurrency: usize) -> Result<()> {
         tokio::task::spawn_local(async move { node.work(concurrency, functions, control).await })
     };
     all.notified().await;
-    let unfinished =
-        || RunFilter { status: Some(laneway_core::state::RunStatus::Running), workflow: None, limit: 1 };
+    let unfinished = || RunFilter {
+        status: Some(laneway_core::state::RunStatus::Running),
+        limit: 1,
+        ..RunFilter::default()
+    };
     while !node.store.runs(unfinished()).await?.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

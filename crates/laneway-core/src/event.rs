@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 pub use crate::facts::Unreadable;
-use crate::facts::facts;
+use crate::facts::{self, facts};
 use crate::hash::Version;
 use crate::id::RunId;
 use crate::reason::Reason;
@@ -34,6 +34,16 @@ impl Event {
             line.extend(fields);
         }
         Value::Object(line)
+    }
+
+    /// Reads such a line back.
+    pub fn from_json(line: &Value) -> Result<Self, Unreadable> {
+        let (name, version, body) = facts::from_line(line, &["event", "run", "seq", "at"], Fact::version_of)?;
+        let bad = |why: &str| Unreadable { name: name.clone(), version, why: why.to_owned() };
+        let run = line["run"].as_str().and_then(RunId::parse).ok_or_else(|| bad("it names no run"))?;
+        let seq = line["seq"].as_u64().ok_or_else(|| bad("it has no number"))?;
+        let at = facts::moment(line).ok_or_else(|| bad("it has no time"))?;
+        Ok(Self { run, seq, at, fact: Fact::read(&name, version, &body)? })
     }
 }
 
@@ -274,6 +284,18 @@ mod tests {
             assert_eq!(fact.name(), *name);
             assert_eq!(fact.body_text(), *body);
         }
+    }
+
+    #[test]
+    fn line_of_json_reads_back_as_the_event_it_was_made_of() {
+        let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
+        for (seq, (name, version, body)) in (1..).zip(GOLDEN) {
+            let fact = Fact::read(name, *version, body).expect("a golden event");
+            let event = Event { run, seq, at: Millis(1_700_000_000_123), fact };
+            assert_eq!(Event::from_json(&event.to_json()), Ok(event));
+        }
+        assert!(Event::from_json(&serde_json::json!({ "event": "task_teleported" })).is_err());
+        assert!(Event::from_json(&serde_json::json!({ "event": "run_started", "node": "a" })).is_err());
     }
 
     #[test]

@@ -10,6 +10,28 @@ pub struct Unreadable {
     pub why: String,
 }
 
+/// The fact of a line of `--json`: what is left of it without the `common` fields, and its name. Of a version that this
+/// program does not know it says so.
+pub(crate) fn from_line(
+    line: &serde_json::Value,
+    common: &[&str],
+    version_of: fn(&str) -> Option<u32>,
+) -> Result<(String, u32, String), Unreadable> {
+    let name = line["event"].as_str().unwrap_or_default().to_owned();
+    let bad = |why: &str| Unreadable { name: name.clone(), version: 0, why: why.to_owned() };
+    let mut fields = line.as_object().cloned().ok_or_else(|| bad("it is no object"))?;
+    fields.retain(|field, _| !common.contains(&field.as_str()));
+    let version = version_of(&name).ok_or_else(|| bad("this program does not know that kind of event"))?;
+    let body = serde_json::Value::Object(fields).to_string();
+    Ok((name, version, body))
+}
+
+/// The moment of such a line.
+pub(crate) fn moment(line: &serde_json::Value) -> Option<crate::time::Millis> {
+    let at: jiff::Timestamp = line["at"].as_str()?.parse().ok()?;
+    Some(crate::time::Millis(at.as_millisecond()))
+}
+
 /// Defines such a set: the structs, the enum over them, and how they are written and read.
 macro_rules! facts {
     ($(#[$outer:meta])* pub enum $set:ident;
@@ -36,6 +58,11 @@ macro_rules! facts {
 
             pub fn version(&self) -> u32 {
                 match self { $(Self::$name(_) => $version,)+ }
+            }
+
+            /// The version that this program writes of a kind of fact.
+            pub fn version_of(name: &str) -> Option<u32> {
+                match name { $($word => Some($version),)+ _ => None }
             }
 
             /// The fact's own fields.

@@ -24,6 +24,7 @@ pub mod plan;
 pub mod rank;
 pub mod reason;
 pub mod retry;
+pub mod role;
 pub mod run_state;
 pub mod schedule;
 pub mod state;

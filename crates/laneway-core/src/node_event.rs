@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::class::Labels;
-use crate::facts::facts;
+use crate::facts::{self, Unreadable, facts};
 use crate::id::SessionId;
 use crate::time::Millis;
 use crate::words::words;
@@ -34,6 +34,21 @@ impl NodeEvent {
             line.extend(fields);
         }
         Value::Object(line)
+    }
+
+    /// Reads such a line back.
+    pub fn from_json(line: &Value) -> Result<Self, Unreadable> {
+        let common = ["event", "seq", "at", "node", "session"];
+        let (name, version, body) = facts::from_line(line, &common, NodeFact::version_of)?;
+        let bad = |why: &str| Unreadable { name: name.clone(), version, why: why.to_owned() };
+        let session = line["session"].as_str().and_then(SessionId::parse);
+        Ok(Self {
+            seq: line["seq"].as_u64().ok_or_else(|| bad("it has no number"))?,
+            at: facts::moment(line).ok_or_else(|| bad("it has no time"))?,
+            node: line["node"].as_str().ok_or_else(|| bad("it names no node"))?.to_owned(),
+            session: session.ok_or_else(|| bad("it names no session"))?,
+            fact: NodeFact::read(&name, version, &body)?,
+        })
     }
 }
 
@@ -122,6 +137,17 @@ mod tests {
             let fact = NodeFact::read(name, *version, body).expect("a golden event");
             assert_eq!((fact.name(), fact.version()), (*name, *version));
             assert_eq!(fact.body_text(), *body);
+        }
+    }
+
+    #[test]
+    fn line_of_json_reads_back_as_the_event_it_was_made_of() {
+        let session = SessionId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
+        for (seq, (name, version, body)) in (1..).zip(GOLDEN) {
+            let fact = NodeFact::read(name, *version, body).expect("a golden event");
+            let event =
+                NodeEvent { seq, at: Millis(1_700_000_000_123), node: "a:1".to_owned(), session, fact };
+            assert_eq!(NodeEvent::from_json(&event.to_json()), Ok(event));
         }
     }
 

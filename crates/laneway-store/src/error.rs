@@ -103,6 +103,10 @@ pub enum Error {
     NoSuchBlob { hash: String },
     #[error("{size} bytes are too many to be kept together: at most {limit}")]
     TooLarge { size: u64, limit: u64 },
+    #[error("a token named `{name}` is there already")]
+    TokenExists { name: String },
+    #[error("no token named `{name}` is in use")]
+    NoSuchToken { name: String },
     #[error("the workflow cannot be run: {why}")]
     NotRunnable { why: String },
     #[error(transparent)]
@@ -162,6 +166,10 @@ impl Error {
             Self::NoSuchLimit { name } => Some(format!(
                 "declare it under `limits` of the document, or make it with `laneway limit set {name} N`"
             )),
+            Self::TokenExists { name } => {
+                Some(format!("choose another name, or end that one with `laneway token revoke {name}`"))
+            }
+            Self::NoSuchToken { .. } => Some("`laneway token list` lists them".to_owned()),
             Self::Exists { .. } => Some("name a file that is not there yet".to_owned()),
             Self::NotSetAside { run } => Some(format!("`laneway show {}` shows it", run.short())),
             Self::Unreachable { .. } => Some(

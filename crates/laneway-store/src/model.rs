@@ -12,6 +12,7 @@ use laneway_core::key::TaskKeys;
 use laneway_core::limit::Limit;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
+use laneway_core::role::Role;
 use laneway_core::run_state::RunState;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
@@ -250,6 +251,8 @@ pub struct Reaped {
 pub struct RunFilter {
     pub status: Option<RunStatus>,
     pub workflow: Option<String>,
+    /// Only runs that were submitted before this one.
+    pub before: Option<RunId>,
     pub limit: usize,
 }
 
@@ -524,4 +527,57 @@ impl About {
             Self::Leftover => "leftover",
         }
     }
+}
+
+/// Length of the hash of a token's secret, in bytes.
+pub const TOKEN_HASH: usize = 32;
+
+/// A token that is to be known.
+#[derive(Debug, Clone)]
+pub struct NewToken {
+    /// Names it in what is shown of it; no secret.
+    pub id: String,
+    /// Whose it is, or what for. Among tokens that are not revoked a name stands once.
+    pub name: String,
+    pub role: Role,
+    /// SHA-256 of the secret.
+    pub hash: [u8; TOKEN_HASH],
+    /// The last characters of the secret.
+    pub tail: String,
+    pub by: String,
+}
+
+/// A token as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    pub id: String,
+    pub name: String,
+    pub role: Role,
+    pub hash: [u8; TOKEN_HASH],
+    pub tail: String,
+    pub created_by: String,
+    pub created_at: Millis,
+    /// By whom and when it was ended.
+    pub revoked: Option<(String, Millis)>,
+}
+
+/// Something that a person changed through the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deed {
+    /// The name of the token.
+    pub by: String,
+    /// The verb.
+    pub act: String,
+    /// What it was done to.
+    pub what: String,
+    /// The address it was asked from.
+    pub origin: String,
+}
+
+/// An entry of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    pub seq: u64,
+    pub at: Millis,
+    pub deed: Deed,
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
+use laneway_core::gate::Gate;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
@@ -24,9 +25,9 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, Claim, Definition, Examination, Finished, Known, LimitView,
-    LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary,
-    RunView, Stop, Submission, Tally, Whom, WorkflowView,
+    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished, Known,
+    LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter,
+    RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 
@@ -140,6 +141,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
     async fn release(&self, run: RunId) -> Result<()>;
 
+    /// Makes a token known. Refused while another one of that name is in use.
+    async fn make_token(&self, token: NewToken) -> Result<Token>;
+
+    /// Ends the token of a name. Whoever looks for it after this returns finds it revoked.
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token>;
+
+    /// Adds to the audit log. Gives its number.
+    async fn record(&self, deed: Deed) -> Result<u64>;
+
     // ---- reads: short, never blocked by a writer ---------------------------------------------------
 
     /// By id, by a unique beginning or end of it, or `last`.
@@ -174,10 +184,19 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn limits(&self) -> Result<Vec<LimitView>>;
     /// By workflow.
     async fn triggers(&self) -> Result<Vec<TriggerView>>;
+    /// How many tasks nobody has taken, by the gate at which they wait; those that wait for a taker alone have none.
+    async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>>;
     /// Nodes that are alive, by address, with up to `claims` of what each holds.
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>>;
+
+    /// By its id, also if it is revoked. One look along a key: it is asked with every request.
+    async fn token(&self, id: &str) -> Result<Option<Token>>;
+    /// Those in use first, by name.
+    async fn tokens(&self) -> Result<Vec<Token>>;
+    /// Newest first, those numbered below `before`.
+    async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>>;
 
     /// Looks for everything that is wrong with the store: the file, the newest `limit` runs, what lies beside it.
     /// Changes nothing.

@@ -4,7 +4,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::command;
-use crate::settings::{DATA_DIR, STORE};
+use crate::settings::{DATA_DIR, SERVER, STORE};
 
 /// Runs graphs of steps in parallel, and remembers.
 #[derive(Debug, Parser)]
@@ -23,6 +23,9 @@ pub(crate) struct Cli {
     #[arg(long, global = true, help = DATA_DIR.about, env = DATA_DIR.env, value_name = "DIR", default_value = DATA_DIR.default, value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Global options")]
     pub(crate) data_dir: String,
 
+    #[arg(long, global = true, help = SERVER.about, env = SERVER.env, value_name = "URL", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Global options")]
+    pub(crate) server: Option<String>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -39,6 +42,8 @@ pub(crate) enum Command {
     Graph(command::graph::Args),
     /// Print the JSON Schema of workflow files
     Schema(command::schema::Args),
+    /// Print the OpenAPI description of the server
+    Openapi(command::openapi::Args),
     /// Make workflows, with the files beside them, known by name
     Apply(command::apply::Args),
     /// List the workflows that were applied
@@ -49,6 +54,10 @@ pub(crate) enum Command {
     Submit(command::submit::Args),
     /// Take tasks of submitted runs until told to stop
     Worker(command::worker::Args),
+    /// Serve the API and take tasks, until told to stop
+    Serve(command::serve::Args),
+    /// Make, list and revoke the tokens of those who may ask the server
+    Token(command::token::Args),
     /// List the nodes that are alive
     Nodes(command::nodes::Args),
     /// Let a node take nothing more

@@ -100,7 +100,7 @@ impl Node {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;
             let heartbeat = if store.takes_lease() {
-                Some(start_heartbeat(context, (session, lease), counts.clone(), &warden)?)
+                Some(start_heartbeat(context, (session, lease), counts.clone(), Some(warden.clone()))?)
             } else {
                 None
             };
@@ -127,6 +127,38 @@ impl Node {
     }
 }
 
+/// This process with a session and nothing to run: it submits, and is known.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    store: Arc<dyn Store>,
+    pub(crate) session: SessionId,
+    heartbeat: Option<Heartbeat>,
+}
+
+impl Presence {
+    pub(crate) async fn begin(context: &Context, store: Arc<dyn Store>, name: &str) -> anyhow::Result<Self> {
+        let lease = context.settings.lease()?;
+        let session = store.register(NewSession { lease, ..NewSession::ephemeral(name, 1) }).await?;
+        let heartbeat = if store.takes_lease() {
+            match start_heartbeat(context, (session, lease), Counts::default(), None) {
+                Ok(heartbeat) => Some(heartbeat),
+                Err(error) => {
+                    retire(store.as_ref(), session, Leaving::because(LeaveReason::Failed)).await;
+                    return Err(error);
+                }
+            }
+        } else {
+            None
+        };
+        Ok(Self { store, session, heartbeat })
+    }
+
+    pub(crate) async fn end(self, why: Leaving) {
+        retire(self.store.as_ref(), self.session, why).await;
+        drop(self.heartbeat);
+    }
+}
+
 async fn retire(store: &dyn Store, session: SessionId, why: Leaving) {
     // A session that cannot be retired is reaped by the next process: its lock dies with this one.
     if let Err(error) = store.retire(session, why).await {
@@ -138,11 +170,11 @@ fn start_heartbeat(
     context: &Context,
     (session, lease): (SessionId, Lease),
     counts: Counts,
-    warden: &Warden,
+    warden: Option<Warden>,
 ) -> anyhow::Result<Heartbeat> {
     let (address, options) = (context.store.clone(), context.options()?);
     let open = move || laneway_store::open_with(&address, laneway_store::Open::Existing, &options);
-    let heartbeat = Heartbeat::start(open, session, lease, counts, Some(warden.clone()));
+    let heartbeat = Heartbeat::start(open, session, lease, counts, warden);
     heartbeat.context("the session cannot be kept alive")
 }
 

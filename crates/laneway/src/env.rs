@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal as _};
 
+use laneway_server::access::Secret;
 use laneway_torture::Arms;
 
 use crate::exit::Refusal;
@@ -12,6 +13,9 @@ const CGROUPS: &str = "LANEWAY_CGROUPS";
 
 /// What the program tells of its own doing on stderr: `info`, `laneway_engine=debug`, … Default: `warn`.
 const LOG: &str = "LANEWAY_LOG";
+
+/// The token to ask a server with; without it the admin token of the data directory is taken, if it can be read.
+const TOKEN: &str = "LANEWAY_TOKEN";
 
 /// Any value but the empty one turns colours off.
 const NO_COLOR: &str = "NO_COLOR";
@@ -46,6 +50,13 @@ pub(crate) fn arm_hooks() -> anyhow::Result<()> {
         .map_err(|error| Refusal::new(error.to_string()).hint("see docs/design/torture.md").into())
 }
 
+/// The token to ask a server with, as somebody gave it.
+pub(crate) fn token() -> Result<Option<Secret>, Refusal> {
+    let Some(given) = std::env::var(TOKEN).ok().filter(|given| !given.is_empty()) else { return Ok(None) };
+    let bad = || Refusal::new(format!("{TOKEN} is no token")).hint("tokens begin with `laneway_`");
+    Secret::parse(given.trim()).map(Some).ok_or_else(bad)
+}
+
 pub(crate) fn wants_color() -> bool {
     std::env::var_os(NO_COLOR).is_none_or(|value| value.is_empty())
 }
@@ -74,8 +85,12 @@ pub(crate) fn person() -> String {
 
 /// The address of this process as a node: no listener, so host name and pid.
 pub(crate) fn node() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("{host}:{}", std::process::id())
+    format!("{}:{}", host(), std::process::id())
+}
+
+/// The name of this host.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 pub(crate) fn init_tracing() {

@@ -14,7 +14,7 @@ pub(crate) enum Exit {
     RunFailed = 1,
     /// A bad document, parameter, name or command line: nothing was run.
     BadInput = 2,
-    /// The store cannot be used.
+    /// The store or the server cannot be used.
     Store = 3,
     /// Ctrl-C or SIGTERM: the run was canceled.
     Interrupted = 130,
@@ -58,6 +58,10 @@ fn known(cause: &(dyn std::error::Error + 'static)) -> Option<(Exit, Option<Stri
     if let Some(store) = cause.downcast_ref::<laneway_store::Error>() {
         let exit = if store.is_about_the_store() { Exit::Store } else { Exit::BadInput };
         return Some((exit, store.hint()));
+    }
+    if let Some(client) = cause.downcast_ref::<laneway_server::client::Error>() {
+        let exit = if client.is_about_the_server() { Exit::Store } else { Exit::BadInput };
+        return Some((exit, client.hint()));
     }
     // The engine adds nothing of its own to a store that fails: look behind it.
     match (cause.downcast_ref::<laneway_engine::Error>(), cause.source()) {

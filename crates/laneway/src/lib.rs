@@ -10,6 +10,7 @@ mod drive;
 mod dry_run;
 mod env;
 mod exit;
+mod face;
 mod firing;
 mod print;
 mod progress;
@@ -48,7 +49,7 @@ pub fn run() -> ExitCode {
     if let Err(error) = env::arm_hooks() {
         return printer.failure(&error).into();
     }
-    let context = command::Context { printer, store: cli.store, settings };
+    let context = command::Context { printer, store: cli.store, server: cli.server, settings };
     // Alone with its thread: a warden has no use for a runtime, and every page of it counts.
     if let cli::Command::Warden(args) = cli.command {
         return match command::warden::execute(args) {

@@ -40,6 +40,8 @@ pub(crate) enum Kind {
     Names,
     /// Several, each with a value.
     Labels,
+    /// Yes or no.
+    Switch,
 }
 
 macro_rules! settings {
@@ -57,6 +59,8 @@ settings! {
         "The store: a file, or a URL";
     DATA_DIR = "data_dir", "LANEWAY_DATA_DIR", Text, ".laneway",
         "Where a node keeps logs, scratch files and workspaces of a store that is no file; those of a file are beside it";
+    SERVER = "server", "LANEWAY_SERVER", Text, "",
+        "A server to ask instead of opening the store, such as http://127.0.0.1:7878; its token is LANEWAY_TOKEN, or the admin token of this host";
     MAX_PARALLEL = "max_parallel", "LANEWAY_MAX_PARALLEL", Count, "4",
         "How many tasks of a run may run at once, where neither a flag nor the document says so";
     SLOTS = "slots", "LANEWAY_SLOTS", Count, "4",
@@ -79,6 +83,18 @@ settings! {
         "How often a task may be lost with its node before it fails";
     MAX_POLL_INTERVAL = "max_poll_interval", "LANEWAY_MAX_POLL_INTERVAL", Duration, "15s",
         "How rarely an idle node looks for work by itself; never more rarely than 1s where it is not woken by others";
+    LISTEN = "listen", "LANEWAY_LISTEN", Text, "127.0.0.1:7878",
+        "Where `laneway serve` listens; beyond this host only with a certificate or behind a proxy";
+    WORKER_ENABLED = "worker_enabled", "LANEWAY_WORKER_ENABLED", Switch, "true",
+        "Whether `laneway serve` takes work as well";
+    BEHIND_PROXY = "behind_proxy", "LANEWAY_BEHIND_PROXY", Switch, "false",
+        "Whether something in front of `laneway serve` encrypts the line, so that it may listen without a certificate";
+    ALLOWED_HOSTS = "allowed_hosts", "LANEWAY_ALLOWED_HOSTS", Names, "",
+        "Names by which `laneway serve` may be asked, beside localhost and the address it listens at";
+    TLS_CERT = "tls_cert", "LANEWAY_TLS_CERT", Text, "",
+        "The certificate of `laneway serve`, with those that vouch for it: a file in PEM";
+    TLS_KEY = "tls_key", "LANEWAY_TLS_KEY", Text, "",
+        "The key of that certificate: a file in PEM";
 }
 
 /// Where a value comes from.

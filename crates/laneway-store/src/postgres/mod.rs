@@ -1,6 +1,7 @@
 //! The store of many nodes: one schema of a Postgres database. Whoever connects to it is one of equals. See
 //! `docs/design/postgres.md`.
 
+mod access;
 mod address;
 mod base;
 mod bytes;
@@ -33,6 +34,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
+use laneway_core::gate::Gate;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
@@ -57,9 +59,9 @@ use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, Claim, Definition, Examination, Finished, Known, LimitView,
-    LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary,
-    RunView, Stop, Submission, Tally, Whom, WorkflowView,
+    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished, Known,
+    LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter,
+    RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -424,6 +426,20 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn make_token(&self, token: NewToken) -> Result<Token> {
+        let token = &token;
+        self.base.write(|link, terms| async move { access::make_token(&link, terms, token).await }).await
+    }
+
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
+        self.base.write(|link, terms| async move { access::revoke_token(&link, terms, name, by).await }).await
+    }
+
+    async fn record(&self, deed: Deed) -> Result<u64> {
+        let deed = &deed;
+        self.base.write(|link, terms| async move { access::record(&link, terms, deed).await }).await
+    }
+
     async fn find_run(&self, name: &str) -> Result<RunId> {
         self.base.ask(|link| async move { read::find_run(&link, name).await }).await
     }
@@ -492,6 +508,10 @@ impl Store for PostgresStore {
         self.base.ask(|link| async move { view::limits(&link).await }).await
     }
 
+    async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>> {
+        self.base.ask(|link| async move { view::backlog(&link).await }).await
+    }
+
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
         self.base
             .ask_at_once(
@@ -502,6 +522,18 @@ impl Store for PostgresStore {
 
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {
         self.base.ask(|link| async move { view::node_events(&link, node, after, limit).await }).await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<Token>> {
+        self.base.ask(|link| async move { access::token(&link, id).await }).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>> {
+        self.base.ask(|link| async move { access::tokens(&link).await }).await
+    }
+
+    async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>> {
+        self.base.ask(|link| async move { access::audit(&link, before, limit).await }).await
     }
 
     async fn examine(&self, limit: usize) -> Result<Examination> {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use laneway_core::cause;
+use laneway_core::gate::Gate;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{NodeEvent, NodeFact};
@@ -77,7 +78,10 @@ fn set_aside(rows: &[Row]) -> Done<HashMap<i64, SetAside>> {
 pub(super) async fn runs(link: &Link, now: Option<Millis>, filter: &RunFilter) -> Done<Vec<RunSummary>> {
     let (status, limit) =
         (filter.status.map(RunStatus::as_str), i64::try_from(filter.limit).unwrap_or(i64::MAX));
-    let rows = link.rows(sql!("runs", TEXT, TEXT, INT8), &[&status, &filter.workflow, &limit]).await?;
+    let before = filter.before.map(|run| run.to_string());
+    let rows = link
+        .rows(sql!("runs", TEXT, TEXT, INT8, TEXT), &[&status, &filter.workflow, &limit, &before])
+        .await?;
     let numbers: Vec<i64> = rows.iter().map(|found| row::number(found, 0)).collect::<Done<_>>()?;
     let mut flight = link.flight();
     flight.ask(sql!("task_counts", INT8_ARRAY), vec![&numbers]);
@@ -132,6 +136,15 @@ fn counts(rows: &[Row]) -> Done<HashMap<i64, Vec<(TaskStatus, u64)>>> {
     }
     counts.values_mut().for_each(|counts| counts.sort_unstable());
     Ok(counts)
+}
+
+pub(super) async fn backlog(link: &Link) -> Done<Vec<(Option<Gate>, u64)>> {
+    let rows = link.rows(sql!("backlog"), &[]).await?;
+    rows.iter()
+        .map(|found| {
+            Ok((row::maybe_text(found, 0)?.as_deref().and_then(Gate::parse), row::number(found, 1)?))
+        })
+        .collect()
 }
 
 pub(super) async fn limits(link: &Link) -> Done<Vec<LimitView>> {

@@ -1,6 +1,7 @@
 //! The embedded store: one SQLite file, one writer thread, readers of their own. Several processes may use one
 //! file at the same time. See `docs/design/store.md`.
 
+mod access;
 mod backup;
 mod bytes;
 mod classes;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
+use laneway_core::gate::Gate;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
@@ -53,9 +55,9 @@ use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, Claim, Definition, Examination, Finished, Known, LimitView,
-    LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary,
-    RunView, Stop, Submission, Tally, Whom, WorkflowView,
+    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished, Known,
+    LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter,
+    RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::store::Store;
 use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
@@ -476,6 +478,19 @@ impl Store for SqliteStore {
         self.write(move |txn| quarantine::release(txn, run, max_lost)).await
     }
 
+    async fn make_token(&self, token: NewToken) -> Result<Token> {
+        self.write(move |txn| access::make_token(txn, &token)).await
+    }
+
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
+        let (name, by) = (name.to_owned(), by.to_owned());
+        self.write(move |txn| access::revoke_token(txn, &name, &by)).await
+    }
+
+    async fn record(&self, deed: Deed) -> Result<u64> {
+        self.write(move |txn| access::record(txn, &deed)).await
+    }
+
     async fn find_run(&self, name: &str) -> Result<RunId> {
         let name = name.to_owned();
         self.read(move |connection, _| read::find_run(connection, &name)).await
@@ -542,6 +557,10 @@ impl Store for SqliteStore {
         self.read(|connection, _| view::limits(connection)).await
     }
 
+    async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>> {
+        self.read(|connection, _| view::backlog(connection)).await
+    }
+
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
         self.read(move |connection, shared| view::nodes(connection, shared, claims)).await
     }
@@ -557,6 +576,19 @@ impl Store for SqliteStore {
             read::stops(connection, session, |no| read::run_id(connection, no))
         })
         .await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<Token>> {
+        let id = id.to_owned();
+        self.read(move |connection, _| access::token(connection, &id)).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>> {
+        self.read(|connection, _| access::tokens(connection)).await
+    }
+
+    async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>> {
+        self.read(move |connection, _| access::audit(connection, before, limit)).await
     }
 
     async fn examine(&self, limit: usize) -> Result<Examination> {

@@ -1,6 +1,7 @@
 //! What people are shown of runs: lists, and one run with the cause of everything that waits.
 
 use laneway_core::cause;
+use laneway_core::gate::Gate;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{NodeEvent, NodeFact};
@@ -71,9 +72,15 @@ pub(super) fn runs(
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
     let rows: Vec<Done<Option<Listed>>> = connection
         .prepare_cached(sql!("runs"))?
-        .query_map(params![filter.status.map(RunStatus::as_str), filter.workflow, limit], |row| {
-            Ok(summary(row))
-        })?
+        .query_map(
+            params![
+                filter.status.map(RunStatus::as_str),
+                filter.workflow,
+                limit,
+                filter.before.map(|run| run.to_string())
+            ],
+            |row| Ok(summary(row)),
+        )?
         .collect::<rusqlite::Result<_>>()?;
     let mut runs = Vec::with_capacity(rows.len());
     for row in rows {
@@ -143,6 +150,15 @@ pub(super) fn limits(connection: &Connection) -> Done<Vec<LimitView>> {
         });
     }
     Ok(limits)
+}
+
+pub(super) fn backlog(connection: &Connection) -> Done<Vec<(Option<Gate>, u64)>> {
+    let rows: Vec<(Option<String>, u64)> = connection
+        .prepare_cached(sql!("backlog"))?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    // A word that cannot be read is in no line of its own; its run is set aside by whoever works on it.
+    Ok(rows.into_iter().map(|(gate, tasks)| (gate.as_deref().and_then(Gate::parse), tasks)).collect())
 }
 
 /// Those that hold their lock.

@@ -203,7 +203,11 @@ fn eight_nodes_on_crossing_ways_grant_nothing_twice_and_see_no_error() {
 async fn work(node: Node, document: String, until: Instant) -> Vec<RunId> {
     let mut runs = Vec::new();
     while Instant::now() < until {
-        let open = node.store.runs(RunFilter { limit: 99, status: Some(RunStatus::Running), workflow: None });
+        let open = node.store.runs(RunFilter {
+            limit: 99,
+            status: Some(RunStatus::Running),
+            ..RunFilter::default()
+        });
         if open.await.expect("a list").len() < 6 {
             let submission = laneway_store::model::Submission {
                 is_shared: true,

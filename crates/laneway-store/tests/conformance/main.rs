@@ -5,6 +5,7 @@
 //! After every verb the harness folds the run's events anew and compares with what is stored, so each test
 //! proves E1 and E2 along with its own sentence.
 
+mod access;
 mod admitting;
 mod ahead;
 mod audit;

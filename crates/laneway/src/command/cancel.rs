@@ -7,7 +7,6 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::Context;
-use crate::env;
 use crate::exit::Exit;
 
 /// Longer than the grace that steps have by default: whoever waits that long wants to know.
@@ -28,20 +27,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let (store, run) = context.find(&args.run).await?;
-    let before = store.run_state(run).await?.status;
-    store.cancel(run, &env::person()).await?;
-    // Tasks of a process that is gone are stopped by nobody: return them, so that the run ends now.
-    store.reap().await?;
-    let mut changes = store.changes();
+    let face = context.face()?;
+    let run = face.run(&args.run).await?.run;
+    let mut watch = face.watch();
     let until = Instant::now() + PATIENCE;
-    let status = loop {
-        let status = store.run_state(run).await?.status;
-        if status.is_final() || Instant::now() >= until {
-            break status;
-        }
-        let _ = tokio::time::timeout(LOOK, changes.changed()).await;
-    };
+    let canceled = face.cancel(run).await?;
+    let (before, mut status) = (canceled.was, canceled.status);
+    while !status.is_final() && Instant::now() < until {
+        watch.next(LOOK).await;
+        status = face.status(run).await?;
+    }
     if args.json {
         context.printer.json(&json!({ "run": run, "status": status, "was": before }))?;
         return Ok(Exit::Succeeded);

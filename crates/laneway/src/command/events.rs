@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use laneway_core::event::Event;
+use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
+
 use super::Context;
 use crate::exit::Exit;
-use crate::progress::{Tally, sentence};
+use crate::face::Face;
+use crate::progress::sentence;
 use crate::text;
-
-const PAGE: usize = 2_000;
 
 /// The hint of a change can be missed.
 const LOOK: Duration = Duration::from_millis(500);
@@ -31,54 +34,65 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let printer = &context.printer;
-    let (store, run) = context.find(&args.run).await?;
-    let plan = store.run(run).await?.plan;
-    let mut changes = store.changes();
-    let mut tally = Tally::new(&plan);
-    // From the first on, also with --after: durations need the starts.
-    let mut cursor = 0;
-    loop {
-        let events = match store.events_since(run, cursor, PAGE).await {
-            // One that cannot be read does not hide those behind it.
-            Err(error @ laneway_store::Error::UnreadableEvent { seq, .. }) => {
-                printer.warning(&format!("{error}; `laneway doctor` says more"));
-                cursor = seq;
-                continue;
-            }
-            events => events?,
-        };
-        let mut lines = String::new();
-        for event in &events {
-            cursor = event.seq;
-            if event.seq > args.after {
-                if args.json {
-                    lines.push_str(&format!("{}\n", event.to_json()));
-                } else {
-                    let told = sentence(event).unwrap_or_else(|| unsaid(event));
-                    lines.push_str(&format!("{:>5} {} {told}\n", event.seq, text::date(event.at)));
-                }
-            }
-            tally.apply(event, true);
-        }
-        printer.text(&lines)?;
-        if printer.is_closed() {
-            break;
-        }
-        // A page ends early in front of an event that cannot be read.
-        if !events.is_empty() {
-            continue;
-        }
-        if !args.follow || tally.finished.is_some() {
-            break;
-        }
-        let _ = tokio::time::timeout(LOOK, changes.changed()).await;
-    }
+    let face = context.face()?;
+    let run = face.run(&args.run).await?.run;
+    let told = Told { after: args.after, is_json: args.json, follow: args.follow };
+    tell(context, &face, run, told).await?;
     Ok(Exit::Succeeded)
 }
 
+/// What is told of a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    /// Only events behind this number.
+    pub(super) after: u64,
+    pub(super) is_json: bool,
+    /// Until the run ends.
+    pub(super) follow: bool,
+}
+
+/// Prints the events of a run; says how it was when there were no more.
+pub(super) async fn tell(
+    context: &Context,
+    face: &Face,
+    run: RunId,
+    told: Told,
+) -> anyhow::Result<RunStatus> {
+    let printer = &context.printer;
+    let mut watch = face.watch();
+    let mut cursor = told.after;
+    loop {
+        // Looked at first: what belongs to an end is there when the run has ended.
+        let status = face.status(run).await?;
+        let page = face.events(run, cursor).await?;
+        // One that cannot be read does not hide those behind it.
+        for unreadable in &page.unreadable {
+            printer.warning(&format!("{unreadable}; `laneway doctor` says more"));
+        }
+        let mut lines = String::new();
+        for line in &page.events {
+            if told.is_json {
+                lines.push_str(&format!("{line}\n"));
+                continue;
+            }
+            let event = Event::from_json(line)?;
+            let words = sentence(&event).unwrap_or_else(|| unsaid(&event));
+            lines.push_str(&format!("{:>5} {} {words}\n", event.seq, text::date(event.at)));
+        }
+        printer.text(&lines)?;
+        let has_more = page.next_after > cursor;
+        cursor = page.next_after;
+        if printer.is_closed() || !has_more && (!told.follow || status.is_final()) {
+            return Ok(status);
+        }
+        if !has_more {
+            watch.next(LOOK).await;
+        }
+    }
+}
+
 /// What progress leaves out is said here: this is the record.
-fn unsaid(event: &laneway_core::event::Event) -> String {
+fn unsaid(event: &Event) -> String {
     match event.fact.step() {
         Some(step) => format!("{step} is available"),
         None => format!("run {} started", event.run.short()),

@@ -3,12 +3,12 @@
 use clap::Subcommand;
 use comfy_table::Cell;
 use laneway_core::limit::Limit;
-use laneway_store::model::LimitView;
-use serde_json::{Value, json};
+use laneway_server::wire;
 
 use super::Context;
 use crate::exit::Exit;
-use crate::{env, text};
+use crate::face::Face;
+use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -43,13 +43,17 @@ fn limit(text: &str) -> Result<Limit, String> {
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     match args.what {
         What::Set { name, value } => {
-            context.open_or_create()?.set_limit(&name, value, &env::person()).await?;
+            let face = match context.client()? {
+                Some(client) => Face::Server(client),
+                None => Face::Store(context.open_or_create()?),
+            };
+            face.set_limit(&name, value).await?;
             context.printer.line(&format!("limit {name} is {value}"))?;
         }
         What::List { json } => {
-            let limits = context.open()?.limits().await?;
+            let limits = context.face()?.limits().await?;
             if json {
-                context.printer.json(&limits.iter().map(wire).collect::<Vec<_>>())?;
+                context.printer.json(&limits)?;
             } else if limits.is_empty() {
                 context.printer.note("there are no limits; `laneway limit set NAME N` makes one");
             } else {
@@ -60,28 +64,17 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     Ok(Exit::Succeeded)
 }
 
-fn table(context: &Context, limits: &[LimitView]) -> String {
+fn table(context: &Context, limits: &[wire::Limit]) -> String {
     let mut table = text::table(&["LIMIT", "VALUE", "HELD", "WAITING", "SET BY"], context.printer.width());
     text::color(&mut table, context.printer.out_palette());
     for limit in limits {
         table.add_row(vec![
             Cell::new(&limit.name),
-            Cell::new(limit.limit),
-            Cell::new(limit.holders),
+            Cell::new(&limit.value),
+            Cell::new(limit.held),
             Cell::new(limit.waiting),
             Cell::new(&limit.set_by),
         ]);
     }
     text::lines(&table)
-}
-
-fn wire(limit: &LimitView) -> Value {
-    json!({
-        "name": limit.name,
-        "value": limit.limit.to_string(),
-        "held": limit.holders,
-        "waiting": limit.waiting,
-        "set_by": limit.set_by,
-        "set_at": limit.set_at.to_string(),
-    })
 }

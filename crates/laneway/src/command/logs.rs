@@ -5,16 +5,17 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use laneway_core::id::RunId;
-use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
-use laneway_engine::log::{Decoder, Frame, Line, Lines, Stream};
+use laneway_engine::log::{Frame, Line, Lines, Stream, read_part};
+use laneway_server::wire::{Run, Task};
 use laneway_store::Store;
 use laneway_store::model::LogName;
 use serde_json::json;
 
 use super::Context;
 use crate::exit::{Exit, Refusal};
+use crate::face::Face;
 use crate::print::Printer;
 use crate::progress::why;
 use crate::text;
@@ -59,25 +60,24 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let (store, run) = context.find(&args.run).await?;
-    let mut state = store.run_state(run).await?;
+    let face = context.face()?;
+    let mut run = face.run(&args.run).await?;
     if let Some(step) = &args.step {
-        check(store.as_ref(), run, &state, step, args.attempt).await?;
+        check(&face, &run, step, args.attempt).await?;
     }
     let mut reader = Reader {
         printer: &context.printer,
-        form: form(&args, &state),
+        face: &face,
+        form: form(&args, &run),
         sources: Vec::new(),
         opened: HashMap::new(),
     };
-    let mut changes = store.changes();
-    let look = if store.is_embedded() { LOOK } else { LOOK_AT_SHARED };
-    let mut looks = 0_u32;
+    let (mut watch, mut looks) = (face.watch(), 0_u32);
+    let look = if face.is_embedded() { LOOK } else { LOOK_AT_SHARED };
     loop {
-        reader.open(run, &state, &args);
-        reader.drain(store.as_ref(), &state).await?;
-        let is_over =
-            state.tasks.iter().filter(|task| is_asked(task, &args)).all(|task| is_over(task, &state));
+        reader.open(&run, &args);
+        reader.drain(&run).await?;
+        let is_over = run.tasks.iter().filter(|task| is_asked(task, &args)).all(|task| is_over(task, &run));
         if !args.follow || is_over || args.attempt.is_some() && reader.sources.is_empty() {
             break;
         }
@@ -87,19 +87,16 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         tokio::time::sleep(look).await;
         looks += 1;
         // A commit tells that a step may have ended; now and then it is looked at without being told.
-        if changes.has_changed().unwrap_or(false) {
-            changes.mark_unchanged();
-            state = store.run_state(run).await?;
-        } else if looks.is_multiple_of(LOOKS_WITHOUT_HINT) {
-            let view = store.run(run).await?;
-            state = view.state;
-            if view.is_interrupted {
-                context.printer.warning(&format!(
-                    "the process that ran it is gone; `laneway run --resume {}` goes on with it",
-                    run.short()
-                ));
-                break;
-            }
+        if !watch.has_hint() && !looks.is_multiple_of(LOOKS_WITHOUT_HINT) {
+            continue;
+        }
+        run = face.run(&run.run.to_string()).await?;
+        if run.interrupted {
+            context.printer.warning(&format!(
+                "the process that ran it is gone; `laneway run --resume {}` goes on with it",
+                run.run.short()
+            ));
+            break;
         }
     }
     reader.finish()?;
@@ -107,17 +104,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 }
 
 /// Refuses a step or an attempt that is not there; says why there is nothing to see.
-async fn check(
-    store: &dyn Store,
-    run: RunId,
-    state: &RunState,
-    step: &str,
-    attempt: Option<u32>,
-) -> anyhow::Result<()> {
-    let Some(task) = state.tasks.iter().find(|task| task.step == step) else {
-        // The store knows the nearest name.
-        store.attempts(run, step).await?;
-        return Err(laneway_store::Error::NoSuchStep { run, step: step.to_owned(), nearest: None }.into());
+async fn check(face: &Face, run: &Run, step: &str, attempt: Option<u32>) -> anyhow::Result<()> {
+    let Some(task) = run.tasks.iter().find(|task| task.step == step) else {
+        // It is refused with the nearest name.
+        face.explain_step(&run.run.to_string(), step).await?;
+        return Err(Refusal::new(format!("run {} has no step `{step}`", run.run.short())).into());
     };
     match attempt {
         Some(attempt) if attempt == 0 || attempt > task.attempt => {
@@ -133,7 +124,7 @@ async fn check(
 }
 
 /// Why there is no log.
-fn silence(task: &TaskState, run: RunId) -> String {
+fn silence(task: &Task, run: RunId) -> String {
     let (step, short) = (&task.step, run.short());
     match task.reason.map(|reason| why(reason, task.detail.as_deref())) {
         Some(why) => format!("{step} never started: {why}"),
@@ -144,12 +135,12 @@ fn silence(task: &TaskState, run: RunId) -> String {
     }
 }
 
-fn is_asked(task: &TaskState, args: &Args) -> bool {
+fn is_asked(task: &Task, args: &Args) -> bool {
     args.step.as_ref().is_none_or(|step| *step == task.step)
 }
 
-fn is_over(task: &TaskState, state: &RunState) -> bool {
-    task.status.is_final() || state.status.is_final()
+fn is_over(task: &Task, run: &Run) -> bool {
+    task.status.is_final() || run.status.is_final()
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -163,14 +154,14 @@ enum Form {
     Json,
 }
 
-fn form(args: &Args, state: &RunState) -> Form {
-    let is_one = args.step.is_some() || state.tasks.len() == 1;
+fn form(args: &Args, run: &Run) -> Form {
+    let is_one = args.step.is_some() || run.tasks.len() == 1;
     if args.json {
         Form::Json
     } else if is_one && !args.timestamps {
         Form::Raw
     } else {
-        let longest = state.tasks.iter().map(|task| task.step.chars().count()).max().unwrap_or(0);
+        let longest = run.tasks.iter().map(|task| task.step.chars().count()).max().unwrap_or(0);
         Form::Lines { prefix: if is_one { 0 } else { longest.min(MAX_PREFIX) }, has_time: args.timestamps }
     }
 }
@@ -178,34 +169,15 @@ fn form(args: &Args, state: &RunState) -> Form {
 /// The log of one attempt, as far as it was shown.
 struct Source {
     of: LogName,
-    decoder: Decoder,
+    offset: u64,
     lines: Lines,
     /// Its node died, and the end may be missing.
     may_lack_end: bool,
 }
 
-impl Source {
-    fn new(of: LogName) -> Self {
-        let decoder = Decoder::new(format!("of {}", of.step).into(), 0);
-        Self { of, decoder, lines: Lines::default(), may_lack_end: false }
-    }
-
-    /// Reads on. Whether there was more; then frames may be whole that were not.
-    async fn read(&mut self, store: &dyn Store) -> anyhow::Result<bool> {
-        let part = store.log(&self.of, self.decoder.wanted(), PART).await?;
-        self.may_lack_end = part.may_lack_end;
-        if part.bytes.is_empty() {
-            self.decoder.forget_half();
-            return Ok(false);
-        }
-        self.decoder.push(&part.bytes);
-        Ok(true)
-    }
-}
-
 /// The last lines of a log, of all streams in the order in which they ended; none if nothing was printed.
 pub(crate) async fn last_lines(store: &dyn Store, of: LogName, count: usize) -> anyhow::Result<Vec<Line>> {
-    let mut source = Source::new(of);
+    let (mut lines, mut offset) = (Lines::default(), 0);
     let mut last = VecDeque::with_capacity(count);
     let mut keep = |line| {
         if last.len() == count {
@@ -213,17 +185,21 @@ pub(crate) async fn last_lines(store: &dyn Store, of: LogName, count: usize) -> 
         }
         last.push_back(line);
     };
-    while source.read(store).await? {
-        while let Some(frame) = source.decoder.next_frame()? {
-            source.lines.push(&frame).into_iter().for_each(&mut keep);
+    loop {
+        let part = read_part(store, &of, offset, PART).await?;
+        offset = part.next_offset;
+        part.frames.iter().flat_map(|frame| lines.push(frame)).for_each(&mut keep);
+        if part.frames.is_empty() {
+            break;
         }
     }
-    source.lines.finish().into_iter().for_each(&mut keep);
+    lines.finish().into_iter().for_each(&mut keep);
     Ok(last.into())
 }
 
 struct Reader<'a> {
     printer: &'a Printer,
+    face: &'a Face,
     form: Form,
     sources: Vec<Source>,
     /// By step: the last attempt that was opened.
@@ -232,9 +208,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Opens the logs of attempts that began since the last time, in the order in which they did.
-    fn open(&mut self, run: RunId, state: &RunState, args: &Args) {
-        let mut tasks: Vec<&TaskState> = state.tasks.iter().filter(|task| is_asked(task, args)).collect();
-        tasks.sort_by_key(|task| task.started_at.unwrap_or(Millis(i64::MAX)));
+    fn open(&mut self, run: &Run, args: &Args) {
+        let mut tasks: Vec<&Task> = run.tasks.iter().filter(|task| is_asked(task, args)).collect();
+        tasks.sort_by_key(|task| task.started_at.map_or(Millis(i64::MAX), |at| at.0));
         for task in tasks {
             let attempts = match (args.attempt, self.opened.get(&task.step)) {
                 (Some(attempt), None) => attempt..=attempt,
@@ -245,26 +221,31 @@ impl Reader<'_> {
             };
             for attempt in attempts {
                 self.opened.insert(task.step.clone(), attempt);
-                self.sources.push(Source::new(LogName { run, step: task.step.clone(), attempt }));
+                let of = LogName { run: run.run, step: task.step.clone(), attempt };
+                self.sources.push(Source { of, offset: 0, lines: Lines::default(), may_lack_end: false });
             }
             if task.attempt == 0 && args.step.is_some() && !args.follow {
-                self.printer.note(&silence(task, run));
+                self.printer.note(&silence(task, run.run));
             }
         }
     }
 
-    /// Shows all that is there; logs of attempts that had ended when `state` was read are then done with.
-    async fn drain(&mut self, store: &dyn Store, state: &RunState) -> anyhow::Result<()> {
-        let tasks: HashMap<&str, &TaskState> =
-            state.tasks.iter().map(|task| (task.step.as_str(), task)).collect();
+    /// Shows all that is there; logs of attempts that had ended when `run` was read are then done with.
+    async fn drain(&mut self, run: &Run) -> anyhow::Result<()> {
+        let tasks: HashMap<&str, &Task> = run.tasks.iter().map(|task| (task.step.as_str(), task)).collect();
         let mut open = Vec::new();
         for mut source in std::mem::take(&mut self.sources) {
-            while source.read(store).await? {
-                while let Some(frame) = source.decoder.next_frame()? {
-                    self.show(&mut source, &frame)?;
+            loop {
+                let part = self.face.log(&source.of, source.offset).await?;
+                (source.offset, source.may_lack_end) = (part.next_offset, part.may_lack_end);
+                for frame in &part.frames {
+                    self.show(&mut source, frame)?;
                     if self.printer.is_closed() {
                         return Ok(());
                     }
+                }
+                if part.frames.is_empty() {
+                    break;
                 }
             }
             let runs = tasks

@@ -12,6 +12,7 @@ pub(crate) mod graph;
 pub(crate) mod limit;
 pub(crate) mod logs;
 pub(crate) mod nodes;
+pub(crate) mod openapi;
 pub(crate) mod pause;
 pub(crate) mod plan;
 pub(crate) mod replay;
@@ -20,27 +21,33 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedule;
 pub(crate) mod schema;
+pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod skip;
 pub(crate) mod start;
 pub(crate) mod submit;
+pub(crate) mod token;
 pub(crate) mod validate;
 pub(crate) mod warden;
 pub(crate) mod worker;
 pub(crate) mod workflows;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use laneway_core::id::RunId;
+use laneway_server::access::read_admin_token;
+use laneway_server::client::Client;
 use laneway_store::{Open, Options, Store};
 
 use crate::cli::Command;
+use crate::env;
 use crate::exit::{Exit, Refusal};
+use crate::face::Face;
 use crate::print::Printer;
-use crate::settings::{DATA_DIR, MAX_LOST, Settings};
+use crate::settings::{DATA_DIR, MAX_LOST, SERVER, Settings, Source};
 
 /// What every command gets.
 #[derive(Debug)]
@@ -48,10 +55,50 @@ pub(crate) struct Context {
     pub(crate) printer: Printer,
     /// As `--store` gave it.
     pub(crate) store: String,
+    /// As `--server` gave it.
+    pub(crate) server: Option<String>,
     pub(crate) settings: Settings,
 }
 
 impl Context {
+    /// Where to look: a server if one is named, otherwise a store that must be there.
+    pub(crate) fn face(&self) -> anyhow::Result<Face> {
+        match self.client()? {
+            Some(client) => Ok(Face::Server(client)),
+            None => Ok(Face::Store(self.open()?)),
+        }
+    }
+
+    /// The server that is named, with the token of whoever asks: their own, or the one that a server on this host has made.
+    pub(crate) fn client(&self) -> anyhow::Result<Option<Client>> {
+        let Some(url) = &self.server else { return Ok(None) };
+        let token = match env::token()? {
+            Some(token) => Some(token),
+            None => read_admin_token(&self.dir()?),
+        };
+        Ok(Some(Client::new(url, token)?))
+    }
+
+    /// Where the store keeps its files.
+    fn dir(&self) -> Result<PathBuf, Refusal> {
+        let path = self.store.strip_prefix("sqlite://").unwrap_or(&self.store);
+        match Path::new(path).parent() {
+            Some(dir) if !path.contains("://") => Ok(dir.to_owned()),
+            Some(_) | None => Ok(self.options()?.data_dir),
+        }
+    }
+
+    /// Some commands work on a store and nothing else. Who has typed a server expects otherwise.
+    fn refuse_server(&self, command: &str) -> Result<(), Refusal> {
+        match self.settings.get(&SERVER) {
+            Some((_, Source::Flag)) => {
+                Err(Refusal::new(format!("`laneway {command}` does not go through a server"))
+                    .hint("leave --server out; it works on the store that --store names"))
+            }
+            Some((_, Source::Environment | Source::File | Source::Default)) | None => Ok(()),
+        }
+    }
+
     /// Opens a store that must be there: looking back never makes one.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
         Ok(laneway_store::open_with(&self.store, Open::Existing, &self.options()?)?)
@@ -93,6 +140,18 @@ impl Context {
 }
 
 pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Result<Exit> {
+    let alone = match &command {
+        Command::Run(_) => Some("run"),
+        Command::Worker(_) => Some("worker"),
+        Command::Serve(_) => Some("serve"),
+        Command::Replay(_) => Some("replay"),
+        Command::Doctor(_) => Some("doctor"),
+        Command::Backup(_) => Some("backup"),
+        _ => None,
+    };
+    if let Some(name) = alone {
+        context.refuse_server(name)?;
+    }
     match command {
         Command::Run(args) => run::execute(context, args).await,
         Command::Validate(args) => validate::execute(context, args),
@@ -105,6 +164,9 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Start(args) => start::execute(context, args).await,
         Command::Submit(args) => submit::execute(context, args).await,
         Command::Worker(args) => worker::execute(context, args).await,
+        Command::Serve(args) => serve::execute(context, args).await,
+        Command::Token(args) => token::execute(context, args).await,
+        Command::Openapi(args) => openapi::execute(context, args),
         Command::Nodes(args) => nodes::execute(context, args).await,
         Command::Drain(args) => nodes::drain(context, args).await,
         Command::Limit(args) => limit::execute(context, args).await,

@@ -2,20 +2,13 @@
 //! that is to take nothing more.
 
 use comfy_table::Cell;
-use laneway_core::node_event::{Leaving, NodeFact};
-use laneway_store::Store;
-use laneway_store::model::{NodeView, Whom};
-use serde_json::{Value, json};
+use laneway_core::node_event::{Leaving, NodeEvent, NodeFact};
+use laneway_server::wire::labels;
 
 use super::Context;
 use crate::exit::Exit;
-use crate::{env, text};
-
-/// Claims that are listed of each node.
-const CLAIMS: usize = 50;
-
-/// Events of one read.
-const PAGE: usize = 1_000;
+use crate::face::Face;
+use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway nodes --json\n  laneway nodes --history build-7:4242")]
@@ -29,19 +22,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let store = context.open()?;
+    let face = context.face()?;
     if let Some(node) = &args.history {
-        return history(
-            context,
-            store.as_ref(),
-            Some(node.as_str()).filter(|node| !node.is_empty()),
-            args.json,
-        )
-        .await;
+        let node = Some(node.as_str()).filter(|node| !node.is_empty());
+        return history(context, &face, node, args.json).await;
     }
-    let nodes = store.nodes(CLAIMS).await?;
+    let nodes = face.nodes().await?;
     if args.json {
-        context.printer.json(&nodes.iter().map(wire).collect::<Vec<_>>())?;
+        context.printer.json(&nodes)?;
     } else if nodes.is_empty() {
         context.printer.note("no node is alive; `laneway worker` starts one");
     } else {
@@ -52,10 +40,10 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             table.add_row(vec![
                 Cell::new(&node.node),
                 Cell::new(node.slots),
-                Cell::new(node.held),
+                Cell::new(node.running_claims),
                 Cell::new(labels(node)),
-                Cell::new(text::date(node.registered_at)),
-                Cell::new(state(node)),
+                Cell::new(text::date(node.registered_at.0)),
+                Cell::new(&node.state),
             ]);
         }
         context.printer.text(&text::lines(&table))?;
@@ -63,24 +51,22 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     Ok(Exit::Succeeded)
 }
 
-async fn history(
-    context: &Context,
-    store: &dyn Store,
-    node: Option<&str>,
-    is_json: bool,
-) -> anyhow::Result<Exit> {
+async fn history(context: &Context, face: &Face, node: Option<&str>, is_json: bool) -> anyhow::Result<Exit> {
     let mut after = 0;
     loop {
-        let events = store.node_events(node, after, PAGE).await?;
-        let Some(last) = events.last() else { break };
-        after = last.seq;
-        for event in &events {
+        let page = face.node_events(node, after).await?;
+        if page.events.is_empty() {
+            break;
+        }
+        after = page.next_after;
+        for event in &page.events {
             if is_json {
-                context.printer.json(&event.to_json())?;
-            } else {
-                let at = text::date(event.at);
-                context.printer.line(&format!("{at}  {}  {}", event.node, told(&event.fact)))?;
+                context.printer.json(event)?;
+                continue;
             }
+            let event = NodeEvent::from_json(event)?;
+            let at = text::date(event.at);
+            context.printer.line(&format!("{at}  {}  {}", event.node, told(&event.fact)))?;
         }
     }
     if after == 0 && !is_json {
@@ -119,62 +105,7 @@ pub(crate) struct DrainArgs {
 }
 
 pub(crate) async fn drain(context: &Context, args: DrainArgs) -> anyhow::Result<Exit> {
-    let why = Leaving::drained_by(env::person());
-    context.open()?.drain(Whom::Node(args.node.clone()), why).await?;
+    context.face()?.drain(&args.node).await?;
     context.printer.line(&format!("{} takes nothing more; what it runs may end", args.node))?;
     Ok(Exit::Succeeded)
-}
-
-fn labels(node: &NodeView) -> String {
-    let pairs = node.offer.iter().flat_map(|offer| &offer.labels);
-    pairs.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
-}
-
-fn state(node: &NodeView) -> &'static str {
-    match (&node.offer, node.is_draining) {
-        (_, true) => "draining",
-        (Some(_), false) => "takes work",
-        (None, false) => "runs its own",
-    }
-}
-
-fn wire(node: &NodeView) -> Value {
-    let claims: Vec<Value> = node
-        .claims
-        .iter()
-        .map(|claim| {
-            json!({
-                "run": claim.run,
-                "step": claim.step,
-                "attempt": claim.attempt,
-                "started_at": claim.started_at.map(|at| at.to_string()),
-            })
-        })
-        .collect();
-    json!({
-        "node": node.node,
-        "session": node.session.to_string(),
-        "pid": node.pid,
-        "registered_at": node.registered_at.to_string(),
-        "slots": node.slots,
-        "labels": node.offer.as_ref().map(|offer| offer.labels.clone()),
-        "state": state(node),
-        "observed_at": node.observed_at.to_string(),
-        "renewed_at": node.renewed_at.to_string(),
-        "last_active_at": node.last_active_at.map(|at| at.to_string()),
-        "claim_attempts": node.tally.asks,
-        "claim_contentions": node.tally.contentions,
-        "claimed": {
-            "total": node.tally.claims,
-            "succeeded": node.tally.succeeded,
-            "failed": node.tally.failed,
-            "canceled": node.tally.canceled,
-            "returned": node.tally.returned,
-            "lost": node.tally.lost,
-        },
-        "expired_leases": node.lost_sessions,
-        "sessions_reaped": node.tally.reaped,
-        "running_claims": node.held,
-        "active_claims": claims,
-    })
 }

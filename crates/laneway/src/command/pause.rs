@@ -1,9 +1,6 @@
 //! `laneway pause` and `laneway resume`: a run, or a workflow with all of its runs, starts nothing until it is resumed.
 
-use laneway_store::model::Pausable;
-
 use super::Context;
-use crate::env;
 use crate::exit::Exit;
 
 #[derive(Debug, clap::Args)]
@@ -32,31 +29,27 @@ struct What {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let (store, what, name) = args.what.find(context).await?;
-    store.pause(what, &env::person()).await?;
+    let name = args.what.say(context, true).await?;
     context.printer.line(&format!("{name} is paused; `laneway resume` lets it go on"))?;
     Ok(Exit::Succeeded)
 }
 
 pub(crate) async fn resume(context: &Context, args: ResumeArgs) -> anyhow::Result<Exit> {
-    let (store, what, name) = args.what.find(context).await?;
-    store.resume(what, &env::person()).await?;
+    let name = args.what.say(context, false).await?;
     context.printer.line(&format!("{name} goes on"))?;
     Ok(Exit::Succeeded)
 }
 
 impl What {
-    async fn find(
-        self,
-        context: &Context,
-    ) -> anyhow::Result<(std::sync::Arc<dyn laneway_store::Store>, Pausable, String)> {
+    /// Holds it up or lets it go on; says what it was.
+    async fn say(self, context: &Context, is_paused: bool) -> anyhow::Result<String> {
+        let face = context.face()?;
         if let Some(name) = self.workflow {
-            let store = context.open()?;
-            // A name that nobody has used is a slip of the finger.
-            store.latest(&name).await?;
-            return Ok((store, Pausable::Workflow(name.clone()), format!("workflow {name}")));
+            face.pause_workflow(&name, is_paused).await?;
+            return Ok(format!("workflow {name}"));
         }
-        let (store, run) = context.find(&self.run.unwrap_or_default()).await?;
-        Ok((store, Pausable::Run(run), format!("run {}", run.short())))
+        let run = face.run(&self.run.unwrap_or_default()).await?.run;
+        face.pause_run(run, is_paused).await?;
+        Ok(format!("run {}", run.short()))
     }
 }

@@ -1,9 +1,12 @@
 //! `laneway retry`: opens an ended run again and goes on with it here.
 
+use laneway_server::wire::Reopened;
+
 use super::Context;
 use crate::drive::{self, DriveArgs};
 use crate::env;
 use crate::exit::Exit;
+use crate::progress::listed;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway retry last --from test")]
@@ -18,8 +21,23 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    if let Some(client) = context.client()? {
+        let reopened = client.retry(&args.run, args.from.as_deref()).await?;
+        return goes_on(context, &reopened, args.drive.json);
+    }
     let (store, run) = context.find(&args.run).await?;
     let told = store.run_state(run).await?.last_event;
     store.retry(run, args.from.as_deref(), &env::person()).await?;
     drive::take_over(context, store, run, told, args.drive).await
+}
+
+/// Through a server it is opened again and left to whoever takes its tasks.
+pub(super) fn goes_on(context: &Context, reopened: &Reopened, is_json: bool) -> anyhow::Result<Exit> {
+    if is_json {
+        context.printer.json(reopened)?;
+    } else {
+        let (run, steps) = (reopened.run.short(), listed(&reopened.steps));
+        context.printer.line(&format!("run {run} goes on: {steps}"))?;
+    }
+    Ok(Exit::Succeeded)
 }

@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 
 use comfy_table::Cell;
-use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::model::{RunFilter, RunSummary};
-use serde_json::{Map, Value, json};
+use laneway_core::state::RunStatus;
+use laneway_server::wire::RunSummary;
+use serde_json::{Map, Value};
 
 use super::Context;
 use crate::exit::Exit;
@@ -39,10 +39,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let printer = &context.printer;
     let is_filtered = args.status.is_some() || args.workflow.is_some();
     let limit = args.limit.get() as usize;
-    let filter = RunFilter { status: args.status, workflow: args.workflow, limit };
-    let runs = context.open()?.runs(filter).await?;
+    let runs = context.face()?.runs(args.status, args.workflow, limit).await?;
     if args.json {
-        printer.json(&runs.iter().map(wire).collect::<Vec<_>>())?;
+        printer.json(&runs)?;
     } else if runs.is_empty() {
         printer.note(if is_filtered { "no run is like that" } else { "no runs yet" });
     } else {
@@ -64,7 +63,7 @@ fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
         let word = match (run.status, &run.set_aside) {
             (_, Some(_)) => "set aside",
             (None, None) => "unreadable",
-            (Some(_), None) if run.is_interrupted => "interrupted",
+            (Some(_), None) if run.interrupted => "interrupted",
             (Some(status), None) => status.as_str(),
         };
         // What cannot be read is marked like what failed: somebody has to look at it.
@@ -74,39 +73,21 @@ fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
             status = text::run_color(status, look);
         }
         let took = match (run.started_at, run.finished_at) {
-            (Some(started), Some(finished)) => text::duration(finished.since(started)),
+            (Some(started), Some(finished)) => text::duration(finished.0.since(started.0)),
             (Some(_) | None, _) => String::new(),
         };
         table.add_row(vec![
             Cell::new(run.run.short()),
             Cell::new(&run.workflow),
             status,
-            Cell::new(text::date(run.submitted_at)),
+            Cell::new(text::date(run.submitted_at.0)),
             Cell::new(took),
-            Cell::new(counts(&run.counts)),
+            Cell::new(counts(&run.tasks)),
         ]);
     }
     text::lines(&table)
 }
 
-fn counts(counts: &[(TaskStatus, u64)]) -> String {
+fn counts(counts: &Map<String, Value>) -> String {
     counts.iter().map(|(status, number)| format!("{number} {status}")).collect::<Vec<_>>().join(", ")
-}
-
-fn wire(run: &RunSummary) -> Value {
-    let counts: Map<String, Value> =
-        run.counts.iter().map(|(status, number)| (status.to_string(), (*number).into())).collect();
-    json!({
-        "run": run.run,
-        "workflow": run.workflow,
-        "status": run.status,
-        "reason": run.reason,
-        "submitted_at": run.submitted_at.to_string(),
-        "started_at": run.started_at.map(|at| at.to_string()),
-        "finished_at": run.finished_at.map(|at| at.to_string()),
-        "submitted_by": run.submitted_by,
-        "tasks": counts,
-        "interrupted": run.is_interrupted,
-        "set_aside": run.set_aside.as_ref().map(super::show::set_aside_wire),
-    })
 }

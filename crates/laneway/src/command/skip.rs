@@ -18,6 +18,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    if let Some(client) = context.client()? {
+        let reopened = client.skip(&args.run, &args.step).await?;
+        return super::retry::goes_on(context, &reopened, args.drive.json);
+    }
     let (store, run) = context.find(&args.run).await?;
     let told = store.run_state(run).await?.last_event;
     store.skip(run, &args.step, &env::person()).await?;

@@ -2,12 +2,18 @@
 
 use std::num::NonZeroU32;
 
+use laneway_core::definition::{self, Source};
+use laneway_server::client::Client;
+use laneway_server::wire;
+
+use super::events::{self, Told};
 use super::run::{Start, max_parallel};
 use super::{Context, submit};
-use crate::document::ParamArgs;
+use crate::document::{Bad, ParamArgs};
 use crate::drive::DriveArgs;
 use crate::dry_run;
 use crate::exit::{Exit, Refusal};
+use crate::face::Face;
 use crate::settings::count;
 
 #[derive(Debug, clap::Args)]
@@ -17,7 +23,7 @@ use crate::settings::count;
 pub(crate) struct Args {
     /// The workflow's name
     name: String,
-    /// Run it here and wait for its end
+    /// Wait for its end; without a server it runs here
     #[arg(long)]
     wait: bool,
     #[command(flatten)]
@@ -36,6 +42,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    if let Some(client) = context.client()? {
+        return through(context, client, args).await;
+    }
     let store = context.open()?;
     let known = store.latest(&args.name).await?;
     let plan = store.plan(&known.version).await?;
@@ -61,4 +70,30 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     }
     submit::refuse_local(&start)?;
     submit::hand_over(context, store.as_ref(), start, args.key, args.drive.json).await
+}
+
+/// The same through a server, whose workers run it.
+async fn through(context: &Context, client: Client, args: Args) -> anyhow::Result<Exit> {
+    let known = client.workflow(&args.name).await?;
+    let source = Source { file: args.name.clone(), default_name: known.name, text: known.document };
+    let plan = definition::compile(&source).map_err(Bad)?;
+    let params = args.params.bind(&plan)?;
+    if args.dry_run {
+        let max_parallel = max_parallel(context, args.max_parallel, plan.workflow.max_parallel)?;
+        dry_run::show(&context.printer, &plan, &params, max_parallel, args.drive.json)?;
+        return Ok(Exit::Succeeded);
+    }
+    let submit = wire::Submit {
+        workflow: Some(args.name),
+        params,
+        max_parallel: args.max_parallel.map(NonZeroU32::get),
+        ..wire::Submit::default()
+    };
+    let submitted = client.submit(&submit, None).await?;
+    if !args.wait {
+        return super::submit::tell(context, &submitted, args.drive.json);
+    }
+    let told = Told { after: 0, is_json: args.drive.json, follow: true };
+    let status = events::tell(context, &Face::Server(client), submitted.run, told).await?;
+    Ok(Exit::of_run(status, false))
 }

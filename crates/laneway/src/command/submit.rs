@@ -1,15 +1,17 @@
 //! `laneway submit`: a run for whoever takes it. Workers do, here or on other hosts; nothing is run by this process.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use laneway_core::definition::Placement;
 use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_server::wire;
 use laneway_store::Store;
 use laneway_store::model::{NewSession, Submission};
-use serde_json::json;
 
 use super::run::Start;
-use super::{Context, apply};
+use super::apply::{self, Target};
+use super::Context;
 use crate::document::{self, ParamArgs};
 use crate::env;
 use crate::exit::{Exit, Refusal};
@@ -41,10 +43,27 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let dir = document.dir.clone();
     let mut start = Start::of(context, document, &args.params, args.max_parallel)?;
     refuse_local(&start)?;
+    if let Some(client) = context.client()? {
+        let target = Target::Server(client.clone());
+        let bundle = match args.file.as_str() {
+            "-" => None,
+            _ => Some(apply::bring(context, &target, &dir).await?.to_string()),
+        };
+        let submit = wire::Submit {
+            bundle,
+            name: Some(start.plan.workflow.name.clone()),
+            document: Some(start.document),
+            params: start.params,
+            max_parallel: args.max_parallel.map(NonZeroU32::get),
+            ..wire::Submit::default()
+        };
+        let submitted = client.submit(&submit, args.key.as_deref()).await?;
+        return tell(context, &submitted, args.json);
+    }
     let store = context.open_or_create()?;
     // Nodes on other hosts do not have the directory. What came through stdin has none.
     if !store.is_embedded() && args.file != "-" {
-        start.bundle = Some(apply::bring(context, store.as_ref(), &dir).await?);
+        start.bundle = Some(apply::bring(context, &Target::Store(Arc::clone(&store)), &dir).await?);
     }
     hand_over(context, store.as_ref(), start, args.key, args.json).await
 }
@@ -72,12 +91,16 @@ pub(super) async fn hand_over(
     let submission = Submission { is_shared: true, key, ..start.submission(session) };
     let submitted = store.submit(submission).await;
     store.retire(session, Leaving::because(LeaveReason::Done)).await?;
-    let run = submitted?;
+    tell(context, &wire::Submitted { run: submitted?, workflow }, is_json)
+}
+
+pub(super) fn tell(context: &Context, submitted: &wire::Submitted, is_json: bool) -> anyhow::Result<Exit> {
     if is_json {
-        context.printer.json(&json!({ "run": run, "workflow": workflow }))?;
+        context.printer.json(submitted)?;
     } else {
-        context.printer.line(&format!("run {} of {workflow} submitted", run.short()))?;
-        context.printer.note(&format!("`laneway show {}` shows it", run.short()));
+        let short = submitted.run.short();
+        context.printer.line(&format!("run {short} of {} submitted", submitted.workflow))?;
+        context.printer.note(&format!("`laneway show {short}` shows it"));
     }
     Ok(Exit::Succeeded)
 }

@@ -36,6 +36,16 @@ const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
 #[command(after_help = "Example:\n  laneway worker --slots 8 --label zone=eu\n\n\
     Ctrl-C lets what runs end; a second one kills it. It stops by itself when the process that started it dies.")]
 pub(crate) struct Args {
+    #[command(flatten)]
+    work: WorkArgs,
+    /// Go on when the process that started it dies
+    #[arg(long)]
+    outlive_parent: bool,
+}
+
+/// How a node works, whatever else its process does.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WorkArgs {
     #[arg(long, help = SLOTS.about, env = SLOTS.env, value_name = "N", default_value = SLOTS.default, value_parser = count)]
     slots: NonZeroU32,
     /// A label that steps may ask for with `runs_on`; repeatable
@@ -47,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, env = PASS_ENV.env, value_name = "NAME", value_delimiter = ',')]
     pass_env: Vec<String>,
     #[arg(long, help = SHUTDOWN_GRACE.about, env = SHUTDOWN_GRACE.env, value_name = "DURATION", default_value = SHUTDOWN_GRACE.default, value_parser = duration)]
-    shutdown_grace: Duration,
+    pub(super) shutdown_grace: Duration,
     #[arg(long, help = KILL_GRACE.about, env = KILL_GRACE.env, value_name = "DURATION", default_value = KILL_GRACE.default, value_parser = duration)]
     kill_grace: Duration,
     #[arg(long, help = LEASE_TTL.about, env = LEASE_TTL.env, value_name = "DURATION", default_value = LEASE_TTL.default, value_parser = duration)]
@@ -58,9 +68,42 @@ pub(crate) struct Args {
     max_lost: NonZeroU32,
     #[arg(long, help = MAX_POLL_INTERVAL.about, env = MAX_POLL_INTERVAL.env, value_name = "DURATION", default_value = MAX_POLL_INTERVAL.default, value_parser = duration)]
     max_poll_interval: Duration,
-    /// Go on when the process that started it dies
-    #[arg(long)]
-    outlive_parent: bool,
+}
+
+impl WorkArgs {
+    /// The name of the node, where somebody gave one.
+    pub(super) fn address(&self) -> Option<String> {
+        self.node_address.clone()
+    }
+
+    /// A session that takes what it can run.
+    pub(super) fn session(&self, context: &Context, name: &str) -> anyhow::Result<NewSession> {
+        let (labels, lease) = (labels(&self.labels)?, context.settings.lease()?);
+        let offer = Offer { node: name.to_owned(), labels, has_process: true, functions: Default::default() };
+        Ok(NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(name, self.slots.get()) })
+    }
+
+    pub(super) fn worker(&self, node: &Node) -> Worker {
+        let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
+        pass_env.extend(self.pass_env.iter().cloned());
+        let ground =
+            if node.store.is_embedded() { Ground::Beside { pass_env } } else { Ground::Apart { pass_env } };
+        Worker {
+            means: Means {
+                store: std::sync::Arc::clone(&node.store),
+                session: node.session,
+                slots: self.slots.get() as usize,
+                kill_grace: self.kill_grace,
+                warden: node.warden.clone(),
+                functions: Functions::new(),
+                pulse: node.pulse(),
+                counts: node.counts.clone(),
+                max_poll_interval: self.max_poll_interval,
+            },
+            ground,
+            shutdown_grace: self.shutdown_grace,
+        }
+    }
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
@@ -72,36 +115,17 @@ fn label(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let labels = labels(&args.labels)?;
     let parent = if args.outlive_parent { None } else { Parent::watch() };
-    let lease = context.settings.lease()?;
+    let name = args.work.address().unwrap_or_else(env::node);
+    let session = args.work.session(context, &name)?;
     let store = context.open_or_create()?;
-    let name = args.node_address.clone().unwrap_or_else(env::node);
-    let offer = Offer { node: name.clone(), labels, has_process: true, functions: Default::default() };
-    tell_settings(context, &name);
-    let session = NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(&name, args.slots.get()) };
+    let shown = laneway_store::shown(&context.store);
+    context.printer.note(&format!("worker {name} takes work from {shown}; engines: process"));
+    tell_settings(context, &[]);
     let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
     let node = Node::begin(context, store, session).await?;
     let firing = Firing::begin(&node.store, node.session, max_parallel);
-    let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
-    pass_env.extend(args.pass_env);
-    let ground =
-        if node.store.is_embedded() { Ground::Beside { pass_env } } else { Ground::Apart { pass_env } };
-    let worker = Worker {
-        means: Means {
-            store: std::sync::Arc::clone(&node.store),
-            session: node.session,
-            slots: args.slots.get() as usize,
-            kill_grace: args.kill_grace,
-            warden: node.warden.clone(),
-            functions: Functions::new(),
-            pulse: node.pulse(),
-            counts: node.counts.clone(),
-            max_poll_interval: args.max_poll_interval,
-        },
-        ground,
-        shutdown_grace: args.shutdown_grace,
-    };
+    let worker = args.work.worker(&node);
     let control = Control::new();
     let outcome = until_told(context, worker, &control, parent).await;
     drop(firing);
@@ -111,7 +135,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 }
 
 /// Why the node stops, for the record.
-fn why(outcome: &anyhow::Result<Vec<Cut>>, control: &Control) -> Leaving {
+pub(super) fn why(outcome: &anyhow::Result<Vec<Cut>>, control: &Control) -> Leaving {
     match outcome {
         Ok(_) => control.why().cloned().unwrap_or_else(|| Leaving::because(LeaveReason::Done)),
         Err(error) => {
@@ -174,12 +198,14 @@ fn labels(given: &[(String, String)]) -> Result<Labels, Refusal> {
     Ok(labels)
 }
 
-/// Every setting in effect, in one line; those that somebody set say who did.
-fn tell_settings(context: &Context, name: &str) {
-    let store = laneway_store::shown(&context.store);
-    context.printer.note(&format!("worker {name} takes work from {store}; engines: process"));
+/// Every setting in effect, in one line; those that somebody set say who did. `otherwise` are those that another flag than
+/// their own has changed.
+pub(super) fn tell_settings(context: &Context, otherwise: &[(&str, &str)]) {
     let told = context.settings.all().filter(|(setting, ..)| setting.name != STORE.name);
     let told = told.filter_map(|(setting, value, source)| {
+        if let Some((name, value)) = otherwise.iter().find(|(name, _)| *name == setting.name) {
+            return Some(format!("{name} {value} ({})", Source::Flag.as_str()));
+        }
         let value = value?;
         Some(match source {
             Source::Default => format!("{} {value}", setting.name),
@@ -191,7 +217,7 @@ fn tell_settings(context: &Context, name: &str) {
     context.printer.note(&format!("settings: {}", told.collect::<Vec<_>>().join(", ")));
 }
 
-fn tell_cut(context: &Context, cut: &[Cut]) {
+pub(super) fn tell_cut(context: &Context, cut: &[Cut]) {
     for cut in cut {
         let Cut { run, step, attempt } = cut;
         context.printer.note(&format!(

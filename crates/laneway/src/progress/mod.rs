@@ -15,7 +15,7 @@ use crate::print::Printer;
 use crate::text;
 
 pub(crate) use ending::show as show_ending;
-pub(crate) use sentence::{sentence, why};
+pub(crate) use sentence::{listed, sentence, why};
 pub(crate) use tally::Tally;
 use terminal::Terminal;
 

@@ -100,6 +100,7 @@ fn texts(setting: &Setting, value: &Value) -> Result<Vec<String>, String> {
             duration(&written)?;
             Ok(vec![written])
         }
+        Kind::Switch => Ok(vec![value.as_bool().ok_or("write true or false, without quotes")?.to_string()]),
         Kind::Text => Ok(vec![text(value).ok_or("write a text in quotes")?]),
         Kind::Names => {
             let names = value.as_array().and_then(|names| names.iter().map(text).collect::<Option<Vec<_>>>());
@@ -143,6 +144,7 @@ mod tests {
             ("kill_grace = 5", "`kill_grace` is 5"),
             ("pass_env = \"A\"", "`pass_env` is \"A\""),
             ("labels = {zone = \"\"}", "`labels` is"),
+            ("worker_enabled = \"no\"", "`worker_enabled` is \"no\""),
             ("slots = ", "cannot be read"),
         ] {
             let refusal = read(text).expect_err(text);

@@ -262,8 +262,8 @@ fn runs_and_steps_that_are_not_there_are_refused_with_a_hint() {
     exit code 2
     ----- stdout
     ----- stderr
-    error: there is no server that would run it in the background
-    hint: `laneway start hello --wait` runs it here
+    error: no server is named that would run it in the background
+    hint: `laneway start hello --wait` runs it here; --server names a server
     ");
     assert_snapshot!(place.laneway("retry last"), @r"
     $ laneway retry last

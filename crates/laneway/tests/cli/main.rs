@@ -13,6 +13,7 @@ mod place;
 mod postgres;
 mod repair;
 mod run;
+mod serve;
 mod settings;
 mod terminal;
 mod triggers;

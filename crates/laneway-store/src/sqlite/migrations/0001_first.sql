@@ -282,3 +282,28 @@ CREATE TABLE firings (
     key      TEXT NOT NULL,
     PRIMARY KEY (run, seq, workflow, key)
 ) STRICT, WITHOUT ROWID;
+
+-- Who may ask the service for what. A secret is never kept, only its SHA-256; what is revoked stays listed.
+CREATE TABLE tokens (
+    id         TEXT PRIMARY KEY,
+    name       TEXT NOT NULL,
+    role       TEXT NOT NULL CHECK (role IN ('viewer', 'operator', 'admin', 'worker')),
+    hash       BLOB NOT NULL CHECK (length(hash) = 32),
+    tail       TEXT NOT NULL,              -- its last characters, by which people tell them apart
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_by TEXT,
+    revoked_at INTEGER,
+    CHECK ((revoked_by IS NULL) = (revoked_at IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX tokens_by_name ON tokens (name) WHERE revoked_at IS NULL;
+
+-- What people changed through the service.
+CREATE TABLE audit (
+    seq  INTEGER PRIMARY KEY,
+    at   INTEGER NOT NULL,
+    by   TEXT NOT NULL,
+    act  TEXT NOT NULL,
+    what TEXT NOT NULL,
+    origin TEXT NOT NULL                   -- the address it was asked from
+) STRICT;

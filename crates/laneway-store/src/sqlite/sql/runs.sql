@@ -1,5 +1,7 @@
--- Runs, newest first, along the primary key: it ends at the limit, and reads all runs where few are like that.
+-- Runs, newest first, from the newest on or behind one of them, along the primary key: it ends at the limit, and reads all
+-- runs where few are like that.
 SELECT no, id, workflow, status, reason, submitted_at, started_at, finished_at, submitted_by, owner, placement
 FROM runs
 WHERE is_visible = 1 AND (?1 IS NULL OR status = ?1) AND (?2 IS NULL OR workflow = ?2)
+  AND (?4 IS NULL OR no < (SELECT behind.no FROM runs AS behind WHERE behind.id = ?4))
 ORDER BY no DESC LIMIT ?3;

@@ -1,0 +1,163 @@
+//! In front of every request: its name and page (`front`), then, in front of every route, its token and its rule (`admit`).
+//! A route comes into the router only with its rule, out of `table.rs`; what has no rule is not there.
+//!
+//! Tokens are looked up with every request, by one point read, and never remembered: a revoked one is refused from the
+//! moment on in which the revocation was answered, on every node.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use tokio::time::{Instant, timeout};
+
+use super::{Caller, Secret, Who};
+use crate::problem::{Code, Problem};
+use crate::service::App;
+
+/// How long a request may take until its answer begins. Streams go on for as long as they like after that.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Pages of this service may load nothing and be shown nowhere: it has none but data.
+const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// What holds for every request, also for one that no route takes.
+pub(crate) async fn front(State(app): State<App>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let method = request.method().clone();
+    let refused = if crate::table::is_open(request.uri().path()) {
+        // Whoever looks whether it lives asks by an address that nobody can know before.
+        Ok(())
+    } else {
+        let names = &app.names;
+        names.check_host(request.headers()).and_then(|()| names.check_origin(request.headers()))
+    };
+    let mut response = match refused {
+        Err(problem) => problem.into_response(),
+        Ok(()) => match timeout(PATIENCE, next.run(request)).await {
+            Ok(response) => response,
+            Err(_) => Problem::new(Code::TimedOut, "the answer took too long").into_response(),
+        },
+    };
+    let route = response.extensions_mut().remove::<RoutePath>().map_or("none", |route| route.0);
+    app.metrics.count(route, method.as_str(), response.status().as_u16(), begun.elapsed());
+    harden(&app, response.headers_mut());
+    response
+}
+
+/// The pattern of the route that answered, for who counts.
+#[derive(Debug, Clone, Copy)]
+struct RoutePath(&'static str);
+
+/// In front of one route, with its rule.
+pub(crate) async fn admit(
+    State((app, who, path)): State<(App, Who, &'static str)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let admitted = match who {
+        Who::Anybody => Ok(None),
+        Who::AtLeast(role) => {
+            authenticate(&app, Presented::of(&request, app.is_behind_proxy)).await.and_then(|caller| {
+                if caller.role.may(role) {
+                    return Ok(Some(caller));
+                }
+                Err(Problem::new(
+                    Code::Forbidden,
+                    format!("a token with the role {} may not do that", caller.role),
+                )
+                .hint(format!("use one with the role {role}")))
+            })
+        }
+    };
+    let mut response = match admitted {
+        Ok(caller) => {
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    };
+    response.extensions_mut().insert(RoutePath(path));
+    response
+}
+
+/// What a request shows of who sends it.
+struct Presented {
+    token: Result<String, Problem>,
+    origin: String,
+}
+
+impl Presented {
+    fn of(request: &Request, is_behind_proxy: bool) -> Self {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(at)| at.ip());
+        let forwarded = is_behind_proxy.then(|| forwarded(request.headers())).flatten();
+        let origin = forwarded.or(peer).map_or_else(|| "unknown".to_owned(), |address| address.to_string());
+        Self { token: bearer(request.headers()).map(str::to_owned), origin }
+    }
+}
+
+async fn authenticate(app: &App, presented: Presented) -> Result<Caller, Problem> {
+    let given = presented.token?;
+    let bad = || {
+        Problem::new(Code::BadToken, "the token is not known, or was revoked")
+            .hint("`laneway token create NAME --role ROLE` makes one")
+    };
+    let secret = Secret::parse(&given).ok_or_else(bad)?;
+    let kept = app.store.token(secret.id()).await?.ok_or_else(bad)?;
+    if !secret.is(&kept) || kept.revoked.is_some() {
+        return Err(bad());
+    }
+    Ok(Caller { name: kept.name, role: kept.role, token: kept.id, origin: presented.origin })
+}
+
+/// Whom the proxy heard: the last entry is its own, those before it are what it was told.
+fn forwarded(headers: &HeaderMap) -> Option<IpAddr> {
+    let told = headers.get_all("x-forwarded-for").into_iter().next_back()?;
+    told.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
+}
+
+fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
+    let given = headers.get(header::AUTHORIZATION).and_then(|given| given.to_str().ok());
+    let token = given.and_then(|given| {
+        let (scheme, token) = given.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+    });
+    token.ok_or_else(|| {
+        Problem::new(Code::NoToken, "there is no token in the request")
+            .hint("send `Authorization: Bearer TOKEN`; the first one is in the file admin.token of the data directory")
+    })
+}
+
+fn harden(app: &App, headers: &mut HeaderMap) {
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
+    if app.is_tls {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    // Answers are as of now, and for whoever has the token.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+/// What no route takes.
+pub(crate) async fn no_route() -> Problem {
+    Problem::new(Code::NoSuchRoute, "there is nothing at this address")
+        .hint("/openapi.json lists what there is")
+}
+
+/// A route, but not with this method.
+pub(crate) async fn no_method() -> Problem {
+    Problem::new(Code::MethodNotAllowed, "this address does not take that method")
+        .hint("/openapi.json lists what there is")
+}

@@ -1,0 +1,33 @@
+//! Who may do what: tokens (`token.rs`), the names by which the service may be asked (`origin.rs`), and the guard in front of
+//! every route (`guard.rs`). The rules themselves stand in `table.rs`, one for each route. See `docs/design/service.md`.
+
+mod guard;
+mod origin;
+mod token;
+
+pub(crate) use guard::{admit, front, no_method, no_route};
+pub use origin::Names;
+pub use token::{Secret, admin_token, check_name, make, read_admin_token};
+
+use laneway_core::role::Role;
+
+/// Who may ask for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Without a token: for those who look whether the service lives.
+    Anybody,
+    /// With a token of this role, or of one that may more.
+    AtLeast(Role),
+}
+
+/// Who asked, as far as it matters to what follows.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The name of the token: what events and the audit log say.
+    pub name: String,
+    pub role: Role,
+    /// Its id, to look again whether it is still good.
+    pub token: String,
+    /// The address it asked from.
+    pub origin: String,
+}

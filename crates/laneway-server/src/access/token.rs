@@ -1,0 +1,162 @@
+//! Tokens: `laneway_ID_SECRET`. The id finds the row, the SHA-256 of the whole is compared in constant time. The secret is
+//! 256 random bits, so a fast hash is enough: there is nothing to guess.
+
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use laneway_core::role::Role;
+use laneway_store::model::{NewToken, Token};
+use laneway_store::{Error, Store};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+const PREFIX: &str = "laneway_";
+const ID_BYTES: usize = 6;
+const SECRET_BYTES: usize = 32;
+
+/// How much of a secret is shown, so that people can tell tokens apart.
+const TAIL: usize = 4;
+
+/// Longest name of a token.
+const MAX_NAME: usize = 100;
+
+/// Where the first token of a data directory is kept.
+const ADMIN_FILE: &str = "admin.token";
+
+/// A token as its holder has it. Never shown by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    fn mint() -> io::Result<Self> {
+        let mut random = [0; ID_BYTES + SECRET_BYTES];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let (id, secret) = random.split_at(ID_BYTES);
+        Ok(Self(format!("{PREFIX}{}_{}", hex(id), hex(secret))))
+    }
+
+    /// What somebody gave as a token; `None` for what cannot be one.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        let is_hex = |text: &str, bytes: usize| {
+            text.len() == 2 * bytes && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        (is_hex(id, ID_BYTES) && is_hex(secret, SECRET_BYTES)).then(|| Self(text.to_owned()))
+    }
+
+    /// Finds its row; no secret.
+    pub fn id(&self) -> &str {
+        &self.0[PREFIX.len()..PREFIX.len() + 2 * ID_BYTES]
+    }
+
+    /// The whole of it, for whoever hands it to its holder.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    fn hash(&self) -> [u8; 32] {
+        Sha256::digest(self.0.as_bytes()).into()
+    }
+
+    /// Whether it is the one that is kept, in a time that does not depend on how much of it is right.
+    pub(super) fn is(&self, kept: &Token) -> bool {
+        self.hash().ct_eq(&kept.hash).into()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret({}…)", self.id())
+    }
+}
+
+/// Makes a token known and gives its secret, which nobody can ask for again.
+pub async fn make(store: &dyn Store, name: &str, role: Role, by: &str) -> Result<(Secret, Token), Error> {
+    let failed = |error: io::Error| Error::Closed { why: format!("no random bytes: {error}") };
+    let secret = Secret::mint().map_err(failed)?;
+    let token = NewToken {
+        id: secret.id().to_owned(),
+        name: name.to_owned(),
+        role,
+        hash: secret.hash(),
+        tail: secret.0[secret.0.len() - TAIL..].to_owned(),
+        by: by.to_owned(),
+    };
+    let kept = store.make_token(token).await?;
+    Ok((secret, kept))
+}
+
+/// Sees to it that the data directory has an admin token, in a file that nobody else can read. Says where, and whether it is
+/// new. A file that is there is left as it is, also if its token was revoked: somebody wanted that.
+pub async fn admin_token(store: &dyn Store, host: &str, by: &str) -> Result<(PathBuf, bool), Error> {
+    let path = store.dir().join(ADMIN_FILE);
+    if path.exists() {
+        return Ok((path, false));
+    }
+    let mut number = 1;
+    let secret = loop {
+        let name = if number == 1 { format!("admin@{host}") } else { format!("admin@{host}-{number}") };
+        match make(store, &name, Role::Admin, by).await {
+            // Of a data directory that is gone, or of another one on this host.
+            Err(Error::TokenExists { .. }) => number += 1,
+            made => break made?.0,
+        }
+    };
+    keep(&path, &secret).map_err(|error| Error::Io {
+        path: path.clone(),
+        why: format!("the admin token cannot be kept: {error}"),
+    })?;
+    Ok((path, true))
+}
+
+/// Whole or not at all: it is written aside and then given its name.
+fn keep(path: &Path, secret: &Secret) -> io::Result<()> {
+    let aside = path.with_extension(format!("token.{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
+    file.write_all(format!("{}\n", secret.reveal()).as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(aside, path)
+}
+
+/// The admin token of a data directory, for whoever may read it.
+pub fn read_admin_token(dir: &Path) -> Option<Secret> {
+    let text = std::fs::read_to_string(dir.join(ADMIN_FILE)).ok()?;
+    Secret::parse(text.trim())
+}
+
+/// Names stand in addresses, events and the audit log.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let is_good = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.' | '@');
+    if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_good) {
+        return Ok(());
+    }
+    Err(format!("use 1 to {MAX_NAME} letters, digits and - _ . @"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_differ_and_read_back() {
+        let (one, other) = (Secret::mint().expect("random"), Secret::mint().expect("random"));
+        assert_ne!(one.reveal(), other.reveal());
+        assert_eq!(Secret::parse(one.reveal()), Some(one.clone()));
+        assert!(!format!("{one:?}").contains(&one.reveal()[one.reveal().len() - 32..]));
+    }
+
+    #[test]
+    fn what_cannot_be_a_token_is_none() {
+        let good = Secret::mint().expect("random").reveal().to_owned();
+        for bad in ["", "laneway_", "laneway_12_34", &good[1..], &good.to_uppercase(), &format!("{good}0")] {
+            assert_eq!(Secret::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Why a task waits, in the gate keeper's own words, and what it waits for through whatever waits itself.
+
+use std::collections::HashMap;
+
+use laneway_core::cause::{self, Link};
+use laneway_core::id::RunId;
+use laneway_store::model::RunView;
+use laneway_store::{Error, Result, Store};
+
+use crate::wire;
+
+pub async fn explain_run(store: &dyn Store, run: RunId) -> Result<wire::ExplainedRun> {
+    Ok(wire::ExplainedRun::from(&store.run(run).await?))
+}
+
+pub async fn explain_step(store: &dyn Store, run: RunId, step: &str) -> Result<wire::ExplainedStep> {
+    // Asked first: it refuses a step that the run does not have.
+    let attempts = store.attempts(run, step).await?;
+    let view = store.run(run).await?;
+    let mut tasks = view.state.tasks.iter().zip(view.causes.iter().map(Option::as_ref));
+    let Some(found) = tasks.find(|(task, _)| task.step == step) else {
+        return Err(Error::NoSuchStep { run, step: step.to_owned(), nearest: None });
+    };
+    let chain = chain(store, &view, step).await?;
+    Ok(wire::ExplainedStep::new(&view, found, &chain, &attempts))
+}
+
+async fn chain(store: &dyn Store, view: &RunView, step: &str) -> Result<Vec<Link>> {
+    let run = view.state.run;
+    let mut others: HashMap<RunId, RunView> = HashMap::new();
+    loop {
+        let mut unknown = None;
+        let chain = cause::chain(run, step, |at, step| {
+            let view = if at == run { Some(view) } else { others.get(&at) };
+            if view.is_none() {
+                unknown.get_or_insert(at);
+            }
+            let view = view?;
+            let position = view.plan.position(step)?;
+            view.causes.get(position as usize).cloned().flatten()
+        });
+        match unknown {
+            None => return Ok(chain),
+            Some(other) => {
+                others.insert(other, store.run(other).await?);
+            }
+        }
+    }
+}

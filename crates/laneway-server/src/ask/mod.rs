@@ -1,0 +1,147 @@
+//! Questions and changes as functions of a store: what the routes answer, and what the command line shows of a store of its
+//! own. One path for both, so that they cannot part.
+
+mod apply;
+mod explain;
+mod submit;
+
+use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
+use laneway_store::model::{NodeView, RunFilter};
+use laneway_store::{Error, Result, Store};
+
+use crate::wire;
+
+pub use apply::{apply, bring};
+pub use explain::{explain_run, explain_step};
+pub use submit::{Terms, submit};
+
+/// Claims that are listed of a node.
+pub const CLAIMS: usize = 50;
+
+/// By id, by the beginning of one, or `last`. A whole id is taken as it is: whoever reads the run finds out.
+pub async fn find(store: &dyn Store, name: &str) -> Result<RunId> {
+    match RunId::parse(name) {
+        Some(run) => Ok(run),
+        None => store.find_run(name).await,
+    }
+}
+
+/// A page of runs, newest first.
+pub async fn runs(store: &dyn Store, filter: RunFilter) -> Result<wire::RunList> {
+    let limit = filter.limit;
+    // One more tells whether there are more.
+    let mut runs = store.runs(RunFilter { limit: limit.saturating_add(1), ..filter }).await?;
+    let has_more = runs.len() > limit;
+    runs.truncate(limit);
+    let next_cursor = runs.last().filter(|_| has_more).map(|run| run.run.to_string());
+    Ok(wire::RunList { runs: runs.iter().map(wire::RunSummary::from).collect(), next_cursor })
+}
+
+/// Workflows that were applied, by name.
+pub async fn workflows(store: &dyn Store) -> Result<wire::WorkflowList> {
+    let workflows = store.workflows().await?;
+    Ok(wire::WorkflowList { workflows: workflows.iter().map(wire::WorkflowSummary::from).collect() })
+}
+
+/// What was applied under a name, newest first; nothing of one that only ran.
+pub async fn versions(store: &dyn Store, name: &str, limit: usize) -> Result<wire::VersionList> {
+    let versions = store.versions(name, limit).await?;
+    if versions.is_empty() {
+        // Says that it is not known at all.
+        store.latest(name).await?;
+    }
+    Ok(wire::VersionList { versions: versions.iter().map(wire::Definition::from).collect() })
+}
+
+/// What starts by itself, by workflow.
+pub async fn triggers(store: &dyn Store) -> Result<wire::TriggerList> {
+    let triggers = store.triggers().await?;
+    Ok(wire::TriggerList { triggers: triggers.iter().map(wire::Trigger::from).collect() })
+}
+
+pub async fn run(store: &dyn Store, run: RunId) -> Result<wire::Run> {
+    Ok(wire::Run::from(&store.run(run).await?))
+}
+
+pub async fn attempts(store: &dyn Store, run: RunId, step: &str) -> Result<wire::AttemptList> {
+    let attempts = store.attempts(run, step).await?;
+    Ok(wire::AttemptList { attempts: attempts.iter().map(wire::Attempt::from).collect() })
+}
+
+/// Events behind a number. One that cannot be read does not hide those behind it.
+pub async fn events(store: &dyn Store, run: RunId, after: u64, limit: usize) -> Result<wire::EventList> {
+    let (mut next_after, mut unreadable) = (after, Vec::new());
+    loop {
+        match store.events_since(run, next_after, limit).await {
+            Err(error @ Error::UnreadableEvent { seq, .. }) => {
+                unreadable.push(error.to_string());
+                next_after = seq;
+            }
+            Err(error) => return Err(error),
+            Ok(events) => {
+                next_after = events.last().map_or(next_after, |event| event.seq);
+                let events = events.iter().map(laneway_core::event::Event::to_json).collect();
+                return Ok(wire::EventList { events, next_after, unreadable });
+            }
+        }
+    }
+}
+
+/// Ends a run. Tasks of a process that is gone are stopped by nobody: they are returned, so that the run ends now.
+pub async fn cancel(store: &dyn Store, run: RunId, by: &str) -> Result<wire::Canceled> {
+    let was = store.status(run).await?;
+    store.cancel(run, by).await?;
+    store.reap().await?;
+    let status: RunStatus = store.status(run).await?;
+    Ok(wire::Canceled { run, status, was })
+}
+
+pub async fn nodes(store: &dyn Store) -> Result<wire::NodeList> {
+    let nodes = store.nodes(CLAIMS).await?;
+    Ok(wire::NodeList { nodes: nodes.iter().map(wire::Node::from).collect() })
+}
+
+/// What works at one address.
+pub async fn workers(store: &dyn Store, address: &str) -> Result<wire::Workers> {
+    let nodes = store.nodes(CLAIMS).await?;
+    let here: Vec<NodeView> = nodes.into_iter().filter(|node| node.node == address).collect();
+    wire::Workers::of(&here, CLAIMS).ok_or_else(|| Error::NoSuchNode { node: address.to_owned() })
+}
+
+pub async fn node_events(
+    store: &dyn Store,
+    node: Option<&str>,
+    after: u64,
+    limit: usize,
+) -> Result<wire::NodeEventList> {
+    let events = store.node_events(node, after, limit).await?;
+    let next_after = events.last().map_or(after, |event| event.seq);
+    let events = events.iter().map(laneway_core::node_event::NodeEvent::to_json).collect();
+    Ok(wire::NodeEventList { events, next_after })
+}
+
+pub async fn limits(store: &dyn Store) -> Result<wire::LimitList> {
+    let limits = store.limits().await?;
+    Ok(wire::LimitList { limits: limits.iter().map(wire::Limit::from).collect() })
+}
+
+pub async fn workflow(store: &dyn Store, name: &str) -> Result<wire::Workflow> {
+    let known = store.latest(name).await?;
+    let document = store.document(&known.version).await?;
+    let (name, version) = (name.to_owned(), known.version.to_string());
+    Ok(wire::Workflow { name, version, directory: known.dir, document })
+}
+
+pub async fn tokens(store: &dyn Store) -> Result<wire::TokenList> {
+    let tokens = store.tokens().await?;
+    Ok(wire::TokenList { tokens: tokens.iter().map(wire::Token::from).collect() })
+}
+
+pub async fn audit(store: &dyn Store, before: Option<u64>, limit: usize) -> Result<wire::AuditLog> {
+    let mut entries = store.audit(before, limit.saturating_add(1)).await?;
+    let has_more = entries.len() > limit;
+    entries.truncate(limit);
+    let next_cursor = entries.last().filter(|_| has_more).map(|entry| entry.seq.to_string());
+    Ok(wire::AuditLog { entries: entries.iter().map(wire::AuditEntry::from).collect(), next_cursor })
+}

@@ -1,0 +1,381 @@
+//! A typed client: what the routes answer, as the types of the wire. One connection for each question; who asks by it is a
+//! person at a terminal.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1;
+use hyper::{Method, Request, StatusCode, Uri, header};
+use hyper_util::rt::TokioIo;
+use laneway_core::id::RunId;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::access::Secret;
+use crate::problem::Problem;
+use crate::wire;
+
+/// How long to wait for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long to wait for an answer. Longer than the server lets one take.
+const ANSWER: Duration = Duration::from_secs(75);
+
+/// What is left as it is in a part of an address.
+const PART: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'@');
+
+/// Why a server did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("`{url}` is no address of a server: {why}")]
+    Address { url: String, why: String },
+    #[error("{server} cannot be reached: {why}")]
+    Unreachable { server: String, why: String },
+    #[error("{server} does not answer as a Laneway server does: {why}")]
+    Strange { server: String, why: String },
+    #[error("{0}")]
+    Refused(Problem),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// What to do next, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Address { .. } => Some("write it as http://HOST:PORT or https://HOST:PORT".to_owned()),
+            Self::Unreachable { .. } => Some(
+                "look whether `laneway serve` runs there, and whether host and port are right".to_owned(),
+            ),
+            Self::Strange { .. } => Some("look at what listens there, and at its version".to_owned()),
+            Self::Refused(problem) => problem.hint.clone(),
+        }
+    }
+
+    /// Whether the server as a whole is out of use, as opposed to a request that it refuses.
+    pub fn is_about_the_server(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Strange { .. } => true,
+            Self::Address { .. } => false,
+            Self::Refused(problem) => problem.status >= 500,
+        }
+    }
+}
+
+/// A server, and the token to ask it with.
+#[derive(Debug, Clone)]
+pub struct Client {
+    server: String,
+    host: String,
+    port: u16,
+    is_tls: bool,
+    token: Option<Secret>,
+}
+
+impl Client {
+    pub fn new(url: &str, token: Option<Secret>) -> Result<Self> {
+        let bad = |why: &str| Error::Address { url: url.to_owned(), why: why.to_owned() };
+        let uri: Uri = url.parse().map_err(|_| bad("it cannot be read"))?;
+        let is_tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            Some(_) | None => return Err(bad("it begins with neither http:// nor https://")),
+        };
+        if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+            return Err(bad("there is something behind the port"));
+        }
+        let host =
+            uri.host().filter(|host| !host.is_empty()).ok_or_else(|| bad("it names no host"))?.to_owned();
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        Ok(Self { server: url.trim_end_matches('/').to_owned(), host, port, is_tls, token })
+    }
+
+    pub async fn runs(
+        &self,
+        status: Option<&str>,
+        workflow: Option<&str>,
+        limit: usize,
+    ) -> Result<wire::RunList> {
+        let mut query = vec![format!("limit={limit}")];
+        query.extend(status.map(|status| format!("status={}", part(status))));
+        query.extend(workflow.map(|workflow| format!("workflow={}", part(workflow))));
+        self.get(&format!("/v1/runs?{}", query.join("&"))).await
+    }
+
+    pub async fn run(&self, run: &str) -> Result<wire::Run> {
+        self.get(&format!("/v1/runs/{}", part(run))).await
+    }
+
+    /// With a key that was used before it gives the run of that.
+    pub async fn submit(&self, submit: &wire::Submit, key: Option<&str>) -> Result<wire::Submitted> {
+        let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
+        self.call(Method::POST, "/v1/runs", Some(submit), &headers).await
+    }
+
+    pub async fn explain_run(&self, run: &str) -> Result<wire::ExplainedRun> {
+        self.get(&format!("/v1/runs/{}/explain", part(run))).await
+    }
+
+    pub async fn explain_step(&self, run: &str, step: &str) -> Result<wire::ExplainedStep> {
+        self.get(&format!("/v1/runs/{}/tasks/{}/explain", part(run), part(step))).await
+    }
+
+    pub async fn events(&self, run: RunId, after: u64, limit: usize) -> Result<wire::EventList> {
+        self.get(&format!("/v1/runs/{run}/events?after={after}&limit={limit}")).await
+    }
+
+    pub async fn log(&self, run: RunId, step: &str, attempt: u32, offset: u64) -> Result<wire::LogPage> {
+        let step = part(step);
+        self.get(&format!("/v1/runs/{run}/tasks/{step}/attempts/{attempt}/log?offset={offset}&limit=1048576"))
+            .await
+    }
+
+    pub async fn cancel(&self, run: &str) -> Result<wire::Canceled> {
+        self.post(&format!("/v1/runs/{}/cancel", part(run)), &NOTHING).await
+    }
+
+    pub async fn retry(&self, run: &str, from: Option<&str>) -> Result<wire::Reopened> {
+        let retry = wire::Retry { from: from.map(str::to_owned) };
+        self.post(&format!("/v1/runs/{}/retry", part(run)), &retry).await
+    }
+
+    pub async fn skip(&self, run: &str, step: &str) -> Result<wire::Reopened> {
+        self.post(&format!("/v1/runs/{}/tasks/{}/skip", part(run), part(step)), &NOTHING).await
+    }
+
+    /// Or lets it go on.
+    pub async fn pause_run(&self, run: &str, is_paused: bool) -> Result<wire::Paused> {
+        self.post(&format!("/v1/runs/{}/{}", part(run), pause(is_paused)), &NOTHING).await
+    }
+
+    pub async fn pause_workflow(&self, name: &str, is_paused: bool) -> Result<wire::Paused> {
+        self.post(&format!("/v1/workflows/{}/{}", part(name), pause(is_paused)), &NOTHING).await
+    }
+
+    pub async fn workflow(&self, name: &str) -> Result<wire::Workflow> {
+        self.get(&format!("/v1/workflows/{}", part(name))).await
+    }
+
+    pub async fn workflows(&self) -> Result<wire::WorkflowList> {
+        self.get("/v1/workflows").await
+    }
+
+    pub async fn versions(&self, name: &str, limit: usize) -> Result<wire::VersionList> {
+        self.get(&format!("/v1/workflows/{}/versions?limit={limit}", part(name))).await
+    }
+
+    pub async fn apply(&self, apply: &wire::Apply) -> Result<wire::Applied> {
+        self.post("/v1/workflows", apply).await
+    }
+
+    /// Files that go with a workflow.
+    pub async fn bring(&self, hash: &str, bytes: Vec<u8>) -> Result<wire::Brought> {
+        let path = format!("/v1/bundles/{}", part(hash));
+        self.exchange(Method::PUT, &path, Some(("application/x-tar", bytes.into())), &[]).await
+    }
+
+    pub async fn triggers(&self) -> Result<wire::TriggerList> {
+        self.get("/v1/triggers").await
+    }
+
+    pub async fn pause_triggers(&self, workflow: &str, is_paused: bool) -> Result<wire::TriggersPaused> {
+        let path = format!("/v1/workflows/{}/triggers/{}", part(workflow), pause(is_paused));
+        self.post(&path, &NOTHING).await
+    }
+
+    pub async fn nodes(&self) -> Result<wire::NodeList> {
+        self.get("/v1/nodes").await
+    }
+
+    pub async fn node_events(
+        &self,
+        node: Option<&str>,
+        after: u64,
+        limit: usize,
+    ) -> Result<wire::NodeEventList> {
+        let node = node.map(|node| format!("&node={}", part(node))).unwrap_or_default();
+        self.get(&format!("/v1/nodes/events?after={after}&limit={limit}{node}")).await
+    }
+
+    pub async fn drain(&self, node: &str) -> Result<wire::Drained> {
+        self.post(&format!("/v1/nodes/{}/drain", part(node)), &NOTHING).await
+    }
+
+    pub async fn limits(&self) -> Result<wire::LimitList> {
+        self.get("/v1/limits").await
+    }
+
+    pub async fn set_limit(&self, name: &str, value: &str) -> Result<wire::Limit> {
+        let set = wire::SetLimit { value: value.to_owned() };
+        self.call(Method::PUT, &format!("/v1/limits/{}", part(name)), Some(&set), &[]).await
+    }
+
+    pub async fn tokens(&self) -> Result<wire::TokenList> {
+        self.get("/v1/tokens").await
+    }
+
+    pub async fn create_token(&self, create: &wire::CreateToken) -> Result<wire::CreatedToken> {
+        self.post("/v1/tokens", create).await
+    }
+
+    pub async fn revoke_token(&self, name: &str) -> Result<wire::Revoked> {
+        self.call::<(), _>(Method::DELETE, &format!("/v1/tokens/{}", part(name)), None, &[]).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.call::<(), T>(Method::GET, path, None, &[]).await
+    }
+
+    async fn post<B: Serialize, T: DeserializeOwned>(&self, path: &str, body: &B) -> Result<T> {
+        self.call(Method::POST, path, Some(body), &[]).await
+    }
+
+    async fn call<B: Serialize, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&B>,
+        headers: &[(&str, &str)],
+    ) -> Result<T> {
+        let body = match body {
+            Some(body) => {
+                let text = serde_json::to_vec(body).map_err(|error| self.strange(error))?;
+                Some(("application/json", text.into()))
+            }
+            None => None,
+        };
+        self.exchange(method, path, body, headers).await
+    }
+
+    async fn exchange<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, Bytes)>,
+        headers: &[(&str, &str)],
+    ) -> Result<T> {
+        let host = format!("{}:{}", self.host, self.port);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, host)
+            .header(header::ACCEPT, "application/json")
+            .header(header::USER_AGENT, concat!("laneway/", env!("CARGO_PKG_VERSION")));
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.reveal()));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut bytes = Bytes::new();
+        if let Some((kind, body)) = body {
+            request = request.header(header::CONTENT_TYPE, kind);
+            bytes = body;
+        }
+        let request = request.body(Full::new(bytes)).map_err(|error| self.strange(error))?;
+        let answer = timeout(ANSWER, self.send(request)).await;
+        let (status, body) = answer.map_err(|_| self.unreachable("no answer came in time"))??;
+        if status.is_success() {
+            return serde_json::from_slice(&body).map_err(|error| self.strange(error));
+        }
+        match serde_json::from_slice::<Problem>(&body) {
+            Ok(problem) => Err(Error::Refused(problem)),
+            Err(_) => Err(self.strange(format!("its answer is {status}"))),
+        }
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes)> {
+        let host = self.host.trim_matches(['[', ']']);
+        let connected = timeout(CONNECT, TcpStream::connect((host, self.port))).await;
+        let stream = connected
+            .map_err(|_| self.unreachable("no connection came about in time"))?
+            .map_err(|error| self.unreachable(error))?;
+        if !self.is_tls {
+            return self.converse(stream, request).await;
+        }
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| self.unreachable(error))?;
+        let stream = TlsConnector::from(self.trust()?).connect(name, stream).await;
+        self.converse(stream.map_err(|error| self.unreachable(error))?, request).await
+    }
+
+    async fn converse<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes)>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let lost = |error: hyper::Error| self.unreachable(error);
+        let (mut sender, line) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
+        let line = tokio::spawn(line);
+        let response = sender.send_request(request).await.map_err(lost)?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(lost)?.to_bytes();
+        line.abort();
+        Ok((status, body))
+    }
+
+    /// What this system trusts.
+    fn trust(&self) -> Result<Arc<ClientConfig>> {
+        let mut roots = RootCertStore::empty();
+        // One that cannot be read vouches for nobody; the others do.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| self.unreachable(error))?;
+        Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
+    }
+
+    fn unreachable(&self, why: impl std::fmt::Display) -> Error {
+        Error::Unreachable { server: self.server.clone(), why: why.to_string() }
+    }
+
+    fn strange(&self, why: impl std::fmt::Display) -> Error {
+        Error::Strange { server: self.server.clone(), why: why.to_string() }
+    }
+}
+
+/// A body that says nothing.
+const NOTHING: Nothing = Nothing {};
+
+#[derive(Serialize)]
+struct Nothing {}
+
+fn pause(is_paused: bool) -> &'static str {
+    if is_paused { "pause" } else { "resume" }
+}
+
+fn part(text: &str) -> String {
+    utf8_percent_encode(text, PART).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_of_a_server_is_a_scheme_a_host_and_a_port() {
+        for good in
+            ["http://localhost:7878", "https://lane.example/", "http://[::1]:7878", "http://127.0.0.1"]
+        {
+            assert!(Client::new(good, None).is_ok(), "{good}");
+        }
+        for bad in ["", "localhost:7878", "ftp://x", "http://", "http://x/v1", "http://x?y", "http://a b"] {
+            assert!(matches!(Client::new(bad, None), Err(Error::Address { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn parts_of_an_address_cannot_become_another_address() {
+        assert_eq!(part("host:7878"), "host:7878");
+        assert_eq!(part("../x?y#z"), "..%2Fx%3Fy%23z");
+    }
+}

@@ -1,0 +1,142 @@
+//! Connections: accepted, encrypted where that is wanted, served, and let end in good order. HTTP/1.1 alone: a browser takes
+//! one connection for all of its events, and programs keep theirs.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::service::App;
+use crate::table::router;
+
+/// Connections at once; more wait to be accepted. Each costs some kilobytes and a file descriptor.
+const MAX_CONNECTIONS: usize = 4_096;
+
+/// Whoever does not say what it wants in this time is not heard.
+const HEADER_PATIENCE: Duration = Duration::from_secs(20);
+
+/// The same for the beginning of an encrypted line.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// When no connection can be accepted (no descriptors, for one), after how long it is tried again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What an encrypted service shows of itself.
+#[derive(Clone)]
+pub struct Tls(TlsAcceptor);
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+impl Tls {
+    /// From files in PEM: the certificate with those that vouch for it, and its key.
+    pub fn read(certificate: &Path, key: &Path) -> Result<Self, String> {
+        let of = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: &dyn std::fmt::Display| format!("{path} cannot be used: {error}")
+        };
+        let (bad_certificate, bad_key) = (of(certificate), of(key));
+        let chain = CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| bad_certificate(&error))?;
+        let private = PrivateKeyDer::from_pem_file(key).map_err(|error| bad_key(&error))?;
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private))
+            .map_err(|error| bad_certificate(&error))?;
+        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+/// Serves until the app is told to stop; then lets requests end, for at most `grace`. Streams end at once.
+pub async fn serve(listener: TcpListener, app: App, tls: Option<Tls>, grace: Duration) {
+    let (router, stop) = (router(&app), app.stop.clone());
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let graceful = GracefulShutdown::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            accepted = accept(&listener, &places) => accepted,
+        };
+        let (stream, peer, place) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "no connection can be accepted");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let (router, tls, watcher) = (router.clone(), tls.clone(), graceful.watcher());
+        tokio::spawn(async move {
+            connection(stream, peer, router, tls, watcher).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    if timeout(grace, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some requests did not end in time");
+    }
+}
+
+type Accepted = (TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit);
+
+async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> io::Result<Accepted> {
+    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, peer) = listener.accept().await?;
+    // Answers are small and waited for.
+    stream.set_nodelay(true)?;
+    Ok((stream, peer, place))
+}
+
+async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, tls: Option<Tls>, watcher: Watcher) {
+    match tls {
+        None => converse(stream, peer, router, watcher).await,
+        Some(Tls(acceptor)) => match timeout(HANDSHAKE_PATIENCE, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => converse(stream, peer, router, watcher).await,
+            Ok(Err(error)) => tracing::debug!(%peer, %error, "no encrypted line came about"),
+            Err(_) => tracing::debug!(%peer, "no encrypted line came about in time"),
+        },
+    }
+}
+
+async fn converse<S>(stream: S, peer: SocketAddr, router: Router, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let inner = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        inner.call(request)
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_PATIENCE)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%peer, %error, "a connection ended");
+    }
+}

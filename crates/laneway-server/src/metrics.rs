@@ -1,0 +1,188 @@
+//! What is counted: by this process (requests, streams), and what the store says of nodes and limits when somebody asks. The
+//! names are those of BEHAVIOURS S4. Nothing is counted twice: a node's figures are the ones it tells the store.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use laneway_core::gate::Gate;
+use laneway_store::model::{LimitView, NodeView};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+/// Seconds; a read takes well below one of the first.
+const BUCKETS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    route: &'static str,
+    method: String,
+    status: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NodeLabels {
+    node: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    node: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseLabels {
+    cause: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabels {
+    limit: String,
+}
+
+type Times = Family<RouteLabels, Histogram, fn() -> Histogram>;
+
+/// What this process counts.
+pub(crate) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    times: Times,
+    streams: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("laneway");
+        let requests = Family::<RequestLabels, Counter>::default();
+        registry.register("http_requests", "Requests by route, method and status", requests.clone());
+        let times: Times = Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        registry.register("http_request_seconds", "Seconds until the answer began", times.clone());
+        let streams = Gauge::default();
+        registry.register("event_streams", "Streams of events that are open", streams.clone());
+        Self { registry, requests, times, streams }
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Metrics {
+    pub(crate) fn count(&self, route: &'static str, method: &str, status: u16, took: Duration) {
+        // Methods that nobody defined are of whoever asks, and must not make a series each.
+        let known = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"];
+        let method = if known.contains(&method) { method.to_owned() } else { "other".to_owned() };
+        self.requests.get_or_create(&RequestLabels { route, method, status }).inc();
+        self.times.get_or_create(&RouteLabels { route }).observe(took.as_secs_f64());
+    }
+
+    /// A stream that is open as long as the guard lives.
+    pub(crate) fn stream(&self) -> OpenStream {
+        self.streams.inc();
+        OpenStream(self.streams.clone())
+    }
+
+    /// All of it as Prometheus reads it, with what the store says now.
+    pub(crate) fn text(&self, stored: &Stored) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode_registry(&mut text, &self.registry)?;
+        encode(&mut text, &registry(stored))?;
+        Ok(text)
+    }
+}
+
+/// What the store says now.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) nodes: Vec<NodeView>,
+    pub(crate) limits: Vec<LimitView>,
+    pub(crate) backlog: Vec<(Option<Gate>, u64)>,
+}
+
+/// Counts itself out when it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenStream(Gauge);
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+type PerNode = Family<NodeLabels, Counter<u64, AtomicU64>>;
+
+fn registry(stored: &Stored) -> Registry {
+    let Stored { nodes, limits, backlog } = stored;
+    let mut registry = Registry::with_prefix("laneway");
+    let mut per_node = |name: &str, help: &str, part: fn(&NodeView) -> u64| {
+        let family = PerNode::default();
+        for node in nodes {
+            family.get_or_create(&NodeLabels { node: node.node.clone() }).inc_by(part(node));
+        }
+        registry.register(name, help, family);
+    };
+    per_node("claims", "Tasks that were taken", |node| node.tally.claims);
+    per_node("claim_attempts", "How often work was asked for", |node| node.tally.asks);
+    per_node("claim_contention", "Claims that got less than they wanted while others held rows", |node| {
+        node.tally.contentions
+    });
+    per_node("sessions_reaped", "Sessions of dead nodes that were returned", |node| node.tally.reaped);
+    let expirations = PerNode::default();
+    for node in nodes {
+        // Of the address as a whole: every life that it has says the same.
+        let counter = expirations.get_or_create(&NodeLabels { node: node.node.clone() });
+        counter.inner().store(node.lost_sessions, std::sync::atomic::Ordering::Relaxed);
+    }
+    registry.register("lease_expirations", "Lives of a node that were lost", expirations);
+    let attempts = Family::<OutcomeLabels, Counter>::default();
+    for node in nodes {
+        let tally = node.tally;
+        let outcomes = [
+            ("succeeded", tally.succeeded),
+            ("failed", tally.failed),
+            ("canceled", tally.canceled),
+            ("returned", tally.returned),
+            ("lost", tally.lost),
+        ];
+        for (outcome, number) in outcomes {
+            attempts.get_or_create(&OutcomeLabels { node: node.node.clone(), outcome }).inc_by(number);
+        }
+    }
+    registry.register("attempts", "Attempts that ended, by outcome", attempts);
+    let (slots, running) = (Family::<NodeLabels, Gauge>::default(), Family::<NodeLabels, Gauge>::default());
+    for node in nodes {
+        let labels = NodeLabels { node: node.node.clone() };
+        slots.get_or_create(&labels).inc_by(i64::from(node.slots));
+        running.get_or_create(&labels).inc_by(i64::from(node.held));
+    }
+    registry.register("slots", "Tasks that a node runs at once", slots);
+    registry.register("running_claims", "Tasks that a node holds", running);
+    let depth = Family::<CauseLabels, Gauge>::default();
+    for (gate, tasks) in backlog {
+        let cause = gate.map_or("available", Gate::as_str);
+        depth.get_or_create(&CauseLabels { cause }).set(i64::try_from(*tasks).unwrap_or(i64::MAX));
+    }
+    registry.register("queue_depth", "Tasks that nobody has taken, by what they wait for", depth);
+    let (held, waiting) = (Family::<LimitLabels, Gauge>::default(), Family::<LimitLabels, Gauge>::default());
+    for limit in limits {
+        let labels = LimitLabels { limit: limit.name.clone() };
+        held.get_or_create(&labels).set(i64::from(limit.holders));
+        waiting.get_or_create(&labels).set(i64::from(limit.waiting));
+    }
+    registry.register("limit_held", "Tasks that hold a named limit", held);
+    registry.register("limit_waiting", "Tasks that wait at a named limit", waiting);
+    registry
+}

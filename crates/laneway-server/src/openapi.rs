@@ -1,0 +1,147 @@
+//! The description of the service for programs: OpenAPI 3.1, made from the table of routes and the types of the wire. It is
+//! served, and committed as `docs/reference/openapi.json`, which `cargo xtask check` compares.
+
+use std::collections::BTreeMap;
+
+use utoipa::openapi::content::ContentBuilder;
+use utoipa::openapi::path::{
+    OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, PathsBuilder,
+};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{ComponentsBuilder, ObjectBuilder, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    Content, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, ResponseBuilder, Schema,
+};
+
+use crate::access::Who;
+use crate::problem::Problem;
+use crate::table::{Answers, Route, Shape, table};
+
+/// What the parts of addresses stand for.
+const PARTS: [(&str, &str); 7] = [
+    ("hash", "Hash of content: 64 hexadecimal digits"),
+    ("run", "Id of a run, a unique beginning of it or of its end, or `last`"),
+    ("step", "Name of a step"),
+    ("attempt", "Number of an attempt, from 1 on"),
+    ("address", "A node, as the list of nodes names it"),
+    ("name", "A name"),
+    ("path", "A path"),
+];
+
+pub fn openapi() -> OpenApi {
+    let problem = Shape::of::<Problem>();
+    let mut schemas: BTreeMap<String, RefOr<Schema>> = problem.schemas.iter().cloned().collect();
+    let mut paths = PathsBuilder::new();
+    for route in table() {
+        for shape in route.body.iter().chain(&route.answer.shape) {
+            schemas.extend(shape.schemas.iter().cloned());
+        }
+        paths = paths.path(route.rule.path, PathItem::new(route.method.clone(), operation(&route, &problem)));
+    }
+    let mut components = ComponentsBuilder::new();
+    for (name, schema) in schemas {
+        components = components.schema(name, schema);
+    }
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    let components = components.security_scheme("token", SecurityScheme::Http(bearer));
+    let info = InfoBuilder::new()
+        .title("Laneway")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some("Runs graphs of steps in parallel, and remembers."));
+    OpenApiBuilder::new().info(info).paths(paths).components(Some(components.build())).build()
+}
+
+fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
+    let Route { rule, summary, query, body, answer, .. } = route;
+    let mut operation = OperationBuilder::new()
+        .summary(Some(*summary))
+        .operation_id(Some(id(rule.method, rule.path)))
+        .tag(rule.path.trim_start_matches("/v1").split('/').nth(1).unwrap_or_default());
+    for part in rule.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
+        operation = operation.parameter(path_part(part));
+    }
+    for parameter in query.iter().cloned() {
+        operation = operation.parameter(parameter);
+    }
+    if rule.method == "POST" && rule.path == "/v1/runs" {
+        operation = operation.parameter(idempotency_key());
+    }
+    if let Some(shape) = body {
+        let required = if route.is_body_optional { Required::False } else { Required::True };
+        let body = RequestBodyBuilder::new().content("application/json", content(Some(shape)));
+        operation = operation.request_body(Some(body.required(Some(required)).build()));
+    }
+    if let Some(kind) = route.bytes {
+        let body = RequestBodyBuilder::new().content(kind, content(None));
+        operation = operation.request_body(Some(body.required(Some(Required::True)).build()));
+    }
+    let Answers { status, kind, shape, also, or_status } = answer;
+    let mut done = ResponseBuilder::new().description("Done").content(*kind, content(shape.as_ref()));
+    if let Some(also) = also {
+        done = done.content(*also, content(None));
+    }
+    let refused = |why: &str| {
+        let described = ResponseBuilder::new().description(why);
+        described.content("application/problem+json", content(Some(problem))).build()
+    };
+    operation = operation.response(status.to_string(), done.build());
+    if let Some(status) = or_status {
+        let not = ResponseBuilder::new().description("Not now").content(*kind, content(shape.as_ref()));
+        operation = operation.response(status.to_string(), not.build());
+    }
+    match rule.who {
+        Who::Anybody => {
+            operation = operation.securities(Some([SecurityRequirement::default()]));
+        }
+        Who::AtLeast(role) => {
+            operation = operation
+                .description(Some(format!("Role: {role}")))
+                .securities(Some([SecurityRequirement::new("token", [role.as_str()])]))
+                .response("401", refused("There is no token, or it is not good any more"))
+                .response("403", refused("The token's role does not allow it"));
+        }
+    }
+    let has_tag = matches!(rule.path.strip_prefix("/v1/workflows/{name}"), Some("" | "/document" | "/plan"));
+    if has_tag && rule.method == "GET" {
+        let same = ResponseBuilder::new().description("Still the version that `If-None-Match` names").build();
+        operation = operation.response("304", same);
+    }
+    operation.response("default", refused("It was not done; `code` says why"))
+}
+
+/// `get_v1_runs_run_tasks`.
+fn id(method: &str, path: &str) -> String {
+    let words = path.split(['/', '{', '}', '.']).filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
+    format!("{}_{}", method.to_ascii_lowercase(), words.join("_"))
+}
+
+fn content(shape: Option<&Shape>) -> Content {
+    match shape {
+        Some(shape) => ContentBuilder::new().schema(Some(Ref::from_schema_name(&shape.name))).build(),
+        None => ContentBuilder::new().build(),
+    }
+}
+
+fn path_part(name: &str) -> Parameter {
+    let about = PARTS.iter().find(|(known, _)| *known == name).map(|(_, about)| *about);
+    let kind = if name == "attempt" { Type::Integer } else { Type::String };
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(about)
+        .schema(Some(ObjectBuilder::new().schema_type(kind)))
+        .build()
+}
+
+fn idempotency_key() -> Parameter {
+    ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("Whoever submits with the same key again gets the same run"))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .build()
+}

@@ -1,0 +1,31 @@
+//! Named limits, which every run of the store shares.
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use laneway_core::limit::Limit;
+use laneway_store::Error;
+
+use crate::access::Caller;
+use crate::extract::{Body, Path};
+use crate::problem::{Answer, Code, Problem};
+use crate::service::App;
+use crate::{ask, wire};
+
+pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::LimitList>> {
+    Ok(Json(ask::limits(app.store.as_ref()).await?))
+}
+
+pub(crate) async fn set(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    Body(asked): Body<wire::SetLimit>,
+) -> Answer<Json<wire::Limit>> {
+    let limit = Limit::parse(&asked.value)
+        .map_err(|error| Problem::new(Code::BadBody, format!("`value`: {error}")))?;
+    app.store.set_limit(&name, limit, &caller.name).await?;
+    app.record(&caller, "set_limit", format!("limit {name} to {limit}")).await?;
+    let limits = ask::limits(app.store.as_ref()).await?.limits;
+    let set = limits.into_iter().find(|limit| limit.name == name);
+    Ok(Json(set.ok_or(Error::NoSuchLimit { name })?))
+}

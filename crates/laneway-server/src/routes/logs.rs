@@ -1,0 +1,92 @@
+//! What an attempt printed: as pieces with time and stream, or, for `Accept: application/octet-stream`, as the bytes that
+//! came.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, header};
+use axum::response::{IntoResponse, Response};
+use laneway_core::time::Millis;
+use laneway_engine::log::{Frame, Stream};
+use laneway_store::model::LogName;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::ask;
+use crate::extract::{Path, Query};
+use crate::logs::{self, Part, Wanted};
+use crate::problem::Answer;
+use crate::service::App;
+use crate::wire::{LogPage, LogPiece, Moment};
+
+/// Bytes of one answer, where nobody says how many, and the most.
+const PAGE: usize = 64 * 1024;
+const MOST: usize = 1024 * 1024;
+
+/// How long an answer may wait for something to come.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+const NEXT_OFFSET: HeaderName = HeaderName::from_static("laneway-next-offset");
+const IS_OVER: HeaderName = HeaderName::from_static("laneway-is-over");
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LogQuery {
+    /// 0, or `next_offset` of an answer
+    offset: Option<u64>,
+    /// About so many bytes, up to 1048576; 65536 without it
+    limit: Option<usize>,
+    /// Wait so many seconds for more, up to 30, if there is nothing yet
+    wait: Option<u64>,
+}
+
+pub(crate) async fn read(
+    State(app): State<App>,
+    Path((run, step, attempt)): Path<(String, String, u32)>,
+    Query(query): Query<LogQuery>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    let wanted = Wanted {
+        of: LogName { run, step, attempt },
+        offset: query.offset.unwrap_or(0),
+        most: query.limit.unwrap_or(PAGE).clamp(1, MOST),
+        wait: Duration::from_secs(query.wait.unwrap_or(0)).min(MAX_WAIT),
+    };
+    let part = tokio::select! {
+        part = logs::read(app.store.as_ref(), wanted.clone()) => part?,
+        // Nobody is waited for when the service ends.
+        () = app.stop.cancelled() => logs::read(app.store.as_ref(), Wanted { wait: Duration::ZERO, ..wanted }).await?,
+    };
+    let is_raw = headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/octet-stream");
+    Ok(if is_raw { raw(part) } else { Json(pieces(part)).into_response() })
+}
+
+fn pieces(part: Part) -> LogPage {
+    let piece = |frame: &Frame| {
+        let time = Moment(Millis(i64::try_from(frame.unix_ms).unwrap_or(i64::MAX)));
+        LogPiece::new(time, frame.stream.as_str(), &frame.bytes)
+    };
+    LogPage {
+        pieces: part.frames.iter().map(piece).collect(),
+        next_offset: part.next_offset,
+        is_over: part.is_over,
+        may_lack_end: part.may_lack_end,
+    }
+}
+
+/// What the step wrote, without what Laneway noted.
+fn raw(part: Part) -> Response {
+    let wrote = part.frames.into_iter().filter(|frame| match frame.stream {
+        Stream::Stdout | Stream::Stderr => true,
+        Stream::Note => false,
+    });
+    let bytes: Vec<u8> = wrote.flat_map(|frame| frame.bytes).collect();
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (NEXT_OFFSET, part.next_offset.to_string()),
+        (IS_OVER, part.is_over.to_string()),
+    ];
+    (headers, bytes).into_response()
+}

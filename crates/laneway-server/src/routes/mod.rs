@@ -1,0 +1,27 @@
+//! The routes, a file for each resource. They read the request, ask (`ask/`), write down what was changed, and answer.
+
+pub(crate) mod access;
+pub(crate) mod events;
+pub(crate) mod health;
+pub(crate) mod limits;
+pub(crate) mod logs;
+pub(crate) mod nodes;
+pub(crate) mod runs;
+pub(crate) mod tasks;
+pub(crate) mod triggers;
+pub(crate) mod workflows;
+
+use crate::problem::{Answer, Code, Problem};
+
+/// Entries of a page, where nobody says how many.
+const PAGE: usize = 100;
+
+/// The most that anybody gets at once.
+const MOST: usize = 1_000;
+
+fn page(limit: Option<usize>) -> Answer<usize> {
+    match limit.unwrap_or(PAGE) {
+        limit @ 1..=MOST => Ok(limit),
+        _ => Err(Problem::new(Code::BadRequest, format!("`limit` is a number from 1 to {MOST}"))),
+    }
+}

@@ -1,0 +1,56 @@
+//! Nodes: who is alive, what works where, what they told, and one that is to take nothing more.
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use laneway_core::node_event::Leaving;
+use laneway_store::model::Whom;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::page;
+use crate::access::Caller;
+use crate::extract::{Path, Query};
+use crate::problem::Answer;
+use crate::service::App;
+use crate::{ask, wire};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsQuery {
+    /// Only what this node told
+    node: Option<String>,
+    /// Only events numbered above this
+    after: Option<u64>,
+    /// At most so many, up to 1000; 100 without it
+    limit: Option<usize>,
+}
+
+pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::NodeList>> {
+    Ok(Json(ask::nodes(app.store.as_ref()).await?))
+}
+
+pub(crate) async fn workers(
+    State(app): State<App>,
+    Path(address): Path<String>,
+) -> Answer<Json<wire::Workers>> {
+    Ok(Json(ask::workers(app.store.as_ref(), &address).await?))
+}
+
+pub(crate) async fn events(
+    State(app): State<App>,
+    Query(query): Query<EventsQuery>,
+) -> Answer<Json<wire::NodeEventList>> {
+    let (after, limit) = (query.after.unwrap_or(0), page(query.limit)?);
+    Ok(Json(ask::node_events(app.store.as_ref(), query.node.as_deref(), after, limit).await?))
+}
+
+pub(crate) async fn drain(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(address): Path<String>,
+) -> Answer<Json<wire::Drained>> {
+    let why = Leaving::drained_by(caller.name.clone());
+    let sessions = app.store.drain(Whom::Node(address.clone()), why).await?;
+    app.record(&caller, "drain", format!("node {address}")).await?;
+    Ok(Json(wire::Drained { node: address, sessions }))
+}

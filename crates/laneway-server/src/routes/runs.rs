@@ -1,0 +1,140 @@
+//! Runs: submitted, listed, looked at, explained, ended, tried again, held up.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
+use laneway_store::model::{Pausable, RunFilter};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::page;
+use crate::access::Caller;
+use crate::extract::{Body, LARGE, Path, Query};
+use crate::problem::{Answer, Code, Problem};
+use crate::service::App;
+use crate::{ask, wire};
+
+/// Longer keys are a mistake.
+const MAX_KEY: usize = 200;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    /// Only runs that are so: queued, running, succeeded, failed or canceled
+    status: Option<String>,
+    /// Only runs of this workflow
+    workflow: Option<String>,
+    /// From `next_cursor` of the page before
+    cursor: Option<String>,
+    /// At most so many, up to 1000; 100 without it
+    limit: Option<usize>,
+}
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+) -> Answer<Json<wire::RunList>> {
+    let bad = |what: &str| Problem::new(Code::BadRequest, what.to_owned());
+    let status = query.status.map(|word| {
+        RunStatus::parse(&word).ok_or_else(|| {
+            let words: Vec<&str> = RunStatus::ALL.iter().map(|status| status.as_str()).collect();
+            bad(&format!("`status` is one of {}", words.join(", ")))
+        })
+    });
+    let before = query
+        .cursor
+        .map(|text| RunId::parse(&text).ok_or_else(|| bad("`cursor` is none that an answer gave")));
+    let (status, before) = (status.transpose()?, before.transpose()?);
+    let filter = RunFilter { status, workflow: query.workflow, before, limit: page(query.limit)? };
+    Ok(Json(ask::runs(app.store.as_ref(), filter).await?))
+}
+
+pub(crate) async fn submit(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Body(asked): Body<wire::Submit, LARGE>,
+) -> Answer<impl IntoResponse> {
+    let terms = ask::Terms {
+        session: app.session,
+        by: caller.name.clone(),
+        key: idempotency_key(&headers)?,
+        max_parallel: app.max_parallel,
+        directory: app.directory.clone(),
+    };
+    let submitted = ask::submit(app.store.as_ref(), asked, terms).await?;
+    app.record(&caller, "submit", format!("run {} of {}", submitted.run, submitted.workflow)).await?;
+    let location = format!("/v1/runs/{}", submitted.run);
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(submitted)))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
+    let Some(given) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = given.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
+    let bad = || {
+        Problem::new(Code::BadRequest, format!("the Idempotency-Key is not 1 to {MAX_KEY} plain characters"))
+    };
+    key.map(|key| Some(key.to_owned())).ok_or_else(bad)
+}
+
+pub(crate) async fn show(State(app): State<App>, Path(run): Path<String>) -> Answer<Json<wire::Run>> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    Ok(Json(ask::run(app.store.as_ref(), run).await?))
+}
+
+pub(crate) async fn explain(
+    State(app): State<App>,
+    Path(run): Path<String>,
+) -> Answer<Json<wire::ExplainedRun>> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    Ok(Json(ask::explain_run(app.store.as_ref(), run).await?))
+}
+
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Answer<Json<wire::Canceled>> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    let canceled = ask::cancel(app.store.as_ref(), run, &caller.name).await?;
+    app.record(&caller, "cancel", format!("run {run}")).await?;
+    Ok(Json(canceled))
+}
+
+pub(crate) async fn retry(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+    Body(asked): Body<wire::Retry>,
+) -> Answer<Json<wire::Reopened>> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    let steps = app.store.retry(run, asked.from.as_deref(), &caller.name).await?;
+    let from = asked.from.map(|step| format!(" from {step}")).unwrap_or_default();
+    app.record(&caller, "retry", format!("run {run}{from}")).await?;
+    Ok(Json(wire::Reopened { run, steps }))
+}
+
+pub(crate) async fn pause(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Answer<Json<wire::Paused>> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    app.store.pause(Pausable::Run(run), &caller.name).await?;
+    app.record(&caller, "pause", format!("run {run}")).await?;
+    Ok(Json(wire::Paused { run: Some(run), workflow: None, paused: true }))
+}
+
+pub(crate) async fn resume(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Answer<Json<wire::Paused>> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    app.store.resume(Pausable::Run(run), &caller.name).await?;
+    app.record(&caller, "resume", format!("run {run}")).await?;
+    Ok(Json(wire::Paused { run: Some(run), workflow: None, paused: false }))
+}

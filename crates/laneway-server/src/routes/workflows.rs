@@ -1,0 +1,144 @@
+//! Workflows that were submitted before. A version is made of content, so it is the ETag of all that is said of it.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use laneway_core::hash::Version;
+use laneway_engine::bundle;
+use laneway_store::model::Pausable;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::access::Caller;
+use crate::extract::{Body, LARGE, Path, Query, Raw};
+use crate::problem::Answer;
+use crate::service::App;
+use crate::{ask, wire};
+
+/// All files of a bundle, with what the archive adds for each.
+const MAX_BUNDLE: usize = bundle::MAX_BYTES as usize + 2 * bundle::MAX_ENTRIES * 1024;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VersionsQuery {
+    /// At most so many, up to 1000; 100 without it
+    limit: Option<usize>,
+}
+
+pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::WorkflowList>> {
+    Ok(Json(ask::workflows(app.store.as_ref()).await?))
+}
+
+pub(crate) async fn versions(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    Query(query): Query<VersionsQuery>,
+) -> Answer<Json<wire::VersionList>> {
+    let limit = query.limit.unwrap_or(100).clamp(1, 1000);
+    Ok(Json(ask::versions(app.store.as_ref(), &name, limit).await?))
+}
+
+pub(crate) async fn apply(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Body(asked): Body<wire::Apply, LARGE>,
+) -> Answer<Json<wire::Applied>> {
+    let applied = ask::apply(app.store.as_ref(), asked, &caller.name).await?;
+    let what = format!("workflow {} as version {}", applied.workflow, applied.version);
+    app.record(&caller, "apply", what).await?;
+    Ok(Json(applied))
+}
+
+pub(crate) async fn bring(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(hash): Path<String>,
+    Raw(bytes): Raw<MAX_BUNDLE>,
+) -> Answer<Json<wire::Brought>> {
+    let brought = ask::bring(app.store.as_ref(), &hash, bytes).await?;
+    app.record(&caller, "bring", format!("bundle {}", brought.hash)).await?;
+    Ok(Json(brought))
+}
+
+pub(crate) async fn show(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let known = app.store.latest(&name).await?;
+    if is_known(&headers, &known.version) {
+        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), &known.version));
+    }
+    let document = app.store.document(&known.version).await?;
+    let version = known.version.to_string();
+    let workflow = wire::Workflow { name, version, directory: known.dir, document };
+    Ok(tagged(Json(workflow).into_response(), &known.version))
+}
+
+pub(crate) async fn document(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let known = app.store.latest(&name).await?;
+    if is_known(&headers, &known.version) {
+        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), &known.version));
+    }
+    let document = app.store.document(&known.version).await?;
+    let response = ([(header::CONTENT_TYPE, "application/yaml")], document).into_response();
+    Ok(tagged(response, &known.version))
+}
+
+pub(crate) async fn plan(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let known = app.store.latest(&name).await?;
+    if is_known(&headers, &known.version) {
+        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), &known.version));
+    }
+    let plan = app.store.plan(&known.version).await?;
+    let response = Json(laneway_core::plan::wire::Plan::from(plan.as_ref())).into_response();
+    Ok(tagged(response, &known.version))
+}
+
+pub(crate) async fn pause(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer<Json<wire::Paused>> {
+    // A name that nobody has used is a slip of the finger.
+    ask::workflow(app.store.as_ref(), &name).await?;
+    app.store.pause(Pausable::Workflow(name.clone()), &caller.name).await?;
+    app.record(&caller, "pause", format!("workflow {name}")).await?;
+    Ok(Json(wire::Paused { run: None, workflow: Some(name), paused: true }))
+}
+
+pub(crate) async fn resume(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer<Json<wire::Paused>> {
+    ask::workflow(app.store.as_ref(), &name).await?;
+    app.store.resume(Pausable::Workflow(name.clone()), &caller.name).await?;
+    app.record(&caller, "resume", format!("workflow {name}")).await?;
+    Ok(Json(wire::Paused { run: None, workflow: Some(name), paused: false }))
+}
+
+/// Whether who asks has this version.
+fn is_known(headers: &HeaderMap, version: &Version) -> bool {
+    let given = headers.get(header::IF_NONE_MATCH).and_then(|given| given.to_str().ok()).unwrap_or_default();
+    let mut tags = given.split(',').map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+    tags.any(|tag| tag == version.as_str() || tag == "*")
+}
+
+fn tagged(mut response: Response, version: &Version) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    // Kept, and asked for again each time: the newest version may be another one by then.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    response
+}

@@ -1,0 +1,97 @@
+//! What every handler gets, and what a deployment chose of it.
+
+use std::fmt;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use laneway_core::id::SessionId;
+use laneway_store::Store;
+use laneway_store::model::Deed;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::{Caller, Names};
+use crate::metrics::Metrics;
+use crate::problem::Answer;
+
+/// A service that is to be.
+#[derive(Debug)]
+pub struct Service {
+    pub store: Arc<dyn Store>,
+    /// In whose name runs are submitted. Alive as long as the service is.
+    pub session: SessionId,
+    /// Tasks of a run at once, where neither the request nor the document says so.
+    pub max_parallel: u32,
+    /// Where steps of a document run that comes without a directory.
+    pub directory: PathBuf,
+    pub names: Names,
+    pub is_tls: bool,
+    /// What is in front of it says who asks (`X-Forwarded-For`). From anybody else that would be a claim.
+    pub is_behind_proxy: bool,
+}
+
+/// The same with what it needs while it runs. Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+pub struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) session: SessionId,
+    pub(crate) max_parallel: u32,
+    pub(crate) directory: PathBuf,
+    pub(crate) names: Names,
+    pub(crate) is_tls: bool,
+    pub(crate) is_behind_proxy: bool,
+    pub(crate) metrics: Metrics,
+    /// Ends streams.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Service {
+    /// `stop` ends what would go on by itself: streams of events.
+    pub fn app(self, stop: CancellationToken) -> App {
+        let Self { store, session, max_parallel, directory, names, is_tls, is_behind_proxy } = self;
+        let metrics = Metrics::default();
+        App(Arc::new(Shared {
+            store,
+            session,
+            max_parallel,
+            directory,
+            names,
+            is_tls,
+            is_behind_proxy,
+            metrics,
+            stop,
+        }))
+    }
+}
+
+impl Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+impl App {
+    /// Writes down what was changed. Awaited between the change and its answer, so that whatever was acknowledged is in the
+    /// log: a change whose entry cannot be written is not acknowledged.
+    pub(crate) async fn record(&self, caller: &Caller, act: &str, what: impl Into<String>) -> Answer<()> {
+        let Caller { name, origin, .. } = caller.clone();
+        self.store.record(Deed { by: name, act: act.to_owned(), what: what.into(), origin }).await?;
+        Ok(())
+    }
+}

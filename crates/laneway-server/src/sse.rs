@@ -1,0 +1,284 @@
+//! Events as they happen, of many runs and of nodes, on one connection.
+//!
+//! ```text
+//!   changes() ──hint──▶ feed ──▶ events_since(run, cursor) ──▶ a page at most ──▶ client
+//!                        ▲  the clock, as the store asks for it
+//!                        └─ stop: the stream ends
+//! ```
+//! Nothing is queued for a client but the page that it is being sent: a slow one reads later, from the store. The id of an
+//! event is the place of every subscription behind it (`12.0.7~3`: of the runs in the order of the query, then of nodes), so
+//! whoever comes back with `Last-Event-ID` and the same query, to whichever node, goes on without a gap or a repeat.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::stream::{Stream, unfold};
+use laneway_core::id::RunId;
+use laneway_store::{Error, Result};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use utoipa::IntoParams;
+
+use crate::access::Caller;
+use crate::extract::Query;
+use crate::metrics::OpenStream;
+use crate::problem::{Answer, Code, Problem};
+use crate::service::App;
+
+/// Runs of one stream. More are another connection, or a list that is asked for again.
+const MAX_RUNS: usize = 200;
+
+/// Events that are read at once, and so the most that is held for a client.
+const PAGE: usize = 64;
+
+/// The store is read at most this often for a client: a run of short steps makes thousands of events a second.
+const READ_INTERVAL: Duration = Duration::from_millis(25);
+
+/// A comment now and then, so that neither end, nor what is between them, takes silence for death.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// After how long a client that lost us comes back.
+const RETRY: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StreamQuery {
+    /// Runs by id, each with the number of the event behind which to begin: `ID:SEQ,ID:SEQ`; an id alone begins with the first
+    runs: Option<String>,
+    /// Also what nodes tell of themselves, behind this number
+    nodes: Option<u64>,
+}
+
+pub(crate) async fn events(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Query(query): Query<StreamQuery>,
+    headers: HeaderMap,
+) -> Answer<Sse<impl Stream<Item = std::result::Result<Event, Infallible>> + use<>>> {
+    let mut cursors = Cursors::parse(query.runs.as_deref().unwrap_or_default(), query.nodes)?;
+    if let Some(id) = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty())
+    {
+        cursors.resume(id)?;
+    }
+    for (run, _) in &cursors.runs {
+        app.store.status(*run).await?;
+    }
+    // Before the first read, so that nothing comes in between.
+    let changes = app.store.changes();
+    let open = app.metrics.stream();
+    let hello = Event::default().retry(RETRY).comment("events");
+    let (ready, next_read) = (VecDeque::from([hello]), Instant::now());
+    let feed = Feed { app, caller, cursors, changes, ready, turn: 0, next_read, _open: open };
+    let stream = unfold(feed, |mut feed| async move {
+        let event = feed.next().await?;
+        Some((Ok(event), feed))
+    });
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+/// How far a client is, in every subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Cursors {
+    runs: Vec<(RunId, u64)>,
+    nodes: Option<u64>,
+}
+
+impl Cursors {
+    fn parse(runs: &str, nodes: Option<u64>) -> Answer<Self> {
+        let bad = |detail: String| Problem::new(Code::BadRequest, detail).hint("write `runs=ID:SEQ,ID:SEQ`");
+        let mut parsed = Vec::new();
+        for part in runs.split(',').filter(|part| !part.is_empty()) {
+            let (id, seq) = part.split_once(':').unwrap_or((part, "0"));
+            let run = RunId::parse(id).ok_or_else(|| bad("a run is not named by its whole id".to_owned()))?;
+            let seq = seq.parse().map_err(|_| bad(format!("the number behind run {run} cannot be read")))?;
+            if parsed.iter().any(|(known, _)| *known == run) {
+                return Err(bad(format!("run {run} stands twice")));
+            }
+            parsed.push((run, seq));
+        }
+        if parsed.len() > MAX_RUNS {
+            return Err(bad(format!("more than {MAX_RUNS} runs on one stream")));
+        }
+        if parsed.is_empty() && nodes.is_none() {
+            return Err(bad("nothing is subscribed to: neither `runs` nor `nodes` is given".to_owned()));
+        }
+        Ok(Self { runs: parsed, nodes })
+    }
+
+    /// Takes the place of an event's id, which is further than what the query says.
+    fn resume(&mut self, id: &str) -> Answer<()> {
+        let bad = || {
+            Problem::new(Code::BadRequest, "the Last-Event-ID does not belong to this query")
+                .hint("ask for the same runs in the same order, or leave it out")
+        };
+        let (runs, nodes) = match id.split_once('~') {
+            Some((runs, nodes)) => (runs, Some(nodes.parse::<u64>().map_err(|_| bad())?)),
+            None => (id, None),
+        };
+        let numbers: Vec<u64> = runs
+            .split('.')
+            .filter(|part| !part.is_empty())
+            .map(|part| part.parse().map_err(|_| bad()))
+            .collect::<Answer<_>>()?;
+        if numbers.len() != self.runs.len() || nodes.is_some() != self.nodes.is_some() {
+            return Err(bad());
+        }
+        for ((_, at), number) in self.runs.iter_mut().zip(numbers) {
+            *at = number;
+        }
+        self.nodes = nodes;
+        Ok(())
+    }
+
+    fn id(&self) -> String {
+        let runs: Vec<String> = self.runs.iter().map(|(_, at)| at.to_string()).collect();
+        match self.nodes {
+            Some(nodes) => format!("{}~{nodes}", runs.join(".")),
+            None => runs.join("."),
+        }
+    }
+}
+
+/// One client.
+struct Feed {
+    app: App,
+    caller: Caller,
+    cursors: Cursors,
+    changes: watch::Receiver<u64>,
+    /// What was read and not yet sent.
+    ready: VecDeque<Event>,
+    /// Whose turn it is to be read first, so that one busy run does not hide the others.
+    turn: usize,
+    next_read: Instant,
+    _open: OpenStream,
+}
+
+impl Feed {
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            let stop = self.app.stop.clone();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return None,
+                is_on = self.fill() => if !is_on { return None },
+            }
+        }
+    }
+
+    /// Waits until there is something to send. `false` ends the stream: its client comes back, here or to another node.
+    async fn fill(&mut self) -> bool {
+        loop {
+            sleep_until(self.next_read).await;
+            self.changes.mark_unchanged();
+            let read = self.read().await;
+            self.next_read = Instant::now() + READ_INTERVAL;
+            match read {
+                Err(error) => {
+                    tracing::debug!(%error, "a stream of events ends");
+                    return false;
+                }
+                // A token that was revoked meanwhile gets nothing of what happened since.
+                Ok(()) if !self.ready.is_empty() => return self.is_admitted().await,
+                Ok(()) => {
+                    let patience = self.app.store.max_poll_interval();
+                    if let Ok(Err(_)) = timeout(patience, self.changes.changed()).await {
+                        // Nobody hints any more.
+                        sleep(patience).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn is_admitted(&self) -> bool {
+        let token = self.app.store.token(&self.caller.token).await;
+        matches!(token, Ok(Some(token)) if token.revoked.is_none())
+    }
+
+    /// A page at most, of whoever has something.
+    async fn read(&mut self) -> Result<()> {
+        let runs = self.cursors.runs.len();
+        for step in 0..runs {
+            let index = (self.turn + step) % runs;
+            if self.read_run(index).await? && self.ready.len() >= PAGE {
+                self.turn = (index + 1) % runs;
+                return Ok(());
+            }
+        }
+        if let Some(after) = self.cursors.nodes {
+            for event in self.app.store.node_events(None, after, PAGE).await? {
+                self.cursors.nodes = Some(event.seq);
+                self.push(event.fact.name(), &event.to_json());
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_run(&mut self, index: usize) -> Result<bool> {
+        let (run, after) = self.cursors.runs[index];
+        match self.app.store.events_since(run, after, PAGE).await {
+            // One that cannot be read is told as such, and does not hide those behind it.
+            Err(Error::UnreadableEvent { seq, .. }) => {
+                self.cursors.runs[index].1 = seq;
+                self.push("unreadable", &json!({ "event": "unreadable", "run": run, "seq": seq }));
+                Ok(true)
+            }
+            Err(error) => Err(error),
+            Ok(events) => {
+                for event in &events {
+                    self.cursors.runs[index].1 = event.seq;
+                    self.push(event.fact.name(), &event.to_json());
+                }
+                Ok(!events.is_empty())
+            }
+        }
+    }
+
+    fn push(&mut self, name: &str, data: &Value) {
+        let event = Event::default().id(self.cursors.id()).event(name).data(data.to_string());
+        self.ready.push_back(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "0199f2a0-0000-7000-8000-1a2b3c4d5e6f";
+    const TWO: &str = "0199f2a0-0000-7000-8000-1a2b3c4d5e70";
+
+    #[test]
+    fn id_of_an_event_is_the_place_of_every_subscription() {
+        let mut cursors = Cursors::parse(&format!("{ONE}:3,{TWO}"), Some(9)).expect("cursors");
+        assert_eq!(cursors.id(), "3.0~9");
+        cursors.resume("7.2~11").expect("an id of this query");
+        assert_eq!(cursors.id(), "7.2~11");
+        assert_eq!(Cursors::parse(ONE, None).expect("cursors").id(), "0");
+    }
+
+    #[test]
+    fn id_of_another_query_is_refused() {
+        for id in ["1", "1.2.3~4", "1.2", "1.x~3", "1.2~", "~1"] {
+            let mut cursors = Cursors::parse(&format!("{ONE},{TWO}"), Some(0)).expect("cursors");
+            assert_eq!(cursors.resume(id).expect_err(id).code, Code::BadRequest);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_subscribed_to_is_refused() {
+        let many = vec![ONE; MAX_RUNS + 1].join(",");
+        for runs in ["", "last", "1a2b3c4d", &format!("{ONE}:x"), &format!("{ONE},{ONE}"), &many] {
+            assert_eq!(Cursors::parse(runs, None).expect_err(runs).code, Code::BadRequest);
+        }
+    }
+}

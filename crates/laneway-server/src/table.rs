@@ -1,0 +1,268 @@
+//! The one table: every route with its method, who may ask for it, and what OpenAPI says of it. The router is made from it
+//! (so a route without a rule is not there), the description is made from it (so none is undocumented), and a test goes
+//! through it cell by cell.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use laneway_core::role::Role;
+use tower_http::compression::CompressionLayer;
+use utoipa::openapi::path::Parameter;
+use utoipa::openapi::{HttpMethod, RefOr, Schema};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::access::{Who, admit, front, no_method, no_route};
+use crate::routes::{access, events, health, limits, logs, nodes, runs, tasks, triggers, workflows};
+use crate::service::App;
+use crate::{sse, wire};
+
+/// Who may ask for what.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    pub method: &'static str,
+    /// With `{name}` for parts that stand for something.
+    pub path: &'static str,
+    pub who: Who,
+}
+
+/// A route, its rule, and what is said of it.
+pub(crate) struct Route {
+    pub(crate) rule: Rule,
+    pub(crate) method: HttpMethod,
+    pub(crate) summary: &'static str,
+    pub(crate) query: Vec<Parameter>,
+    pub(crate) body: Option<Shape>,
+    /// What it takes that is no JSON.
+    pub(crate) bytes: Option<&'static str>,
+    /// Nothing at all is a body too.
+    pub(crate) is_body_optional: bool,
+    pub(crate) answer: Answers,
+    router: MethodRouter<App>,
+}
+
+/// A type of the wire, with all that it stands on.
+#[derive(Clone)]
+pub(crate) struct Shape {
+    pub(crate) name: String,
+    pub(crate) schemas: Vec<(String, RefOr<Schema>)>,
+}
+
+/// What a route answers when it does what was asked.
+pub(crate) struct Answers {
+    pub(crate) status: u16,
+    pub(crate) kind: &'static str,
+    pub(crate) shape: Option<Shape>,
+    /// The same in another form, for who asks for that.
+    pub(crate) also: Option<&'static str>,
+    /// A status with which the shape comes too, and not a problem.
+    pub(crate) or_status: Option<u16>,
+}
+
+/// Those that need no token, and answer to any name.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+
+pub(crate) fn is_open(path: &str) -> bool {
+    OPEN.contains(&path)
+}
+
+/// All rules.
+pub fn rules() -> Vec<Rule> {
+    table().into_iter().map(|route| route.rule).collect()
+}
+
+const VIEWER: Who = Who::AtLeast(Role::Viewer);
+const OPERATOR: Who = Who::AtLeast(Role::Operator);
+const ADMIN: Who = Who::AtLeast(Role::Admin);
+
+#[rustfmt::skip]
+pub(crate) fn table() -> Vec<Route> {
+    vec![
+        get("/healthz", Who::Anybody, health::alive, "Whether the process lives").json::<wire::Health>(),
+        get("/readyz", Who::Anybody, health::ready, "Whether it can do its work").json::<wire::Health>().or_status(503),
+        get("/metrics", VIEWER, health::metrics, "Figures for Prometheus").gives("application/openmetrics-text"),
+        get("/openapi.json", VIEWER, health::openapi, "This description").gives("application/json"),
+
+        get("/v1/runs", VIEWER, runs::list, "List runs, newest first").asks::<runs::ListQuery>().json::<wire::RunList>(),
+        post("/v1/runs", OPERATOR, runs::submit, "Submit a run; with the header Idempotency-Key, once for each key")
+            .takes::<wire::Submit>().created::<wire::Submitted>(),
+        get("/v1/runs/{run}", VIEWER, runs::show, "A run and its tasks").json::<wire::Run>(),
+        get("/v1/runs/{run}/explain", VIEWER, runs::explain, "Why the tasks of a run wait, or ended so").json::<wire::ExplainedRun>(),
+        get("/v1/runs/{run}/events", VIEWER, events::of_run, "Events of a run, in their order").asks::<events::EventsQuery>().json::<wire::EventList>(),
+        post("/v1/runs/{run}/cancel", OPERATOR, runs::cancel, "End a run; nothing of it starts any more").json::<wire::Canceled>(),
+        post("/v1/runs/{run}/retry", OPERATOR, runs::retry, "Run again what did not succeed, and everything behind it")
+            .maybe_takes::<wire::Retry>().json::<wire::Reopened>(),
+        post("/v1/runs/{run}/pause", OPERATOR, runs::pause, "Let a run start nothing new").json::<wire::Paused>(),
+        post("/v1/runs/{run}/resume", OPERATOR, runs::resume, "Let a paused run go on").json::<wire::Paused>(),
+        get("/v1/runs/{run}/tasks", VIEWER, tasks::list, "The tasks of a run").json::<wire::TaskList>(),
+        get("/v1/runs/{run}/tasks/{step}", VIEWER, tasks::show, "One task").json::<wire::Task>(),
+        get("/v1/runs/{run}/tasks/{step}/explain", VIEWER, tasks::explain, "Why a task waits, or ended so, with what it waits for")
+            .json::<wire::ExplainedStep>(),
+        post("/v1/runs/{run}/tasks/{step}/skip", OPERATOR, tasks::skip, "Let a run go on past a failed step").json::<wire::Reopened>(),
+        get("/v1/runs/{run}/tasks/{step}/attempts", VIEWER, tasks::attempts, "The attempts of a task, oldest first").json::<wire::AttemptList>(),
+        get("/v1/runs/{run}/tasks/{step}/attempts/{attempt}/log", VIEWER, logs::read, "What an attempt printed, from an offset on")
+            .asks::<logs::LogQuery>().json::<wire::LogPage>().also("application/octet-stream"),
+
+        get("/v1/events", VIEWER, sse::events, "Events of many runs and of nodes as they happen, on one connection")
+            .asks::<sse::StreamQuery>().gives("text/event-stream"),
+
+        get("/v1/nodes", VIEWER, nodes::list, "Nodes that are alive").json::<wire::NodeList>(),
+        get("/v1/nodes/events", VIEWER, nodes::events, "What nodes told of themselves").asks::<nodes::EventsQuery>().json::<wire::NodeEventList>(),
+        get("/v1/nodes/{address}/workers", VIEWER, nodes::workers, "What works at an address").json::<wire::Workers>(),
+        post("/v1/nodes/{address}/drain", ADMIN, nodes::drain, "Let a node take nothing more").json::<wire::Drained>(),
+
+        get("/v1/limits", VIEWER, limits::list, "Named limits, and how far they are used").json::<wire::LimitList>(),
+        put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>(),
+
+        get("/v1/workflows", VIEWER, workflows::list, "Workflows that were applied, and how each ran last").json::<wire::WorkflowList>(),
+        post("/v1/workflows", OPERATOR, workflows::apply, "Make a workflow known by its name; its triggers are armed")
+            .takes::<wire::Apply>().json::<wire::Applied>(),
+        put("/v1/bundles/{hash}", OPERATOR, workflows::bring, "Bring the files that go with a workflow, as a tar, under their BLAKE3 hash")
+            .takes_bytes("application/x-tar").json::<wire::Brought>(),
+        get("/v1/workflows/{name}/versions", VIEWER, workflows::versions, "What was applied under a name, newest first")
+            .asks::<workflows::VersionsQuery>().json::<wire::VersionList>(),
+        get("/v1/triggers", VIEWER, triggers::list, "What starts by itself, and when").json::<wire::TriggerList>(),
+        post("/v1/workflows/{name}/triggers/pause", OPERATOR, triggers::pause, "Let a workflow start by itself no more").json::<wire::TriggersPaused>(),
+        post("/v1/workflows/{name}/triggers/resume", OPERATOR, triggers::resume, "Let it start by itself again, from now on").json::<wire::TriggersPaused>(),
+        get("/v1/workflows/{name}", VIEWER, workflows::show, "The newest version of a workflow").json::<wire::Workflow>(),
+        get("/v1/workflows/{name}/document", VIEWER, workflows::document, "Its document, as it was submitted").gives("application/yaml"),
+        get("/v1/workflows/{name}/plan", VIEWER, workflows::plan, "Its plan: order, levels, lanes").gives("application/json"),
+        post("/v1/workflows/{name}/pause", OPERATOR, workflows::pause, "Let no run of a workflow start anything new").json::<wire::Paused>(),
+        post("/v1/workflows/{name}/resume", OPERATOR, workflows::resume, "Let a paused workflow go on").json::<wire::Paused>(),
+
+        get("/v1/tokens", ADMIN, access::tokens, "Tokens, without their secrets").json::<wire::TokenList>(),
+        post("/v1/tokens", ADMIN, access::create, "Make a token; its secret is shown once").takes::<wire::CreateToken>().created::<wire::CreatedToken>(),
+        delete("/v1/tokens/{name}", ADMIN, access::revoke, "End a token, at once").json::<wire::Revoked>(),
+        get("/v1/audit", ADMIN, access::audit, "What was changed, by whom, newest first").asks::<access::AuditQuery>().json::<wire::AuditLog>(),
+    ]
+}
+
+/// All of it, guarded.
+pub(crate) fn router(app: &App) -> Router {
+    let mut router: Router<App> = Router::new();
+    for Route { rule, router: handler, .. } in table() {
+        let rule_of_it = (app.clone(), rule.who, rule.path);
+        router = router.route(rule.path, handler.route_layer(from_fn_with_state(rule_of_it, admit)));
+    }
+    router
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(CompressionLayer::new())
+        .layer(from_fn_with_state(app.clone(), front))
+        .with_state(app.clone())
+}
+
+fn route<H, T>(method: HttpMethod, path: &'static str, who: Who, handler: H, summary: &'static str) -> Route
+where
+    H: Handler<T, App>,
+    T: 'static,
+{
+    let (name, filter) = match method {
+        HttpMethod::Post => ("POST", MethodFilter::POST),
+        HttpMethod::Put => ("PUT", MethodFilter::PUT),
+        HttpMethod::Delete => ("DELETE", MethodFilter::DELETE),
+        _ => ("GET", MethodFilter::GET),
+    };
+    Route {
+        rule: Rule { method: name, path, who },
+        method,
+        summary,
+        query: Vec::new(),
+        body: None,
+        bytes: None,
+        is_body_optional: false,
+        answer: Answers { status: 200, kind: "application/json", shape: None, also: None, or_status: None },
+        router: on(filter, handler),
+    }
+}
+
+fn get<H: Handler<T, App>, T: 'static>(
+    path: &'static str,
+    who: Who,
+    handler: H,
+    summary: &'static str,
+) -> Route {
+    route(HttpMethod::Get, path, who, handler, summary)
+}
+
+fn post<H: Handler<T, App>, T: 'static>(
+    path: &'static str,
+    who: Who,
+    handler: H,
+    summary: &'static str,
+) -> Route {
+    route(HttpMethod::Post, path, who, handler, summary)
+}
+
+fn put<H: Handler<T, App>, T: 'static>(
+    path: &'static str,
+    who: Who,
+    handler: H,
+    summary: &'static str,
+) -> Route {
+    route(HttpMethod::Put, path, who, handler, summary)
+}
+
+fn delete<H: Handler<T, App>, T: 'static>(
+    path: &'static str,
+    who: Who,
+    handler: H,
+    summary: &'static str,
+) -> Route {
+    route(HttpMethod::Delete, path, who, handler, summary)
+}
+
+impl Route {
+    fn asks<T: IntoParams>(mut self) -> Self {
+        self.query = T::into_params(|| Some(utoipa::openapi::path::ParameterIn::Query));
+        self
+    }
+
+    fn takes<T: ToSchema>(mut self) -> Self {
+        self.body = Some(Shape::of::<T>());
+        self
+    }
+
+    fn takes_bytes(mut self, kind: &'static str) -> Self {
+        self.bytes = Some(kind);
+        self
+    }
+
+    fn maybe_takes<T: ToSchema>(mut self) -> Self {
+        self.is_body_optional = true;
+        self.takes::<T>()
+    }
+
+    fn also(mut self, kind: &'static str) -> Self {
+        self.answer.also = Some(kind);
+        self
+    }
+
+    fn or_status(mut self, status: u16) -> Self {
+        self.answer.or_status = Some(status);
+        self
+    }
+
+    fn json<T: ToSchema>(mut self) -> Self {
+        self.answer.shape = Some(Shape::of::<T>());
+        self
+    }
+
+    fn created<T: ToSchema>(mut self) -> Self {
+        self.answer.status = 201;
+        self.json::<T>()
+    }
+
+    fn gives(mut self, kind: &'static str) -> Self {
+        self.answer.kind = kind;
+        self
+    }
+}
+
+impl Shape {
+    pub(crate) fn of<T: ToSchema>() -> Self {
+        let mut schemas = vec![(T::name().into_owned(), T::schema())];
+        T::schemas(&mut schemas);
+        Self { name: T::name().into_owned(), schemas }
+    }
+}

@@ -1,0 +1,98 @@
+//! Tokens and the audit log.
+
+use laneway_core::role::Role;
+use laneway_store::model;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Moment;
+
+/// A token that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CreateToken {
+    /// Whose it is, or what for: what the audit log says.
+    pub name: String,
+    /// viewer, operator, admin or worker.
+    #[schema(value_type = String)]
+    pub role: Role,
+}
+
+/// A new token. The secret is in this answer and nowhere else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CreatedToken {
+    pub token: String,
+    pub name: String,
+    #[schema(value_type = String)]
+    pub role: Role,
+}
+
+/// A token, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Token {
+    pub name: String,
+    #[schema(value_type = String)]
+    pub role: Role,
+    /// The last characters of the secret.
+    pub tail: String,
+    pub created_by: String,
+    pub created_at: Moment,
+    pub revoked_by: Option<String>,
+    pub revoked_at: Option<Moment>,
+}
+
+/// Those in use first, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TokenList {
+    pub tokens: Vec<Token>,
+}
+
+/// A token that is good for nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Revoked {
+    pub name: String,
+    pub revoked_at: Option<Moment>,
+}
+
+/// Something that was changed through the service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditEntry {
+    pub seq: u64,
+    pub at: Moment,
+    /// The name of the token.
+    pub by: String,
+    pub act: String,
+    pub what: String,
+    /// The address it was asked from.
+    pub from: String,
+}
+
+/// A page of the audit log, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditLog {
+    pub entries: Vec<AuditEntry>,
+    /// The next page is asked for with this; null on the last one.
+    pub next_cursor: Option<String>,
+}
+
+impl From<&model::Token> for Token {
+    fn from(token: &model::Token) -> Self {
+        let (by, at) = token.revoked.clone().unzip();
+        Self {
+            name: token.name.clone(),
+            role: token.role,
+            tail: token.tail.clone(),
+            created_by: token.created_by.clone(),
+            created_at: Moment(token.created_at),
+            revoked_by: by,
+            revoked_at: at.map(Moment),
+        }
+    }
+}
+
+impl From<&model::AuditEntry> for AuditEntry {
+    fn from(entry: &model::AuditEntry) -> Self {
+        let model::Deed { by, act, what, origin } = entry.deed.clone();
+        Self { seq: entry.seq, at: Moment(entry.at), by, act, what, from: origin }
+    }
+}

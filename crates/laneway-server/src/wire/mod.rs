@@ -1,0 +1,84 @@
+//! What goes over the wire, and what `--json` prints: one shape for one thing. Written and read by this program and by
+//! others, so fields are only ever added. Never domain types: those change when the product does.
+
+mod access;
+mod explain;
+mod node;
+mod run;
+mod submit;
+mod trigger;
+mod workflow;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use laneway_core::time::Millis;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+pub use access::{AuditEntry, AuditLog, CreateToken, CreatedToken, Revoked, Token, TokenList};
+pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link};
+pub use node::{
+    ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,
+};
+pub use run::{Cause, EventList, Holder, Place, Run, RunList, RunSummary, SetAside, Task, TaskList};
+pub use submit::{Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
+pub use trigger::{Trigger, TriggerList, TriggersPaused};
+pub use workflow::{
+    Applied, Apply, Brought, Definition, Health, LastRun, VersionList, Workflow, WorkflowList, WorkflowSummary,
+};
+
+/// A moment, written as RFC 3339 in UTC with milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub Millis);
+
+impl From<Millis> for Moment {
+    fn from(at: Millis) -> Self {
+        Self(at)
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Moment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        let moment: jiff::Timestamp = text.parse().map_err(de::Error::custom)?;
+        Ok(Self(Millis(moment.as_millisecond())))
+    }
+}
+
+impl PartialSchema for Moment {
+    fn schema() -> RefOr<Schema> {
+        let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
+    }
+}
+
+impl ToSchema for Moment {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moment_reads_back_as_it_was_written() {
+        let moment = Moment(Millis(1_700_000_000_123));
+        let text = serde_json::to_string(&moment).expect("a string");
+        assert_eq!(text, r#""2023-11-14T22:13:20.123Z""#);
+        assert_eq!(serde_json::from_str::<Moment>(&text).expect("a moment"), moment);
+        assert!(serde_json::from_str::<Moment>(r#""yesterday""#).is_err());
+    }
+}

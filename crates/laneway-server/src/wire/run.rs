@@ -1,0 +1,270 @@
+//! Runs and tasks: the shapes of `laneway show --json`, `laneway runs --json` and of their routes.
+
+use laneway_core::cause;
+use laneway_core::id::RunId;
+use laneway_core::reason::Reason;
+use laneway_core::run_state::TaskState;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use laneway_store::model;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::Moment;
+
+/// A run and its tasks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Run {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    pub workflow: String,
+    /// queued, running, succeeded, failed or canceled.
+    #[schema(value_type = String)]
+    pub status: RunStatus,
+    /// Why it ended so.
+    pub reason: Option<String>,
+    /// In definition order.
+    pub tasks: Vec<Task>,
+    #[schema(value_type = Object)]
+    pub params: Map<String, Value>,
+    /// How many of its tasks may run at once.
+    pub max_parallel: u32,
+    pub submitted_by: String,
+    pub submitted_at: Moment,
+    pub started_at: Option<Moment>,
+    pub finished_at: Option<Moment>,
+    /// Where its steps run.
+    pub directory: String,
+    /// Of its workflow, by content.
+    pub version: String,
+    /// The node that owns it, while that lives.
+    pub owner: Option<String>,
+    /// Not ended, and the process that ran it is gone.
+    pub interrupted: bool,
+    pub set_aside: Option<SetAside>,
+    /// What keeps it paused: `run`, `workflow`, or nothing.
+    #[serde(default)]
+    pub paused: Vec<String>,
+    /// The number of its last event: whoever follows it goes on from there.
+    #[serde(default)]
+    pub last_event: u64,
+}
+
+/// One step of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Task {
+    pub step: String,
+    /// An item of `for_each`; a plain step has none.
+    pub item: Option<Value>,
+    /// pending, available, running, parked, succeeded, failed, canceled or skipped.
+    #[schema(value_type = String)]
+    pub status: TaskStatus,
+    /// The last one; 0 before the first.
+    pub attempt: u32,
+    pub node: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub reason: Option<Reason>,
+    /// Why it waits; of tasks that do.
+    pub cause: Option<Cause>,
+    pub exit_code: Option<i32>,
+    #[schema(value_type = Object)]
+    pub output: Map<String, Value>,
+    pub started_at: Option<Moment>,
+    pub finished_at: Option<Moment>,
+    pub detail: Option<String>,
+    pub took_ms: Option<u64>,
+    /// Not before this moment.
+    pub run_at: Option<Moment>,
+}
+
+/// Why a task is not running: which gate, who holds it, since when, what would open it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Cause {
+    pub gate: String,
+    /// The key of a lock or an order, or the name of a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Who stands in the way, in words.
+    pub holders: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_by: Vec<Holder>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// What would open it.
+    pub opens: String,
+    /// One sentence with all of it.
+    pub text: String,
+}
+
+/// A task that holds what another one waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Holder {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    pub step: String,
+    #[schema(value_type = String)]
+    pub status: TaskStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Moment>,
+}
+
+/// A place in a line, from 1 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Place {
+    pub at: u32,
+    pub of: u32,
+}
+
+/// Why a run is set aside: something of it cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SetAside {
+    pub what: String,
+    pub why: String,
+    pub since: Moment,
+}
+
+/// A run in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunSummary {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    pub workflow: String,
+    /// Null when it cannot be read.
+    #[schema(value_type = Option<String>)]
+    pub status: Option<RunStatus>,
+    pub reason: Option<String>,
+    pub submitted_at: Moment,
+    pub started_at: Option<Moment>,
+    pub finished_at: Option<Moment>,
+    pub submitted_by: String,
+    /// How many tasks are in each state; only states that occur.
+    #[schema(value_type = Object)]
+    pub tasks: Map<String, Value>,
+    pub interrupted: bool,
+    pub set_aside: Option<SetAside>,
+}
+
+/// A page of runs, newest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RunList {
+    pub runs: Vec<RunSummary>,
+    /// The next page is asked for with this; null on the last one.
+    pub next_cursor: Option<String>,
+}
+
+/// The tasks of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TaskList {
+    pub tasks: Vec<Task>,
+}
+
+/// A page of the events of a run, in their order. Each has `event`, `run`, `seq` and `at`, and its own fields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EventList {
+    #[schema(value_type = Vec<Object>)]
+    pub events: Vec<Value>,
+    /// Go on behind this number.
+    pub next_after: u64,
+    /// Events in front of `next_after` that cannot be read, and why.
+    pub unreadable: Vec<String>,
+}
+
+impl From<&cause::Cause> for Cause {
+    fn from(cause: &cause::Cause) -> Self {
+        let holder = |holder: &cause::Holder| Holder {
+            run: holder.run,
+            step: holder.step.clone(),
+            status: holder.status,
+            node: holder.node.clone(),
+            since: holder.since.map(Moment),
+        };
+        Self {
+            gate: cause.gate.to_owned(),
+            key: cause.key.clone(),
+            holders: cause.holders.clone(),
+            held_by: cause.held_by.iter().map(holder).collect(),
+            place: cause.place.map(|place| Place { at: place.at, of: place.of }),
+            since: cause.since.clone(),
+            opens: cause.opens.clone(),
+            text: cause.text.clone(),
+        }
+    }
+}
+
+impl From<&model::SetAside> for SetAside {
+    fn from(found: &model::SetAside) -> Self {
+        Self { what: found.what.clone(), why: found.why.clone(), since: Moment(found.since) }
+    }
+}
+
+impl Task {
+    pub fn new(task: &TaskState, cause: Option<&cause::Cause>) -> Self {
+        let time = |at: Option<Millis>| at.map(Moment);
+        Self {
+            step: task.step.clone(),
+            item: None,
+            status: task.status,
+            attempt: task.attempt,
+            node: task.node.clone(),
+            reason: task.reason,
+            cause: cause.map(Cause::from),
+            exit_code: task.exit_code,
+            output: task.output.clone(),
+            started_at: time(task.started_at),
+            finished_at: time(task.finished_at),
+            detail: task.detail.clone(),
+            took_ms: task.took_ms,
+            run_at: time(task.run_at),
+        }
+    }
+}
+
+impl From<&model::RunView> for Run {
+    fn from(view: &model::RunView) -> Self {
+        let state = &view.state;
+        let tasks = state.tasks.iter().zip(&view.causes);
+        Self {
+            run: state.run,
+            workflow: state.workflow.clone(),
+            status: state.status,
+            reason: state.reason.clone(),
+            tasks: tasks.map(|(task, cause)| Task::new(task, cause.as_ref())).collect(),
+            params: state.params.clone(),
+            max_parallel: state.max_parallel,
+            submitted_by: view.submitted_by.clone(),
+            submitted_at: Moment(state.submitted_at),
+            started_at: state.started_at.map(Moment),
+            finished_at: state.finished_at.map(Moment),
+            directory: view.dir.clone(),
+            version: state.version.to_string(),
+            owner: view.owner.clone(),
+            interrupted: view.is_interrupted,
+            set_aside: view.set_aside.as_ref().map(SetAside::from),
+            paused: state.paused.iter().map(ToString::to_string).collect(),
+            last_event: state.last_event,
+        }
+    }
+}
+
+impl From<&model::RunSummary> for RunSummary {
+    fn from(run: &model::RunSummary) -> Self {
+        Self {
+            run: run.run,
+            workflow: run.workflow.clone(),
+            status: run.status,
+            reason: run.reason.clone(),
+            submitted_at: Moment(run.submitted_at),
+            started_at: run.started_at.map(Moment),
+            finished_at: run.finished_at.map(Moment),
+            submitted_by: run.submitted_by.clone(),
+            tasks: run.counts.iter().map(|(status, number)| (status.to_string(), (*number).into())).collect(),
+            interrupted: run.is_interrupted,
+            set_aside: run.set_aside.as_ref().map(SetAside::from),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! S5: tokens, names and pages, limits, and that every change is in the audit log.
+
+use hyper::Method;
+use laneway_core::role::Role;
+use serde_json::json;
+
+use crate::support::{Actor, Place};
+
+const FLOW: &str = "steps: {a: {run: 'true'}}\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn token_is_shown_once_and_is_good_until_it_is_revoked() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let made = server.post("/v1/tokens", json!({ "name": "ci", "role": "viewer" })).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    let secret = made.json()["token"].as_str().expect("a secret").to_owned();
+    let ask = || server.ask(Method::GET, "/v1/runs").bearing(&secret).send();
+    assert_eq!(ask().await.status, 200);
+    let listed = server.get("/v1/tokens").await;
+    let text = String::from_utf8(listed.body.to_vec()).expect("text");
+    assert!(!text.contains(&secret[20..]), "{text}");
+    assert!(text.contains(&format!("\"tail\":\"{}\"", &secret[secret.len() - 4..])), "{text}");
+    let again = server.post("/v1/tokens", json!({ "name": "ci", "role": "viewer" })).await;
+    assert_eq!(again.refusal(), (409, "token_exists".to_owned()));
+    // Ended by another process, which this server hears nothing of.
+    place.open().revoke_token("ci", "bob").await.expect("a token in use");
+    assert_eq!(ask().await.refusal(), (401, "bad_token".to_owned()));
+    let gone = server.ask(Method::DELETE, "/v1/tokens/ci").by(Role::Admin).send().await;
+    assert_eq!(gone.refusal(), (404, "no_such_token".to_owned()));
+    let bad = server.post("/v1/tokens", json!({ "name": "a b/c", "role": "viewer" })).await;
+    assert_eq!(bad.refusal(), (400, "bad_body".to_owned()));
+    let unknown = server.post("/v1/tokens", json!({ "name": "x", "role": "king" })).await;
+    assert_eq!(unknown.refusal(), (400, "bad_body".to_owned()));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_change_is_in_the_audit_log_before_it_is_answered() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let run = server.submit(FLOW).await;
+    let by = format!("admin-{}", server.address.port());
+    let last = || async {
+        let entry = server.store.audit(None, 1).await.expect("entries").remove(0);
+        assert_eq!((entry.deed.by.as_str(), entry.deed.origin.as_str()), (by.as_str(), "127.0.0.1"));
+        format!("{} {}", entry.deed.act, entry.deed.what)
+    };
+    assert_eq!(last().await, format!("submit run {run} of flow"));
+    let changes = [
+        (format!("/v1/runs/{run}/pause"), format!("pause run {run}")),
+        (format!("/v1/runs/{run}/resume"), format!("resume run {run}")),
+        (format!("/v1/runs/{run}/cancel"), format!("cancel run {run}")),
+        (format!("/v1/runs/{run}/retry"), format!("retry run {run}")),
+        ("/v1/workflows/flow/pause".to_owned(), "pause workflow flow".to_owned()),
+        ("/v1/workflows/flow/resume".to_owned(), "resume workflow flow".to_owned()),
+    ];
+    for (path, told) in changes {
+        let reply = server.post(&path, json!({})).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(last().await, told);
+    }
+    actor.work(false).await;
+    server.post(&format!("/v1/runs/{run}/tasks/a/skip"), json!({})).await;
+    assert_eq!(last().await, format!("skip step a of run {run}"));
+    let set =
+        server.ask(Method::PUT, "/v1/limits/api").by(Role::Admin).json(&json!({ "value": "3" })).send().await;
+    assert_eq!((set.status.as_u16(), set.json()["value"].as_str()), (200, Some("3")), "{set:?}");
+    assert_eq!(last().await, "set_limit limit api to 3");
+    server.post("/v1/nodes/actor:1/drain", json!({})).await;
+    assert_eq!(last().await, "drain node actor:1");
+    server.post("/v1/tokens", json!({ "name": "ci", "role": "worker" })).await;
+    assert_eq!(last().await, "create_token token ci with the role worker");
+    server.ask(Method::DELETE, "/v1/tokens/ci").by(Role::Admin).send().await;
+    assert_eq!(last().await, "revoke_token token ci");
+    // What is refused changes nothing, and is not in it.
+    let refused = server.post("/v1/runs/last/tasks/nothing/skip", json!({})).await;
+    assert_eq!(refused.refusal(), (404, "no_such_step".to_owned()));
+    assert_eq!(last().await, "revoke_token token ci");
+    let page = server.get("/v1/audit?limit=2").await.json();
+    assert_eq!(page["entries"].as_array().map(Vec::len), Some(2));
+    let cursor = page["next_cursor"].as_str().expect("more").to_owned();
+    let next = server.get(&format!("/v1/audit?limit=1&cursor={cursor}")).await.json();
+    assert_eq!(next["entries"][0]["act"], "drain");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_by_a_foreign_name_or_from_a_foreign_page_is_refused() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let ask = |name: &str, value: &str| {
+        server.ask(Method::GET, "/v1/runs").by(Role::Admin).with(name, value).send()
+    };
+    assert_eq!(ask("host", "evil.example").await.refusal(), (421, "host_refused".to_owned()));
+    assert_eq!(ask("host", "evil.example:7878").await.refusal(), (421, "host_refused".to_owned()));
+    assert_eq!(ask("host", "lane.example").await.status, 200);
+    assert_eq!(ask("host", "localhost:1").await.status, 200);
+    assert_eq!(ask("origin", "https://evil.example").await.refusal(), (403, "origin_refused".to_owned()));
+    assert_eq!(ask("origin", "null").await.refusal(), (403, "origin_refused".to_owned()));
+    assert_eq!(ask("sec-fetch-site", "cross-site").await.refusal(), (403, "origin_refused".to_owned()));
+    assert_eq!(ask("origin", &format!("http://{}", server.address)).await.status, 200);
+    let probe = server.ask(Method::GET, "/healthz").with("host", "10.1.2.3:7878").send().await;
+    assert_eq!(probe.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_carry_the_headers_that_keep_browsers_from_harm() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    for path in ["/healthz", "/v1/runs", "/nothing"] {
+        let reply = server.get(path).await;
+        assert!(reply.header("content-security-policy").starts_with("default-src 'none'"), "{path}");
+        assert_eq!(reply.header("x-content-type-options"), "nosniff");
+        assert_eq!(reply.header("x-frame-options"), "DENY");
+        assert_eq!(reply.header("cache-control"), "no-store");
+        assert_eq!(reply.header("access-control-allow-origin"), "");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn body_that_is_too_long_or_no_json_is_refused_before_it_is_read() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let ask = |path: &str| server.ask(Method::POST, path).by(Role::Admin);
+    let long = vec![b' '; 70_000];
+    let told = ask("/v1/tokens").with("content-type", "application/json").raw(long).send().await;
+    assert_eq!(told.refusal(), (413, "body_too_large".to_owned()));
+    let claims =
+        ask("/v1/runs").with("content-type", "application/json").with("content-length", "99999999999");
+    let refused =
+        tokio::time::timeout(crate::support::SOON, claims.begin()).await.expect("nobody waits for it");
+    assert_eq!(refused.status(), 413);
+    let form = ask("/v1/runs").with("content-type", "text/plain").raw(b"{}".to_vec()).send().await;
+    assert_eq!(form.refusal(), (415, "not_json".to_owned()));
+    let broken = ask("/v1/runs").with("content-type", "application/json").raw(b"{".to_vec()).send().await;
+    assert_eq!(broken.refusal(), (400, "bad_body".to_owned()));
+    let unknown = server.post("/v1/runs", json!({ "documnet": "x" })).await;
+    assert_eq!(unknown.refusal(), (400, "bad_body".to_owned()));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_proxy_is_believed_who_it_asks_for() {
+    let place = Place::sqlite();
+    let (plain, behind) = (place.serve().await, place.serve_behind_proxy().await);
+    for (server, origin) in [(&plain, "127.0.0.1"), (&behind, "192.0.2.9")] {
+        let set = server.ask(Method::PUT, "/v1/limits/api").by(Role::Admin).json(&json!({ "value": "3" }));
+        let set = set.with("x-forwarded-for", "198.51.100.1, 192.0.2.9").send().await;
+        assert_eq!(set.status, 200, "{set:?}");
+        assert_eq!(server.store.audit(None, 1).await.expect("entries")[0].deed.origin, origin);
+    }
+    plain.stop().await;
+    behind.stop().await;
+}

@@ -1,0 +1,114 @@
+//! S2, S3, S4: workflows with their ETags, nodes, limits, metrics, and how the service is.
+
+use hyper::Method;
+use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_core::role::Role;
+use laneway_server::wire;
+use serde_json::json;
+
+use crate::support::{Actor, Place};
+
+const FLOW: &str = "name: etl\nlimits: {api: 2}\nsteps: {a: {limits: [api], run: 'true'}}\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn document_is_sent_again_only_when_there_is_another_version() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    server.submit(FLOW).await;
+    for path in ["/v1/workflows/etl", "/v1/workflows/etl/document", "/v1/workflows/etl/plan"] {
+        let first = server.get(path).await;
+        assert_eq!(first.status, 200, "{first:?}");
+        let tag = first.header("etag").to_owned();
+        let ask =
+            |tag: &str| server.ask(Method::GET, path).by(Role::Viewer).with("if-none-match", tag).send();
+        let same = ask(&tag).await;
+        assert_eq!((same.status.as_u16(), same.body.len(), same.header("etag")), (304, 0, tag.as_str()));
+        assert_eq!(ask(&format!("\"x\", W/{tag}")).await.status, 304);
+        assert_eq!(ask("\"other\"").await.status, 200);
+    }
+    let before = server.get("/v1/workflows/etl").await;
+    assert_eq!(server.get("/v1/workflows/etl/document").await.body, FLOW);
+    assert_eq!(server.get("/v1/workflows/etl/plan").await.json()["order"], json!(["a"]));
+    server.submit(&format!("{FLOW}# more\n")).await;
+    let tag = before.header("etag");
+    let newer =
+        server.ask(Method::GET, "/v1/workflows/etl").by(Role::Viewer).with("if-none-match", tag).send().await;
+    assert_eq!(newer.status, 200);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn node_says_what_it_holds_and_has_done() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    server.submit(FLOW).await;
+    let claims = actor.take(1).await;
+    let workers: wire::Workers =
+        serde_json::from_slice(&server.get("/v1/nodes/actor:1/workers").await.body).expect("workers");
+    assert_eq!((workers.slots, workers.running_claims, workers.active_claims.len()), (4, 1, 1));
+    assert_eq!((workers.active_claims[0].step.as_str(), workers.expired_leases), ("a", 0));
+    let nodes: wire::NodeList = serde_json::from_slice(&server.get("/v1/nodes").await.body).expect("nodes");
+    let told: Vec<(&str, &str)> =
+        nodes.nodes.iter().map(|node| (node.node.as_str(), node.state.as_str())).collect();
+    assert_eq!(told, [("actor:1", "takes work"), ("server:1", "runs its own")]);
+    let limits = server.get("/v1/limits").await.json();
+    assert_eq!((&limits["limits"][0]["name"], &limits["limits"][0]["held"]), (&json!("api"), &json!(1)));
+    actor.end(&claims[0], true).await;
+    let drained = server.post("/v1/nodes/actor:1/drain", json!({})).await;
+    assert_eq!(drained.status, 200, "{drained:?}");
+    let events = server.get("/v1/nodes/events?node=actor:1").await.json();
+    assert_eq!(events["events"][1]["event"], "node_draining");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_tell_of_nodes_limits_and_requests() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let _actor = Actor::join(&place, "actor:1").await;
+    server.submit(FLOW).await;
+    let text = String::from_utf8(server.get("/metrics").await.body.to_vec()).expect("text");
+    for line in [
+        "laneway_claims_total{node=\"actor:1\"} 0",
+        "laneway_claim_contention_total{node=\"actor:1\"} 0",
+        "laneway_lease_expirations_total{node=\"actor:1\"} 0",
+        "laneway_attempts_total{node=\"actor:1\",outcome=\"succeeded\"} 0",
+        "laneway_slots{node=\"actor:1\"} 4",
+        "laneway_queue_depth{cause=\"available\"} 1",
+        "laneway_limit_held{limit=\"api\"} 1",
+        "laneway_http_requests_total{route=\"/v1/runs\",method=\"POST\",status=\"201\"} 1",
+        "# EOF",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn service_whose_session_is_over_lives_and_is_not_ready() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    assert_eq!(server.get("/readyz").await.json()["status"], "ready");
+    server.store.retire(server.session, Leaving::because(LeaveReason::Done)).await.expect("an end");
+    let ready = server.get("/readyz").await;
+    assert_eq!((ready.status.as_u16(), &ready.json()["problems"][0]), (503, &json!("its session is over")));
+    assert_eq!(server.get("/healthz").await.json(), json!({ "status": "alive" }));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_answers_are_compressed_for_who_can_read_that() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let plain = server.get("/openapi.json").await;
+    let packed = server
+        .ask(Method::GET, "/openapi.json")
+        .by(Role::Viewer)
+        .with("accept-encoding", "gzip")
+        .send()
+        .await;
+    assert_eq!((plain.header("content-encoding"), packed.header("content-encoding")), ("", "gzip"));
+    assert!(packed.body.len() * 2 < plain.body.len());
+    server.stop().await;
+}

@@ -1,0 +1,9 @@
+//! The service as programs see it: a real server on a port of its own, a real store beneath it, and requests over a real
+//! connection. What tasks do is played by a node that claims and finishes without running anything.
+
+mod access;
+mod documents;
+mod matrix;
+mod runs;
+mod stream;
+mod support;

@@ -1,0 +1,231 @@
+//! S2, G6: runs over HTTP.
+
+use hyper::Method;
+use laneway_core::id::RunId;
+use laneway_core::role::Role;
+use laneway_engine::log::{HEADER, Stream, Writer};
+use laneway_engine::worker::log_path;
+use laneway_store::model::RunFilter;
+use serde_json::{Value, json};
+
+use crate::support::{Actor, Place, Reply, Server, run_of};
+
+const FLOW: &str = "steps: {a: {run: 'true'}, b: {needs: [a], run: 'true'}}\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_is_submitted_worked_off_and_shown_as_the_command_line_shows_it() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let reply = server.post("/v1/runs", json!({ "document": FLOW, "name": "etl" })).await;
+    let run = run_of(&reply.json());
+    assert_eq!(reply.header("location"), format!("/v1/runs/{run}"));
+    let shown = server.get(&format!("/v1/runs/{run}")).await.json();
+    assert_eq!((&shown["workflow"], &shown["status"]), (&json!("etl"), &json!("running")));
+    assert_eq!(shown["tasks"][1]["cause"]["text"], "waits for a (available)");
+    assert_eq!(shown["submitted_by"], json!(format!("admin-{}", server.address.port())));
+    let why = server.get(&format!("/v1/runs/{}/tasks/b/explain", run.short())).await.json();
+    assert_eq!(why["cause"]["text"], shown["tasks"][1]["cause"]["text"]);
+    assert_eq!(why["chain"][0]["step"], "b");
+    assert_eq!(actor.work(true).await, 2);
+    let shown = server.get("/v1/runs/last").await.json();
+    assert_eq!((&shown["status"], &shown["tasks"][0]["node"]), (&json!("succeeded"), &json!("actor:1")));
+    let attempts = server.get("/v1/runs/last/tasks/a/attempts").await.json();
+    assert_eq!(attempts["attempts"][0]["outcome"], "succeeded");
+    let events = server.get("/v1/runs/last/events?limit=3").await.json();
+    assert_eq!((&events["events"][0]["event"], &events["next_after"]), (&json!("run_submitted"), &json!(3)));
+    let rest = server.get("/v1/runs/last/events?after=3").await.json();
+    assert_eq!(rest["events"][0]["seq"], 4);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_who_submit_with_one_key_at_once_make_one_run() {
+    one_run_for_five(Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_who_submit_with_one_key_at_once_make_one_run_on_postgres() {
+    one_run_for_five(Place::postgres().await).await;
+}
+
+async fn one_run_for_five(place: Place) {
+    let (one, other) = (place.serve().await, place.serve().await);
+    async fn submit(server: &Server) -> Reply {
+        let asking = server.ask(Method::POST, "/v1/runs").by(Role::Operator);
+        asking.with("idempotency-key", "night-7").json(&json!({ "document": FLOW })).send().await
+    }
+    let replies = tokio::join!(submit(&one), submit(&other), submit(&one), submit(&other), submit(&one));
+    let replies = [replies.0, replies.1, replies.2, replies.3, replies.4];
+    let runs: Vec<RunId> =
+        replies.iter().filter(|reply| reply.status == 201).map(|reply| run_of(&reply.json())).collect();
+    for reply in replies.iter().filter(|reply| reply.status != 201) {
+        assert_eq!(reply.refusal(), (409, "under_way".to_owned()), "one that is told to ask again");
+    }
+    assert!(!runs.is_empty());
+    assert!(runs.iter().all(|run| *run == runs[0]), "{runs:?}");
+    let again = submit(&other).await;
+    assert_eq!(run_of(&again.json()), runs[0]);
+    let all = one.store.runs(RunFilter { limit: 9, ..RunFilter::default() }).await.expect("a list");
+    assert_eq!(all.len(), 1);
+    one.stop().await;
+    other.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn second_retry_of_a_double_click_is_refused_and_makes_no_second_attempt() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let run = server.submit("steps: {a: {run: 'true'}}\n").await;
+    actor.work(false).await;
+    let retry = || server.post("/v1/runs/last/retry", json!({}));
+    let (first, second) = tokio::join!(retry(), retry());
+    let mut statuses = [first.status.as_u16(), second.status.as_u16()];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409]);
+    actor.work(true).await;
+    let attempts = server.get(&format!("/v1/runs/{run}/tasks/a/attempts")).await.json();
+    assert_eq!(attempts["attempts"].as_array().map(Vec::len), Some(2));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn list_of_runs_is_read_page_by_page_and_filtered() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let mut runs = Vec::new();
+    for _ in 0..5 {
+        runs.insert(0, server.submit(FLOW).await.to_string());
+    }
+    server.post(&format!("/v1/runs/{}/cancel", runs[2]), json!({})).await;
+    let mut seen = Vec::new();
+    let mut address = "/v1/runs?limit=2".to_owned();
+    loop {
+        let page = server.get(&address).await.json();
+        let listed = page["runs"].as_array().expect("runs").iter();
+        seen.extend(listed.map(|run| run["run"].as_str().expect("an id").to_owned()));
+        match page["next_cursor"].as_str() {
+            Some(cursor) => address = format!("/v1/runs?limit=2&cursor={cursor}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen, runs);
+    let canceled = server.get("/v1/runs?status=canceled").await.json();
+    assert_eq!(canceled["runs"][0]["run"], json!(runs[2]));
+    assert_eq!(canceled["runs"].as_array().map(Vec::len), Some(1));
+    assert_eq!(server.get("/v1/runs?workflow=other").await.json()["runs"], json!([]));
+    for bad in ["limit=0", "limit=1001", "limit=x", "status=odd", "cursor=x", "colour=red"] {
+        let refused = server.get(&format!("/v1/runs?{bad}")).await;
+        assert_eq!(refused.refusal(), (400, "bad_request".to_owned()), "{bad}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_done_is_said_with_a_stable_code() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let run = server.submit(FLOW).await;
+    let submit = |body: Value| server.post("/v1/runs", body);
+    let bad = submit(json!({ "document": "steps:\n  a: {run: x, neds: [b]}\n" })).await;
+    assert_eq!(bad.refusal(), (422, "bad_document".to_owned()));
+    assert!(bad.json()["detail"].as_str().is_some_and(|detail| detail.contains("neds")), "{bad:?}");
+    let typed = "params: {n: {type: integer, required: true}}\nsteps: {a: {run: 'true'}}\n";
+    assert_eq!(submit(json!({ "document": typed })).await.refusal(), (422, "bad_params".to_owned()));
+    let wrong = submit(json!({ "document": typed, "params": { "n": "x" } })).await;
+    assert_eq!(wrong.refusal(), (422, "bad_params".to_owned()));
+    let local = submit(json!({ "document": format!("placement: local\n{FLOW}") })).await;
+    assert_eq!(local.refusal(), (422, "not_runnable".to_owned()));
+    let nowhere = submit(json!({ "document": FLOW, "directory": "/there/is/no/such" })).await;
+    assert_eq!(nowhere.refusal(), (422, "not_runnable".to_owned()));
+    let relative = submit(json!({ "document": FLOW, "directory": "../up" })).await;
+    assert_eq!(relative.refusal(), (400, "bad_body".to_owned()));
+    assert_eq!(submit(json!({})).await.refusal(), (400, "bad_body".to_owned()));
+    assert_eq!(submit(json!({ "workflow": "no" })).await.refusal(), (404, "no_such_workflow".to_owned()));
+    for (path, status, code) in [
+        ("/v1/runs/ffffffff".to_owned(), 404, "no_such_run"),
+        ("/v1/runs/%ff".to_owned(), 400, "bad_request"),
+        ("/v1/workflows/a%00b".to_owned(), 400, "bad_request"),
+        ("/v1/runs?workflow=a%00b".to_owned(), 400, "bad_request"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f".to_owned(), 404, "no_such_run"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/events".to_owned(), 404, "no_such_run"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/tasks/a/explain".to_owned(), 404, "no_such_run"),
+        (format!("/v1/runs/{run}/tasks/zz"), 404, "no_such_step"),
+        (format!("/v1/runs/{run}/tasks/a/attempts/1/log"), 404, "no_such_attempt"),
+        (format!("/v1/runs/{run}/tasks/a/attempts/x/log"), 400, "bad_request"),
+        ("/v1/nodes/nobody/workers".to_owned(), 404, "no_such_node"),
+        ("/v1/workflows/none".to_owned(), 404, "no_such_workflow"),
+    ] {
+        assert_eq!(server.get(&path).await.refusal(), (status, code.to_owned()), "{path}");
+    }
+    for (path, status, code) in [
+        (format!("/v1/runs/{run}/retry"), 409, "run_not_ended"),
+        (format!("/v1/runs/{run}/tasks/a/skip"), 409, "run_not_ended"),
+        ("/v1/nodes/nobody/drain".to_owned(), 404, "no_such_node"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/pause".to_owned(), 404, "no_such_run"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/cancel".to_owned(), 404, "no_such_run"),
+        ("/v1/runs/0199f2a0-0000-7000-8000-1a2b3c4d5e6f/retry".to_owned(), 404, "no_such_run"),
+    ] {
+        assert_eq!(server.post(&path, json!({})).await.refusal(), (status, code.to_owned()), "{path}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workflow_that_was_submitted_before_is_started_by_its_name() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    server.submit(&format!("name: nightly\n{FLOW}")).await;
+    let started = server.post("/v1/runs", json!({ "workflow": "nightly", "max_parallel": 7 })).await;
+    assert_eq!(started.status, 201, "{started:?}");
+    let shown = server.get("/v1/runs/last").await.json();
+    assert_eq!((&shown["workflow"], &shown["max_parallel"]), (&json!("nightly"), &json!(7)));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_of_an_attempt_is_read_from_any_offset_an_answer_gave_and_waited_for() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let run = server.submit("steps: {a: {run: 'true'}}\n").await;
+    let claims = actor.take(1).await;
+    let log = format!("/v1/runs/{run}/tasks/a/attempts/1/log");
+    assert_eq!(server.get(&log).await.json(), json!({ "pieces": [], "next_offset": 0, "is_over": false }));
+    let path = log_path(server.store.dir(), run, "a", 1);
+    std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+    let mut writer = Writer::new(path, 1 << 20);
+    let mut print = |stream, text: &[u8]| {
+        let mut framed = vec![0; HEADER];
+        framed.extend_from_slice(text);
+        writer.append(stream, &mut framed);
+    };
+    print(Stream::Stdout, b"one\n");
+    let first = server.get(&log).await.json();
+    assert_eq!(
+        (&first["pieces"][0]["text"], &first["pieces"][0]["stream"]),
+        (&json!("one\n"), &json!("stdout"))
+    );
+    let next = first["next_offset"].as_u64().expect("an offset");
+    let address = format!("{log}?offset={next}&wait=30");
+    let waiting = server.get(&address);
+    let later = async {
+        print(Stream::Stderr, b"\xfftwo");
+    };
+    let (second, ()) = tokio::join!(waiting, later);
+    assert_eq!(second.json()["pieces"][0]["text"], "\u{fffd}two");
+    actor.end(&claims[0], true).await;
+    let raw = server
+        .ask(Method::GET, &log)
+        .by(Role::Viewer)
+        .with("accept", "application/octet-stream")
+        .send()
+        .await;
+    assert_eq!((&raw.body[..], raw.header("laneway-is-over")), (&b"one\n\xfftwo"[..], "true"));
+    let over = server.get(&format!("{log}?offset={}", raw.header("laneway-next-offset"))).await.json();
+    assert_eq!((&over["pieces"], &over["is_over"]), (&json!([]), &json!(true)));
+    let astray = server.get(&format!("{log}?offset=3")).await;
+    assert_eq!(astray.refusal(), (400, "bad_request".to_owned()));
+    server.stop().await;
+}

@@ -1,0 +1,220 @@
+//! E6: events as they happen, without gap or repeat, whatever becomes of the connection and of the server.
+
+use http_body_util::BodyExt as _;
+use hyper::Method;
+use hyper::body::Incoming;
+use laneway_core::role::Role;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::support::{Actor, Place, SOON, Server};
+
+const FLOW: &str = "steps: {a: {run: 'true'}, b: {needs: [a], run: 'true'}, c: {needs: [b], run: 'true'}}\n";
+
+/// One event, as a browser would see it.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    id: String,
+    name: String,
+    data: Value,
+}
+
+impl Seen {
+    fn place(&self) -> (String, u64) {
+        let run = self.data["run"].as_str().or(self.data["node"].as_str()).expect("whose it is");
+        (run.to_owned(), self.data["seq"].as_u64().expect("a number"))
+    }
+}
+
+/// A stream that is being read.
+struct Reading {
+    body: Incoming,
+    text: String,
+}
+
+impl Reading {
+    async fn open(server: &Server, query: &str, last: Option<&str>) -> Self {
+        let mut asking = server.ask(Method::GET, &format!("/v1/events?{query}")).by(Role::Viewer);
+        if let Some(last) = last {
+            asking = asking.with("last-event-id", last);
+        }
+        let response = timeout(SOON, asking.begin()).await.expect("an answer");
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { body: response.into_body(), text: String::new() }
+    }
+
+    /// The next event; `None` when the stream has ended.
+    async fn next(&mut self) -> Option<Seen> {
+        timeout(SOON, async {
+            loop {
+                while let Some((block, rest)) = self.text.split_once("\n\n") {
+                    let field = |name: &str| {
+                        let line = block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+                        line.unwrap_or_default().to_owned()
+                    };
+                    let seen = Seen {
+                        id: field("id"),
+                        name: field("event"),
+                        data: serde_json::from_str(&field("data")).unwrap_or_default(),
+                    };
+                    self.text = rest.to_owned();
+                    if !seen.name.is_empty() {
+                        return Some(seen);
+                    }
+                }
+                let frame = self.body.frame().await?;
+                let bytes = frame.ok()?.into_data().ok()?;
+                self.text.push_str(std::str::from_utf8(&bytes).expect("text"));
+            }
+        })
+        .await
+        .expect("an event in time")
+    }
+
+    async fn take(&mut self, count: usize) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        for _ in 0..count {
+            seen.push(self.next().await.expect("the stream goes on"));
+        }
+        seen
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_of_many_runs_come_on_one_connection_as_they_happen() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let (one, two) = (server.submit(FLOW).await, server.submit(FLOW).await);
+    let mut reading = Reading::open(&server, &format!("runs={one},{two}:1&nodes=0"), None).await;
+    actor.work(true).await;
+    let mut seen: Vec<Seen> = Vec::new();
+    while seen.iter().filter(|seen| seen.name == "run_finished").count() < 2 {
+        seen.push(reading.next().await.expect("the stream goes on"));
+    }
+    let of = |run: &str| -> Vec<u64> {
+        seen.iter().map(Seen::place).filter(|(of, _)| of == run).map(|(_, seq)| seq).collect()
+    };
+    let last = server.store.run_state(one).await.expect("a run").last_event;
+    assert_eq!(of(&one.to_string()), (1..=last).collect::<Vec<_>>());
+    assert_eq!(of(&two.to_string()), (2..=last).collect::<Vec<_>>());
+    assert_eq!(of("actor:1"), [1]);
+    server.stop().await;
+}
+
+/// Reads a run of many events over connections that break again and again, to servers that come and go.
+async fn read_in_pieces(place: Place) {
+    let mut server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let (one, two) = (server.submit(FLOW).await, server.submit(FLOW).await);
+    let query = format!("runs={one},{two}&nodes=0");
+    let mut seen: Vec<Seen> = Vec::new();
+    let mut last: Option<String> = None;
+    let is_whole = |seen: &[Seen]| seen.iter().filter(|seen| seen.name == "run_finished").count() == 2;
+    while !is_whole(&seen) {
+        let mut reading = Reading::open(&server, &query, last.as_deref()).await;
+        // A little work meanwhile, so that some of it was there before and some comes while it is read.
+        for claim in actor.take(1).await {
+            actor.end(&claim, true).await;
+        }
+        for event in reading.take(2).await {
+            last = Some(event.id.clone());
+            seen.push(event);
+            if is_whole(&seen) {
+                break;
+            }
+        }
+        drop(reading);
+        if seen.len() % 3 == 0 {
+            let next = place.serve().await;
+            std::mem::replace(&mut server, next).stop().await;
+        }
+    }
+    for run in [one, two] {
+        let numbers: Vec<u64> = seen
+            .iter()
+            .map(Seen::place)
+            .filter(|(of, _)| *of == run.to_string())
+            .map(|(_, seq)| seq)
+            .collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "without gap or repeat");
+        assert_eq!(numbers.len() as u64, server.store.run_state(run).await.expect("a run").last_event);
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_back_goes_on_without_gap_or_repeat_also_to_another_server() {
+    read_in_pieces(Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_back_goes_on_without_gap_or_repeat_also_to_another_server_on_postgres() {
+    read_in_pieces(Place::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stream_ends_when_the_server_does() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let run = server.submit(FLOW).await;
+    let mut reading = Reading::open(&server, &format!("runs={run}"), None).await;
+    reading.take(2).await;
+    server.tell_to_stop();
+    while reading.next().await.is_some() {}
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn token_that_is_revoked_hears_nothing_of_what_happens_then() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let run = server.submit("steps: {a: {run: 'true'}}\n").await;
+    let mut reading = Reading::open(&server, &format!("runs={run}"), None).await;
+    reading.take(2).await;
+    let name = format!("viewer-{}", server.address.port());
+    let gone = server.ask(Method::DELETE, &format!("/v1/tokens/{name}")).by(Role::Admin).send().await;
+    assert_eq!(gone.status, 200);
+    actor.work(true).await;
+    while let Some(seen) = reading.next().await {
+        assert!(!matches!(seen.name.as_str(), "task_started" | "task_finished" | "run_finished"), "{seen:?}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_followed_is_refused_before_a_stream_begins() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let run = server.submit(FLOW).await;
+    for (query, status, code) in [
+        ("runs=last".to_owned(), 400, "bad_request"),
+        (String::new(), 400, "bad_request"),
+        ("runs=0199f2a0-0000-7000-8000-1a2b3c4d5e6f".to_owned(), 404, "no_such_run"),
+    ] {
+        let refused = server.get(&format!("/v1/events?{query}")).await;
+        assert_eq!(refused.refusal(), (status, code.to_owned()), "{query}");
+    }
+    let path = format!("/v1/events?runs={run}");
+    let strange = server.ask(Method::GET, &path).by(Role::Viewer).with("last-event-id", "1.2.3").send().await;
+    assert_eq!(strange.refusal(), (400, "bad_request".to_owned()));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn client_that_does_not_read_holds_up_nobody() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let run = server.submit(FLOW).await;
+    let lazy = Reading::open(&server, &format!("runs={run}"), None).await;
+    let mut eager = Reading::open(&server, &format!("runs={run}"), None).await;
+    actor.work(true).await;
+    while eager.next().await.is_some_and(|seen| seen.name != "run_finished") {}
+    let reply = server.post(&format!("/v1/runs/{run}/retry"), json!({ "from": "a" })).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    drop(lazy);
+    server.stop().await;
+}

@@ -1,0 +1,129 @@
+//! S4, S5: tokens and the audit log, as the store keeps them, and what the service shows page by page or in figures.
+
+use laneway_core::gate::Gate;
+use laneway_core::role::Role;
+use laneway_store::Error;
+use laneway_store::model::{Deed, NewToken, RunFilter};
+
+use crate::harness::{Node, Place, START, flow, for_each_database};
+
+for_each_database! {
+    token_is_found_by_its_id_with_all_that_is_kept_of_it,
+    name_of_a_token_in_use_is_taken_until_it_is_revoked,
+    revoked_token_is_seen_as_such_by_everybody_at_once,
+    five_who_make_one_token_at_once_make_one,
+    audit_log_is_read_newest_first_and_page_by_page,
+    list_of_runs_goes_on_behind_any_of_them,
+    backlog_counts_what_nobody_has_taken_by_what_it_waits_for,
+}
+
+fn token(id: &str, name: &str) -> NewToken {
+    let (id, name, by) = (id.to_owned(), name.to_owned(), "ada".to_owned());
+    NewToken { id, name, role: Role::Operator, hash: [7; 32], tail: "wxyz".to_owned(), by }
+}
+
+async fn token_is_found_by_its_id_with_all_that_is_kept_of_it(place: Place) {
+    let store = place.open();
+    let made = store.make_token(token("t1", "ci")).await.expect("a token");
+    assert_eq!((made.role, made.hash, made.tail.as_str()), (Role::Operator, [7; 32], "wxyz"));
+    assert_eq!((made.created_by.as_str(), made.created_at, &made.revoked), ("ada", START, &None));
+    assert_eq!(place.open().token("t1").await.expect("an answer"), Some(made));
+    assert_eq!(store.token("t2").await.expect("an answer"), None);
+}
+
+async fn name_of_a_token_in_use_is_taken_until_it_is_revoked(place: Place) {
+    let store = place.open();
+    store.make_token(token("t1", "ci")).await.expect("a token");
+    let taken = store.make_token(token("t2", "ci")).await.expect_err("the name is taken");
+    assert!(matches!(&taken, Error::TokenExists { name } if name == "ci"), "{taken}");
+    store.revoke_token("ci", "bob").await.expect("a token in use");
+    store.make_token(token("t2", "ci")).await.expect("the name is free");
+    store.make_token(token("t3", "ada")).await.expect("another name");
+    let listed: Vec<String> =
+        store.tokens().await.expect("a list").into_iter().map(|token| token.id).collect();
+    assert_eq!(listed, ["t3", "t2", "t1"], "those in use first, by name");
+}
+
+async fn revoked_token_is_seen_as_such_by_everybody_at_once(place: Place) {
+    let (store, other) = (place.open(), place.open());
+    store.make_token(token("t1", "ci")).await.expect("a token");
+    assert_eq!(other.token("t1").await.expect("an answer").and_then(|token| token.revoked), None);
+    let revoked = store.revoke_token("ci", "bob").await.expect("a token in use");
+    assert_eq!(revoked.revoked, Some(("bob".to_owned(), START)));
+    assert_eq!(other.token("t1").await.expect("an answer"), Some(revoked));
+    let again = store.revoke_token("ci", "bob").await.expect_err("nothing is left to end");
+    assert!(matches!(again, Error::NoSuchToken { .. }), "{again}");
+}
+
+async fn five_who_make_one_token_at_once_make_one(place: Place) {
+    let making = (0..5).map(|index| {
+        let store = place.open();
+        tokio::spawn(async move { store.make_token(token(&format!("t{index}"), "admin")).await })
+    });
+    let mut made = 0;
+    for answer in making.collect::<Vec<_>>() {
+        match answer.await.expect("an answer") {
+            Ok(_) => made += 1,
+            Err(error) => assert!(matches!(error, Error::TokenExists { .. }), "{error}"),
+        }
+    }
+    assert_eq!(made, 1);
+}
+
+async fn audit_log_is_read_newest_first_and_page_by_page(place: Place) {
+    let store = place.open();
+    let deed = |act: &str| Deed {
+        by: "ada".to_owned(),
+        act: act.to_owned(),
+        what: "run 1".to_owned(),
+        origin: "127.0.0.1".to_owned(),
+    };
+    for (number, act) in ["submit", "cancel", "retry"].into_iter().enumerate() {
+        assert_eq!(store.record(deed(act)).await.expect("a number"), number as u64 + 1);
+    }
+    let page = store.audit(None, 2).await.expect("entries");
+    let told: Vec<(u64, &str)> = page.iter().map(|entry| (entry.seq, entry.deed.act.as_str())).collect();
+    assert_eq!(told, [(3, "retry"), (2, "cancel")]);
+    assert_eq!((page[0].at, &page[0].deed), (START, &deed("retry")));
+    let rest = place.open().audit(Some(2), 9).await.expect("entries");
+    assert_eq!(rest.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1]);
+}
+
+async fn list_of_runs_goes_on_behind_any_of_them(place: Place) {
+    let node = place.node("one").await;
+    let mut runs = Vec::new();
+    for _ in 0..5 {
+        runs.insert(0, node.share(&flow("", &[("a", "")])).await);
+    }
+    let page = |before, limit| {
+        let filter = RunFilter { before, limit, ..RunFilter::default() };
+        let store = &node.store;
+        async move {
+            let listed = store.runs(filter).await.expect("a list");
+            listed.into_iter().map(|run| run.run).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(page(None, 2).await, runs[..2]);
+    assert_eq!(page(Some(runs[1]), 2).await, runs[2..4]);
+    assert_eq!(page(Some(runs[3]), 2).await, runs[4..]);
+    assert!(page(Some(runs[4]), 2).await.is_empty());
+}
+
+async fn backlog_counts_what_nobody_has_taken_by_what_it_waits_for(place: Place) {
+    let node = Node::worker(place.open(), "one:1", &[]).await;
+    let told = || async {
+        let backlog = node.store.backlog().await.expect("a backlog");
+        let word = |(gate, tasks): &(Option<Gate>, u64)| {
+            format!("{tasks} {}", gate.map_or("available", Gate::as_str))
+        };
+        backlog.iter().map(word).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(told().await, "");
+    let run = node.share(&flow("", &[("a", ""), ("b", ""), ("c", "needs: [a, b]")])).await;
+    node.share(&flow("", &[("x", "runs_on: {zone: nowhere}")])).await;
+    assert_eq!(told().await, "2 available, 1 needs, 1 node");
+    node.take_any(1).await;
+    assert_eq!(told().await, "1 available, 1 needs, 1 node");
+    node.store.cancel(run, "ada").await.expect("a run that can be canceled");
+    assert_eq!(told().await, "1 node");
+}

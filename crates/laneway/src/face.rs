@@ -1,0 +1,279 @@
+//! Where a command looks and what it changes: a store of its own, or a server with one. Commands know one path; which of the
+//! two it is stands here. Both answer with the types of the wire.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::id::RunId;
+use laneway_core::limit::Limit;
+use laneway_core::node_event::Leaving;
+use laneway_core::state::RunStatus;
+use laneway_engine::log::{Frame, Part, Stream, read_part};
+use laneway_server::client::Client;
+use laneway_server::{ask, wire};
+use laneway_store::Store;
+use laneway_store::model::{LogName, Pausable, RunFilter, Whom};
+use tokio::sync::watch;
+
+use crate::env;
+
+/// How often a server is asked for something that may have changed: it tells nobody who does not ask.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// The most that a server gives at once.
+const PAGE: usize = 1_000;
+
+/// The most of a log that is held in memory.
+const LOG_PART: usize = 1 << 20;
+
+#[derive(Debug, Clone)]
+pub(crate) enum Face {
+    Store(Arc<dyn Store>),
+    Server(Client),
+}
+
+impl Face {
+    pub(crate) async fn runs(
+        &self,
+        status: Option<RunStatus>,
+        workflow: Option<String>,
+        limit: usize,
+    ) -> anyhow::Result<Vec<wire::RunSummary>> {
+        Ok(match self {
+            Self::Store(store) => {
+                ask::runs(store.as_ref(), RunFilter { status, workflow, limit, before: None }).await?.runs
+            }
+            Self::Server(client) => {
+                let status = status.map(RunStatus::as_str);
+                client.runs(status, workflow.as_deref(), limit.min(PAGE)).await?.runs
+            }
+        })
+    }
+
+    /// By id, by the beginning of one, or `last`.
+    pub(crate) async fn run(&self, name: &str) -> anyhow::Result<wire::Run> {
+        Ok(match self {
+            Self::Store(store) => ask::run(store.as_ref(), store.find_run(name).await?).await?,
+            Self::Server(client) => client.run(name).await?,
+        })
+    }
+
+    pub(crate) async fn status(&self, run: RunId) -> anyhow::Result<RunStatus> {
+        Ok(match self {
+            Self::Store(store) => store.status(run).await?,
+            Self::Server(client) => client.run(&run.to_string()).await?.status,
+        })
+    }
+
+    pub(crate) async fn explain_run(&self, name: &str) -> anyhow::Result<wire::ExplainedRun> {
+        Ok(match self {
+            Self::Store(store) => ask::explain_run(store.as_ref(), store.find_run(name).await?).await?,
+            Self::Server(client) => client.explain_run(name).await?,
+        })
+    }
+
+    pub(crate) async fn explain_step(&self, name: &str, step: &str) -> anyhow::Result<wire::ExplainedStep> {
+        Ok(match self {
+            Self::Store(store) => {
+                ask::explain_step(store.as_ref(), store.find_run(name).await?, step).await?
+            }
+            Self::Server(client) => client.explain_step(name, step).await?,
+        })
+    }
+
+    pub(crate) async fn events(&self, run: RunId, after: u64) -> anyhow::Result<wire::EventList> {
+        Ok(match self {
+            Self::Store(store) => ask::events(store.as_ref(), run, after, PAGE).await?,
+            Self::Server(client) => client.events(run, after, PAGE).await?,
+        })
+    }
+
+    /// What an attempt printed from an offset on, and where to go on.
+    pub(crate) async fn log(&self, of: &LogName, offset: u64) -> anyhow::Result<Part> {
+        match self {
+            Self::Store(store) => Ok(read_part(store.as_ref(), of, offset, LOG_PART).await?),
+            Self::Server(client) => {
+                let page = client.log(of.run, &of.step, of.attempt, offset).await?;
+                Ok(Part {
+                    frames: page.pieces.iter().map(frame).collect(),
+                    next_offset: page.next_offset,
+                    is_end: page.is_over,
+                    may_lack_end: page.may_lack_end,
+                })
+            }
+        }
+    }
+
+    pub(crate) async fn cancel(&self, run: RunId) -> anyhow::Result<wire::Canceled> {
+        Ok(match self {
+            Self::Store(store) => ask::cancel(store.as_ref(), run, &env::person()).await?,
+            Self::Server(client) => client.cancel(&run.to_string()).await?,
+        })
+    }
+
+    /// Holds a run up, or lets it go on.
+    pub(crate) async fn pause_run(&self, run: RunId, is_paused: bool) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => pause(store.as_ref(), Pausable::Run(run), is_paused).await,
+            Self::Server(client) => Ok(client.pause_run(&run.to_string(), is_paused).await.map(drop)?),
+        }
+    }
+
+    pub(crate) async fn pause_workflow(&self, name: &str, is_paused: bool) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => {
+                // A name that nobody has used is a slip of the finger.
+                store.latest(name).await?;
+                pause(store.as_ref(), Pausable::Workflow(name.to_owned()), is_paused).await
+            }
+            Self::Server(client) => Ok(client.pause_workflow(name, is_paused).await.map(drop)?),
+        }
+    }
+
+    pub(crate) async fn workflows(&self) -> anyhow::Result<Vec<wire::WorkflowSummary>> {
+        Ok(match self {
+            Self::Store(store) => ask::workflows(store.as_ref()).await?.workflows,
+            Self::Server(client) => client.workflows().await?.workflows,
+        })
+    }
+
+    pub(crate) async fn versions(&self, name: &str, limit: usize) -> anyhow::Result<Vec<wire::Definition>> {
+        Ok(match self {
+            Self::Store(store) => ask::versions(store.as_ref(), name, limit).await?.versions,
+            Self::Server(client) => client.versions(name, limit.min(PAGE)).await?.versions,
+        })
+    }
+
+    pub(crate) async fn triggers(&self) -> anyhow::Result<Vec<wire::Trigger>> {
+        Ok(match self {
+            Self::Store(store) => ask::triggers(store.as_ref()).await?.triggers,
+            Self::Server(client) => client.triggers().await?.triggers,
+        })
+    }
+
+    /// Lets a workflow start by itself no more, or again.
+    pub(crate) async fn pause_triggers(&self, workflow: &str, is_paused: bool) -> anyhow::Result<()> {
+        match (self, is_paused) {
+            (Self::Store(store), true) => store.pause_triggers(workflow, &env::person()).await?,
+            (Self::Store(store), false) => store.resume_triggers(workflow).await?,
+            (Self::Server(client), _) => {
+                client.pause_triggers(workflow, is_paused).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn nodes(&self) -> anyhow::Result<Vec<wire::Node>> {
+        Ok(match self {
+            Self::Store(store) => ask::nodes(store.as_ref()).await?.nodes,
+            Self::Server(client) => client.nodes().await?.nodes,
+        })
+    }
+
+    pub(crate) async fn node_events(
+        &self,
+        node: Option<&str>,
+        after: u64,
+    ) -> anyhow::Result<wire::NodeEventList> {
+        Ok(match self {
+            Self::Store(store) => ask::node_events(store.as_ref(), node, after, PAGE).await?,
+            Self::Server(client) => client.node_events(node, after, PAGE).await?,
+        })
+    }
+
+    pub(crate) async fn drain(&self, node: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => {
+                store.drain(Whom::Node(node.to_owned()), Leaving::drained_by(env::person())).await?;
+            }
+            Self::Server(client) => {
+                client.drain(node).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn limits(&self) -> anyhow::Result<Vec<wire::Limit>> {
+        Ok(match self {
+            Self::Store(store) => ask::limits(store.as_ref()).await?.limits,
+            Self::Server(client) => client.limits().await?.limits,
+        })
+    }
+
+    pub(crate) async fn set_limit(&self, name: &str, limit: Limit) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => store.set_limit(name, limit, &env::person()).await?,
+            Self::Server(client) => {
+                client.set_limit(name, &limit.to_string()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn tokens(&self) -> anyhow::Result<Vec<wire::Token>> {
+        Ok(match self {
+            Self::Store(store) => ask::tokens(store.as_ref()).await?.tokens,
+            Self::Server(client) => client.tokens().await?.tokens,
+        })
+    }
+
+    /// Whether everything is on this host, so that to look costs little.
+    pub(crate) fn is_embedded(&self) -> bool {
+        match self {
+            Self::Store(store) => store.is_embedded(),
+            Self::Server(_) => false,
+        }
+    }
+
+    /// Hints that something changed.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch(match self {
+            Self::Store(store) => Some(store.changes()),
+            Self::Server(_) => None,
+        })
+    }
+}
+
+/// Waits for a hint, and no longer than one is patient.
+#[derive(Debug)]
+pub(crate) struct Watch(Option<watch::Receiver<u64>>);
+
+impl Watch {
+    /// Whether there was a hint since the last time. Of a server nobody knows.
+    pub(crate) fn has_hint(&mut self) -> bool {
+        match &mut self.0 {
+            Some(changes) => {
+                let has_hint = changes.has_changed().unwrap_or(false);
+                changes.mark_unchanged();
+                has_hint
+            }
+            None => false,
+        }
+    }
+
+    pub(crate) async fn next(&mut self, patience: Duration) {
+        match &mut self.0 {
+            Some(changes) => drop(tokio::time::timeout(patience, changes.changed()).await),
+            None => tokio::time::sleep(patience.max(LOOK)).await,
+        }
+    }
+}
+
+async fn pause(store: &dyn Store, what: Pausable, is_paused: bool) -> anyhow::Result<()> {
+    let by = env::person();
+    if is_paused {
+        store.pause(what, &by).await?
+    } else {
+        store.resume(what, &by).await?
+    }
+    Ok(())
+}
+
+fn frame(piece: &wire::LogPiece) -> Frame {
+    let stream = Stream::ALL.into_iter().find(|stream| stream.as_str() == piece.stream);
+    Frame {
+        stream: stream.unwrap_or(Stream::Note),
+        unix_ms: u64::try_from(piece.time.0.0).unwrap_or_default(),
+        bytes: piece.bytes(),
+    }
+}

@@ -1,0 +1,251 @@
+//! `laneway serve`, `laneway token`, and the commands that ask a server.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Child, Stdio};
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::place::{Outcome, Place, text, until};
+
+const FLOW: &str =
+    "steps: {hello: {run: 'echo hello; echo oops >&2'}, after: {needs: [hello], run: 'echo after'}}\n";
+
+/// A server that runs beside the test, on a port of its own.
+struct Served<'a> {
+    place: &'a Place,
+    child: Child,
+    url: String,
+}
+
+impl<'a> Served<'a> {
+    fn start(place: &'a Place, more: &[&str]) -> Self {
+        let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
+        args.extend(more);
+        let mut command = place.command(&args);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        let stdout = child.stdout.as_mut().expect("a pipe");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        let url = line.trim().strip_prefix("listening at ").unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self { place, child, url }
+    }
+
+    fn ask(&self, line: &str) -> Outcome {
+        self.place.laneway(&format!("{line} --server {}", self.url))
+    }
+
+    fn json(&self, line: &str) -> Value {
+        let outcome = self.ask(line);
+        serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {outcome}"))
+    }
+
+    /// Told once; its exit code and what it said.
+    fn end(mut self) -> (Option<i32>, String) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it lives");
+        let status = self.child.wait().expect("it ends");
+        let mut said = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            std::io::Read::read_to_string(&mut stderr, &mut said).expect("text");
+        }
+        (status.code(), said)
+    }
+}
+
+#[test]
+fn server_runs_what_is_submitted_to_it_and_ends_in_good_order() {
+    let place = Place::with("flow.yaml", FLOW);
+    let served = Served::start(&place, &[]);
+    let submitted = served.json("submit flow.yaml --json --key once");
+    assert_eq!(submitted["workflow"], "flow");
+    assert_eq!(served.json("submit flow.yaml --json --key once")["run"], submitted["run"]);
+    until("the end of the run", || served.json("show last --json")["status"] == "succeeded");
+    // One shape for one thing, whoever is asked.
+    assert_eq!(served.json("show last --json"), place.json("show last --json"));
+    assert_eq!(served.json("runs --json"), place.json("runs --json"));
+    assert_eq!(served.json("explain last after --json"), place.json("explain last after --json"));
+    assert_eq!(served.ask("explain last").stdout, place.laneway("explain last").stdout);
+    assert_eq!(served.ask("events last").stdout, place.laneway("events last").stdout);
+    assert_eq!(served.ask("events last --json").stdout, place.laneway("events last --json").stdout);
+    assert_eq!(served.ask("logs last hello").stdout, "hello\noops\n");
+    assert_eq!(served.ask("logs last --json").stdout, place.laneway("logs last --json").stdout);
+    assert_eq!(served.json("nodes --json")[0]["state"], "takes work");
+    let (code, said) = served.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("settings: ") && said.contains("listen 127.0.0.1:0 (flag)"), "{said}");
+    assert!(place.json("nodes --json").as_array().is_some_and(Vec::is_empty));
+}
+
+#[test]
+fn commands_that_change_something_do_so_through_a_server() {
+    let place = Place::with("flow.yaml", "steps: {a: {run: 'test -e good'}, b: {needs: [a], run: 'true'}}\n");
+    let served = Served::start(&place, &[]);
+    assert_eq!(served.ask("submit flow.yaml").code, Some(0));
+    until("a failure", || served.json("show last --json")["status"] == "failed");
+    place.write("good", "");
+    let retried = served.ask("retry last");
+    assert!(retried.stdout.contains("goes on: a, b"), "{retried}");
+    until("a success", || served.json("show last --json")["status"] == "succeeded");
+    assert_eq!(served.ask("limit set api 3").stdout, "limit api is 3\n");
+    assert_eq!(served.json("limit list --json")[0]["value"], "3");
+    assert_eq!(served.ask("pause --workflow flow").code, Some(0));
+    let started = served.json("start flow --json");
+    assert_eq!(served.json("show last --json")["tasks"][0]["cause"]["gate"], "paused");
+    assert_eq!(served.ask("resume --workflow flow").code, Some(0));
+    until("its end", || served.json("show last --json")["status"] == "succeeded");
+    assert_eq!(served.json("show last --json")["run"], started["run"]);
+    let waited = served.ask("start flow --wait");
+    assert_eq!(waited.code, Some(0), "{waited}");
+    assert!(waited.stdout.contains("run succeeded"), "{waited}");
+    let canceled = served.ask("cancel last");
+    assert!(canceled.stdout.contains("had ended before"), "{canceled}");
+    let node = served.json("nodes --json")[0]["node"].as_str().expect("a node").to_owned();
+    assert_eq!(served.ask(&format!("drain {node}")).code, Some(0));
+    // Its worker has left, and it still answers.
+    until("a node that left", || served.json("nodes --json")[0]["state"] != "takes work");
+    assert_eq!(served.json("show last --json")["status"], "succeeded");
+    assert_eq!(served.end().0, Some(0));
+}
+
+#[test]
+fn first_start_makes_a_token_that_only_its_owner_can_read() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--no-worker"]);
+    let file = place.path(".laneway/admin.token");
+    let mode = std::fs::metadata(&file).expect("a token").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let first = place.read(".laneway/admin.token");
+    assert_eq!(served.json("nodes --json")[0]["state"], "runs its own");
+    let made = served.json("token create ci --role viewer --json");
+    let secret = text(&made["token"]).to_owned();
+    let asked = |token: &str| {
+        let mut command = place.command(&["runs", "--server", &served.url]);
+        command.env("LANEWAY_TOKEN", token);
+        place.outcome("runs", command)
+    };
+    assert_eq!(asked(&secret).code, Some(0));
+    let listed = served.json("token list --json");
+    assert_eq!((&listed[1]["name"], &listed[1]["role"]), (&json!("ci"), &json!("viewer")));
+    // On the store itself, while the server runs.
+    assert_eq!(place.laneway("token revoke ci").stdout, "token ci is revoked\n");
+    let refused = asked(&secret);
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("the token is not known, or was revoked"), "{refused}");
+    let (_, said) = served.end();
+    assert!(said.contains("worker_enabled false (flag)") && !said.contains(first.trim()), "{said}");
+    let again = Served::start(&place, &["--no-worker"]);
+    assert_eq!(place.read(".laneway/admin.token"), first);
+    assert_eq!(again.end().0, Some(0));
+}
+
+#[test]
+fn what_a_server_cannot_do_is_refused_in_words() {
+    let place = Place::with("flow.yaml", FLOW);
+    assert_snapshot!(place.laneway("serve --listen 0.0.0.0:0"), @r"
+    $ laneway serve --listen 0.0.0.0:0
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: 0.0.0.0:0 can be reached from other hosts, and the line would not be encrypted
+    hint: give --tls-cert and --tls-key, say --behind-proxy if something in front of it encrypts, or listen at 127.0.0.1
+    ");
+    assert_snapshot!(place.laneway("serve --listen nowhere"), @r"
+    $ laneway serve --listen nowhere
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `nowhere` is no address to listen at: invalid socket address
+    hint: write an address and a port, such as 127.0.0.1:7878 or [::1]:7878
+    ");
+    assert_snapshot!(place.laneway("serve --tls-cert c.pem"), @r"
+    $ laneway serve --tls-cert c.pem
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: there is a certificate and no key
+    hint: give --tls-key as well
+    ");
+    assert_snapshot!(place.laneway("runs --server http://127.0.0.1:1"), @r"
+    $ laneway runs --server http://127.0.0.1:1
+    exit code 3
+    ----- stdout
+    ----- stderr
+    error: http://127.0.0.1:1 cannot be reached: Connection refused (os error 111)
+    hint: look whether `laneway serve` runs there, and whether host and port are right
+    ");
+    assert_snapshot!(place.laneway("runs --server 127.0.0.1:1"), @r"
+    $ laneway runs --server 127.0.0.1:1
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `127.0.0.1:1` is no address of a server: it begins with neither http:// nor https://
+    hint: write it as http://HOST:PORT or https://HOST:PORT
+    ");
+    assert_snapshot!(place.laneway("run flow.yaml --server http://127.0.0.1:1"), @r"
+    $ laneway run flow.yaml --server http://127.0.0.1:1
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `laneway run` does not go through a server
+    hint: leave --server out; it works on the store that --store names
+    ");
+    assert_snapshot!(place.laneway("token create a/b --role viewer"), @r"
+    $ laneway token create a/b --role viewer
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `a/b` cannot be the name of a token
+    hint: use 1 to 100 letters, digits and - _ . @
+    ");
+    assert_snapshot!(place.laneway("token create a --role king"), @r"
+    $ laneway token create a --role king
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: invalid value 'king' for '--role <ROLE>': use one of viewer, operator, admin, worker
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
+fn server_with_a_certificate_is_asked_over_an_encrypted_line() {
+    let place = Place::new();
+    place.write("cert.pem", CERTIFICATE);
+    place.write("key.pem", KEY);
+    let served = Served::start(&place, &["--no-worker", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    assert!(served.url.starts_with("https://127.0.0.1:"), "{}", served.url);
+    let ask = |trusts: bool| {
+        let mut command = place.command(&["nodes", "--json", "--server", &served.url]);
+        command.env("SSL_CERT_FILE", place.path(if trusts { "cert.pem" } else { "none.pem" }));
+        place.outcome("nodes", command)
+    };
+    assert_eq!(ask(true).code, Some(0), "{}", ask(true));
+    let refused = ask(false);
+    assert_eq!(refused.code, Some(3), "{refused}");
+    assert!(refused.stderr.contains("invalid peer certificate"), "{refused}");
+    assert_eq!(served.end().0, Some(0));
+}
+
+/// For localhost, vouched for by itself. Good for this test and nothing else.
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----
+MIIBmDCCAT6gAwIBAgIUU1lkPfwcLRlUxLB9M1ggX8+t298wCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTExNjEyMjIyMVoYDzIxMjYxMDIz
+MTIyMjIxWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAATywGquMzZfy2rL/Md3t3ryDrOsJUMU9AcInmVy7M/s5RMB6x4xdtHL
+ShWEJllzVmaZHCZoWI9Mj+fxhbAngzAao2wwajAdBgNVHQ4EFgQUXsqiEkR3kPUk
+bNf3/Nnw+9rRS8kwHwYDVR0jBBgwFoAUXsqiEkR3kPUkbNf3/Nnw+9rRS8kwGgYD
+VR0RBBMwEYIJbG9jYWxob3N0hwR/AAABMAwGA1UdEwEB/wQCMAAwCgYIKoZIzj0E
+AwIDSAAwRQIhAPx31GYiuT7Wzrce9xCE6zbIisDMygMO1JYlL8QirMdGAiAI/R0d
+HtftFN+tr4vcykDYS23OJBgJRKj2YrONVZluug==
+-----END CERTIFICATE-----
+";
+
+const KEY: &str = "-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgp67qVE81K9+hFSpV
+fhmEwjm4EGMaL2+h/wgWty13BouhRANCAATywGquMzZfy2rL/Md3t3ryDrOsJUMU
+9AcInmVy7M/s5RMB6x4xdtHLShWEJllzVmaZHCZoWI9Mj+fxhbAngzAa
+-----END PRIVATE KEY-----
+";
