@@ -37,6 +37,7 @@ pub(super) async fn ceiling(tasks: usize, finishers: usize, batch: usize) -> Res
         plan: plan(&document)?,
         document,
         dir: "/".to_owned(),
+        bundle: None,
         params: Map::new(),
         max_parallel: u32::try_from(tasks)?,
         session: sessions[0],

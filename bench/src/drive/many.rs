@@ -90,6 +90,7 @@ impl Node {
             plan: Arc::clone(plan),
             document: document.to_owned(),
             dir: "/".to_owned(),
+            bundle: None,
             params,
             max_parallel: u32::try_from(plan.workflow.steps.len()).unwrap_or(u32::MAX),
             session: self.session,

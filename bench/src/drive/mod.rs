@@ -144,6 +144,7 @@ impl Home {
             plan: Arc::new(plan),
             document: yaml.to_owned(),
             dir: dir.to_string_lossy().into_owned(),
+            bundle: None,
             params: serde_json::Map::new(),
             max_parallel,
             session: self.session,

@@ -34,3 +34,50 @@ impl fmt::Display for Version {
         f.write_str(&self.0)
     }
 }
+
+/// BLAKE3 of some bytes, in hexadecimal: the name by which a bundle or an artifact is kept. It is safe in paths.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct ContentHash(String);
+
+impl ContentHash {
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(blake3::hash(bytes).to_hex().to_string())
+    }
+
+    /// Sixty-four digits, as they are printed; anything else is no hash.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (text.len() == 64 && text.bytes().all(is_digit)).then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Enough of it for people.
+    pub fn short(&self) -> &str {
+        &self.0[..12]
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_printed_is_a_hash() {
+        let hash = ContentHash::of(b"bytes");
+        assert_eq!(ContentHash::parse(hash.as_str()), Some(hash.clone()));
+        assert_ne!(hash, ContentHash::of(b"other bytes"));
+        for bad in ["", "../../etc/passwd", &hash.as_str()[1..], &hash.as_str().to_uppercase()] {
+            assert_eq!(ContentHash::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -34,6 +34,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         plan,
         document: yaml,
         dir: dir.path().to_str().expect("UTF-8").to_owned(),
+        bundle: None,
         params: serde_json::Map::new(),
         max_parallel: 8,
         session,

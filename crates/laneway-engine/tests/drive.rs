@@ -71,6 +71,7 @@ impl Setup {
             plan,
             document: yaml.to_owned(),
             dir: dir.path().to_str().expect("UTF-8").to_owned(),
+            bundle: None,
             params: serde_json::Map::new(),
             max_parallel,
             session,

@@ -29,7 +29,7 @@ async fn flood(script: &str) -> (laneway_engine::process::Ending, tempfile::Temp
         workdir: dir.path().to_owned(),
         scratch: dir.path().to_owned(),
         output: dir.path().join("output"),
-        log: dir.path().join("log"),
+        log: dir.path().join("log").into(),
         log_cap: CAP,
         timeout: Some(Duration::from_secs(300)),
         kill_grace: Duration::from_secs(5),

@@ -61,6 +61,8 @@ codes! {
     NoSuchNode = "no_such_node", NOT_FOUND;
     NoSuchLimit = "no_such_limit", NOT_FOUND;
     NoSuchToken = "no_such_token", NOT_FOUND;
+    NoTriggers = "no_triggers", NOT_FOUND;
+    NoSuchBlob = "no_such_blob", NOT_FOUND;
     TokenExists = "token_exists", CONFLICT;
     RunNotEnded = "run_not_ended", CONFLICT;
     RunEnded = "run_ended", CONFLICT;
@@ -203,6 +205,9 @@ fn code_of(error: &Error) -> Code {
         Error::UnderWay { .. } => Code::UnderWay,
         Error::NoSuchNode { .. } => Code::NoSuchNode,
         Error::NoSuchLimit { .. } => Code::NoSuchLimit,
+        Error::NoTriggers { .. } => Code::NoTriggers,
+        Error::NoSuchBlob { .. } => Code::NoSuchBlob,
+        Error::TooLarge { .. } => Code::BodyTooLarge,
         Error::TokenExists { .. } => Code::TokenExists,
         Error::NoSuchToken { .. } => Code::NoSuchToken,
         Error::NotRunnable { .. } => Code::NotRunnable,

@@ -73,7 +73,7 @@ pub enum Error {
     AmbiguousRun { name: String, candidates: Vec<String> },
     #[error("run {} has no step `{step}`", run.short())]
     NoSuchStep { run: RunId, step: String, nearest: Option<String> },
-    #[error("no run of a workflow named `{name}` is in this store")]
+    #[error("no workflow named `{name}` was applied to or run in this store")]
     NoSuchWorkflow { name: String },
     #[error("run {} has not ended: it is {status}", run.short())]
     NotEnded { run: RunId, status: RunStatus },
@@ -95,12 +95,18 @@ pub enum Error {
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
     NoSuchNode { node: String },
+    #[error("no schedule or other trigger starts `{workflow}`")]
+    NoTriggers { workflow: String },
     #[error("there is no limit `{name}`")]
     NoSuchLimit { name: String },
     #[error("a token named `{name}` is there already")]
     TokenExists { name: String },
     #[error("no token named `{name}` is in use")]
     NoSuchToken { name: String },
+    #[error("there are no bytes {hash} in this store")]
+    NoSuchBlob { hash: String },
+    #[error("{size} bytes are too many to be kept together: at most {limit}")]
+    TooLarge { size: u64, limit: u64 },
     #[error("the workflow cannot be run: {why}")]
     NotRunnable { why: String },
     #[error(transparent)]
@@ -139,7 +145,7 @@ impl Error {
             Self::Owned { run, .. } => Some(format!("`laneway cancel {}` stops it", run.short())),
             Self::NotFailed { run, .. } => Some(format!("`laneway show {}` lists its steps", run.short())),
             Self::NoSuchWorkflow { .. } => {
-                Some("`laneway runs` shows the workflows that have run".to_owned())
+                Some("`laneway workflows` lists those that were applied, `laneway runs` what has run".to_owned())
             }
             Self::Address { .. } => Some("the default is .laneway/laneway.db".to_owned()),
             Self::NothingToRetry { .. } => {
@@ -156,6 +162,7 @@ impl Error {
             )),
             Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
             Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),
+            Self::NoTriggers { .. } => Some("`laneway schedule list` shows what starts by itself".to_owned()),
             Self::NoSuchLimit { name } => Some(format!(
                 "declare it under `limits` of the document, or make it with `laneway limit set {name} N`"
             )),
@@ -186,6 +193,8 @@ impl Error {
             | Self::SessionOver { .. }
             | Self::OldSqlite { .. }
             | Self::NotRunnable { .. }
+            | Self::NoSuchBlob { .. }
+            | Self::TooLarge { .. }
             | Self::Illegal(_) => None,
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! The store changes state and records it; what may change is decided by `laneway-core`.
 
+mod bytes;
 mod error;
 mod examine;
 mod fence;
@@ -15,10 +16,12 @@ pub mod postgres;
 pub mod sqlite;
 mod store;
 mod tally;
+pub mod trigger;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use bytes::{MAX_BLOB, MAX_LOG_PART, OWN_DIRS, log_path};
 pub use error::{Error, Result};
 pub use fence::{ClaimRef, Fate};
 pub use locks::{scratch_dir, warden_lock};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use laneway_core::cause::Cause;
 use laneway_core::class::Offer;
-use laneway_core::hash::Version;
+use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::key::TaskKeys;
 use laneway_core::limit::Limit;
@@ -93,6 +93,8 @@ pub struct Submission {
     pub document: String,
     /// Where steps run: the workflow file's directory.
     pub dir: String,
+    /// What steps find in a directory of their run's own, on whichever node, instead. It must be stored already.
+    pub bundle: Option<ContentHash>,
     /// Bound by `laneway_core::params::bind` already.
     pub params: Map<String, Value>,
     pub max_parallel: u32,
@@ -131,6 +133,8 @@ pub struct RunHead {
     pub run: RunId,
     pub plan: Arc<Plan>,
     pub dir: String,
+    /// What its steps find in their workspace, where that is not `dir`.
+    pub bundle: Option<ContentHash>,
     pub params: Map<String, Value>,
     pub max_parallel: u32,
     /// The node that submitted it.
@@ -309,11 +313,93 @@ pub struct Attempt {
     pub took_ms: Option<u64>,
 }
 
-/// A workflow that was submitted before.
+/// What starts under a workflow's name.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub version: Version,
     pub dir: String,
+    pub bundle: Option<ContentHash>,
+    /// The number under which it was applied; `None` for one that was only run.
+    pub no: Option<u32>,
+}
+
+/// A workflow to be known by its name from now on.
+#[derive(Debug, Clone)]
+pub struct Application {
+    pub plan: Arc<Plan>,
+    /// The text the plan was made from.
+    pub document: String,
+    /// From where it is applied; told to people, and read by nobody.
+    pub dir: String,
+    /// What lay beside it. It must be stored already.
+    pub bundle: Option<ContentHash>,
+    pub by: String,
+}
+
+/// What became of an application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Applied {
+    pub no: u32,
+    /// The newest of that name was the same already.
+    pub was_there: bool,
+}
+
+/// One applied version of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    pub name: String,
+    /// Counted from 1 for each name.
+    pub no: u32,
+    pub version: Version,
+    pub dir: String,
+    pub bundle: Option<ContentHash>,
+    pub applied_at: Millis,
+    pub applied_by: String,
+}
+
+/// A workflow that was applied, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkflowView {
+    /// The newest.
+    pub definition: Definition,
+    /// Its newest run, of whatever version.
+    pub last_run: Option<LastRun>,
+}
+
+/// How the newest run of a workflow stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastRun {
+    pub run: RunId,
+    /// `None` when it cannot be read.
+    pub status: Option<RunStatus>,
+    pub submitted_at: Millis,
+}
+
+/// A piece of what an attempt printed: bytes of its framed log, from a place on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPiece {
+    pub claim: ClaimRef,
+    pub start: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// Which log is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogName {
+    pub run: RunId,
+    pub step: String,
+    pub attempt: u32,
+}
+
+/// A range of a log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogPart {
+    /// From the place that was asked for on; empty at the end of what there is.
+    pub bytes: Vec<u8>,
+    /// How long the log is by now.
+    pub size: u64,
+    /// Its node died: what was printed in the last second before that may be missing.
+    pub may_lack_end: bool,
 }
 
 /// What can be held up and let go on.

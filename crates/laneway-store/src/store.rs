@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::gate::Gate;
-use laneway_core::hash::Version;
+use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
@@ -25,10 +25,11 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Ask, Attempt, AuditEntry, Claim, Deed, Examination, Finished, Known, LimitView, NewSession,
-    NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally,
-    Token, Whom,
+    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished, Known,
+    LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter,
+    RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
+use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug {
@@ -75,6 +76,38 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Returns claimed tasks that were never started. Spends no retry; in a run that is closing they end.
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
 
+    // ---- triggers ----------------------------------------------------------------------------------
+
+    /// What is to be done about triggers, up to `limit` of each kind. Everybody who asks is told the same until it is done.
+    async fn due(&self, limit: usize) -> Result<DueNow>;
+
+    /// Records how far a schedule has come. Says `false`, and changes nothing, if somebody else was faster.
+    async fn fire(&self, fired: Fired) -> Result<bool>;
+
+    /// Records that the end of a run has fired, and what came of it.
+    async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()>;
+
+    /// Lets the triggers of a workflow fire no more. What comes meanwhile is left out, also afterwards.
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()>;
+
+    async fn resume_triggers(&self, workflow: &str) -> Result<()>;
+
+    // ---- bytes (docs/design/bytes.md) ----------------------------------------------------------------
+
+    /// Keeps bytes under their hash, all or nothing; nothing happens if they are there.
+    async fn keep_blob(&self, bytes: Vec<u8>) -> Result<ContentHash>;
+
+    /// Bytes by their hash, and none but those.
+    async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>>;
+
+    /// Keeps pieces of the logs of attempts, by claim, of however many at once. A piece may be said twice. It need not be on
+    /// disk before the attempt's end is.
+    async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>>;
+
+    /// A range of the framed log of an attempt, by bytes, at most `MAX_LOG_PART` of them; from any node, also while it grows
+    /// and after its node's death.
+    async fn log(&self, of: &LogName, offset: u64, limit: usize) -> Result<LogPart>;
+
     // ---- people ------------------------------------------------------------------------------------
 
     /// Cancels a run. After this returns nothing of it is ever claimed, until somebody retries it.
@@ -96,6 +129,11 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Makes a named limit, or changes it for everybody; who may go on by that does so at once.
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()>;
+
+    /// Makes a workflow, with what lies beside it, known by its name: the next version of that, unless the newest is the
+    /// same. Runs that there are keep theirs. Its triggers are armed, and no others of that name: one that was there goes on
+    /// where it was, a new one fires nothing that is past.
+    async fn apply(&self, application: Application) -> Result<Applied>;
 
     /// Lets a node end what it runs and take nothing more. Gives the sessions that are told.
     async fn drain(&self, whom: Whom, why: Leaving) -> Result<Vec<SessionId>>;
@@ -130,7 +168,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn plan(&self, version: &Version) -> Result<Arc<Plan>>;
     /// The text a version was made from.
     async fn document(&self, version: &Version) -> Result<String>;
-    /// The newest version of a workflow that was submitted under this name, with its directory.
+    /// The newest of each name that was applied, by name, each with its newest run.
+    async fn workflows(&self) -> Result<Vec<WorkflowView>>;
+    /// What was applied under a name, newest first.
+    async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>>;
+    /// What starts under a name: what was applied last, or else what ran last, with its directory.
     async fn latest(&self, workflow: &str) -> Result<Known>;
     /// What the expressions of a task may see: `params`, `run`, and the named steps.
     async fn scope(&self, run: RunId, steps: &[&str]) -> Result<Scope>;
@@ -142,6 +184,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn limits(&self) -> Result<Vec<LimitView>>;
     /// How many tasks nobody has taken, by the gate at which they wait; those that wait for a taker alone have none.
     async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>>;
+    /// By workflow.
+    async fn triggers(&self) -> Result<Vec<TriggerView>>;
     /// Nodes that are alive, by address, with up to `claims` of what each holds.
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.

@@ -44,7 +44,11 @@ pub(crate) enum Command {
     Schema(command::schema::Args),
     /// Print the OpenAPI description of the server
     Openapi(command::openapi::Args),
-    /// Run a workflow again that this store has seen before, by its name
+    /// Make workflows, with the files beside them, known by name
+    Apply(command::apply::Args),
+    /// List the workflows that were applied
+    Workflows(command::workflows::Args),
+    /// Start a workflow that was applied or has run before, by its name
     Start(command::start::Args),
     /// Submit a run for workers to take
     Submit(command::submit::Args),
@@ -64,6 +68,8 @@ pub(crate) enum Command {
     Pause(command::pause::Args),
     /// Let what was paused go on
     Resume(command::pause::ResumeArgs),
+    /// Show what starts by itself, and when
+    Schedule(command::schedule::Args),
     /// List runs, newest first
     Runs(command::runs::Args),
     /// Show a run and its tasks

@@ -320,9 +320,11 @@ pub(crate) async fn to_the_end(
     let tally = progress.close();
     let printer = &context.printer;
     if is_terminal {
-        printer.note_text(&progress::show_ending(printer.err_palette(), store.dir(), work.run, &tally));
+        let ending = progress::show_ending(printer.err_palette(), store.as_ref(), work.run, &tally).await;
+        printer.note_text(&ending);
     } else if !is_json {
-        printer.text(&progress::show_ending(printer.out_palette(), store.dir(), work.run, &tally))?;
+        let ending = progress::show_ending(printer.out_palette(), store.as_ref(), work.run, &tally).await;
+        printer.text(&ending)?;
     }
     Ok(Exit::of_run(status, was_interrupted))
 }

@@ -8,12 +8,11 @@ use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::node_event::Leaving;
 use laneway_core::state::RunStatus;
-use laneway_engine::log::{Follower, Frame, Stream};
-use laneway_engine::worker::log_path;
+use laneway_engine::log::{Frame, Stream};
 use laneway_server::client::Client;
 use laneway_server::{ask, wire};
 use laneway_store::Store;
-use laneway_store::model::{Pausable, RunFilter, Whom};
+use laneway_store::model::{LogName, Pausable, RunFilter, Whom};
 use tokio::sync::watch;
 
 use crate::env;
@@ -23,9 +22,6 @@ const LOOK: Duration = Duration::from_millis(300);
 
 /// The most that a server gives at once.
 const PAGE: usize = 1_000;
-
-/// The most of a log that is held in memory.
-const LOG_PART: usize = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Face {
@@ -89,30 +85,27 @@ impl Face {
         })
     }
 
-    /// What an attempt printed from an offset on, and where to go on.
-    pub(crate) async fn log(
-        &self,
-        run: RunId,
-        step: &str,
-        attempt: u32,
-        offset: u64,
-    ) -> anyhow::Result<(Vec<Frame>, u64)> {
-        match self {
-            Self::Store(store) => {
-                let mut follower = Follower::new(log_path(store.dir(), run, step, attempt), offset);
-                let (mut frames, mut bytes) = (Vec::new(), 0);
-                while bytes < LOG_PART
-                    && let Some(frame) = follower.next_frame()?
-                {
-                    bytes += frame.bytes.len();
-                    frames.push(frame);
-                }
-                Ok((frames, follower.offset()))
-            }
+    /// About `most` bytes of what an attempt printed, from an offset on.
+    pub(crate) async fn log(&self, of: &LogName, offset: u64, most: usize) -> anyhow::Result<ask::LogRead> {
+        Ok(match self {
+            Self::Store(store) => ask::log(store.as_ref(), of, offset, most).await?,
             Self::Server(client) => {
-                let page = client.log(run, step, attempt, offset).await?;
-                Ok((page.pieces.iter().map(frame).collect(), page.next_offset))
+                let page = client.log(of.run, &of.step, of.attempt, offset).await?;
+                ask::LogRead {
+                    frames: page.pieces.iter().map(frame).collect(),
+                    next_offset: page.next_offset,
+                    is_end: page.is_over,
+                    may_lack_end: page.may_lack_end,
+                }
             }
+        })
+    }
+
+    /// Whether files of this host are looked at.
+    pub(crate) fn is_near(&self) -> bool {
+        match self {
+            Self::Store(store) => store.is_embedded(),
+            Self::Server(_) => false,
         }
     }
 

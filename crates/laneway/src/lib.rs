@@ -11,6 +11,7 @@ mod dry_run;
 mod env;
 mod exit;
 mod face;
+mod firing;
 mod print;
 mod progress;
 mod settings;

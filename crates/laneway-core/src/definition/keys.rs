@@ -19,8 +19,10 @@ pub(super) const WORKFLOW: Keys = Keys {
         "placement",
         "max_runs",
         "limits",
+        "schedule",
+        "after",
     ],
-    later: &["schedule", "pools", "hooks", "secrets"],
+    later: &["pools", "hooks", "secrets"],
 };
 
 pub(super) const STEP: Keys = Keys {
@@ -80,3 +82,8 @@ pub(super) const RETRY: Keys = Keys {
 pub(super) const ORDER: Keys = Keys { owner: "`order`", known: &["key", "version"], later: &[] };
 
 pub(super) const MAX_RUNS: Keys = Keys { owner: "`max_runs`", known: &["limit", "strategy"], later: &[] };
+
+pub(super) const SCHEDULE: Keys =
+    Keys { owner: "`schedule`", known: &["cron", "timezone", "catch_up", "params"], later: &[] };
+
+pub(super) const AFTER: Keys = Keys { owner: "`after`", known: &["workflow", "when", "params"], later: &[] };

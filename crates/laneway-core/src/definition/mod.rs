@@ -19,6 +19,7 @@ mod reader;
 mod scalar;
 mod schema;
 mod text;
+mod triggers;
 mod value;
 mod words;
 mod yaml;

@@ -11,6 +11,7 @@ use crate::expression::{Expression, Template};
 use crate::limit::Limit;
 use crate::max_runs::MaxRuns;
 use crate::reason::Reason;
+use crate::trigger::Trigger;
 
 /// A whole document.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +32,8 @@ pub struct Workflow {
     pub limits: Vec<(String, Limit)>,
     pub max_runs: Option<MaxRuns>,
     pub placement: Placement,
+    /// What starts it by itself, once it is applied.
+    pub triggers: Vec<Trigger>,
 }
 
 /// A node of the graph, as written.

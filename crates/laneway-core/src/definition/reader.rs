@@ -38,6 +38,8 @@ pub(super) struct Site {
     pub(super) source: String,
     /// The key that is evaluated when a run is submitted, before any step has run: it reads `params` only.
     pub(super) at_submit: Option<&'static str>,
+    /// What a trigger's parameters read, and nothing else: what happened, and what is known of that.
+    pub(super) only: Option<(&'static str, &'static [&'static str])>,
 }
 
 #[derive(Debug)]
@@ -300,6 +302,7 @@ impl<'t> Reader<'t> {
                 offset,
                 source: expression.source.clone(),
                 at_submit: None,
+                only: None,
             });
         }
     }

@@ -74,6 +74,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         limits: Vec::new(),
         max_runs: None,
         placement: Placement::default(),
+        triggers: Vec::new(),
     }
 }
 

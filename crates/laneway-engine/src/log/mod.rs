@@ -1,17 +1,22 @@
-//! The log of one attempt: one file with time and stream of everything a step printed.
+//! The log of one attempt: time and stream of everything a step printed, in a file or with the store.
 //!
-//! `format` is the layout on disk, `writer` appends under a cap, `reader` reads, tails and follows,
-//! `lines` joins the pieces of a stream into lines. Nothing here knows of processes or of the store.
+//! `format` is the layout, `writer` appends under a cap, `courier` carries logs to a store that has no files of its own,
+//! `decoder` and `reader` read, tail and follow, `lines` joins the pieces of a stream into lines. Nothing here knows of
+//! processes.
 
 mod clock;
+mod courier;
+mod decoder;
 mod format;
 mod lines;
 mod reader;
 mod writer;
 
+pub use courier::{Courier, Sending};
+pub use decoder::Decoder;
 pub use format::{Error, Frame, HEADER, Stream};
 pub use lines::{Line, Lines, MAX_LINE};
 pub use reader::{Follower, Frames, Tail, read};
-pub use writer::{Summary, Writer};
+pub use writer::{Summary, Target, Writer};
 
 pub(crate) use clock::unix_ms;

@@ -9,7 +9,8 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use super::format::{Error, Frame, HEADER, Head, MAGIC};
+use super::decoder::Decoder;
+use super::format::{Error, Frame};
 use super::lines::{Line, Lines};
 
 /// Opens a log that exists. An attempt that printed nothing has none: [`Follower`] treats that as empty.
@@ -48,53 +49,38 @@ impl Iterator for Frames {
 pub struct Follower {
     path: PathBuf,
     file: Option<File>,
-    /// Where the next frame starts in the file.
-    offset: u64,
-    /// What was read from `offset` on and not handed out, without its first `taken` bytes.
-    buffer: Vec<u8>,
-    taken: usize,
+    decoder: Decoder,
 }
 
 impl Follower {
     /// `offset` is 0 or what [`Follower::offset`] said before. The file may not exist yet.
     pub fn new(path: PathBuf, offset: u64) -> Self {
-        Self { path, file: None, offset, buffer: Vec::new(), taken: 0 }
+        Self { decoder: Decoder::new(path.clone(), offset), path, file: None }
     }
 
     /// Where to go on, in another process if need be.
     pub fn offset(&self) -> u64 {
-        self.offset
+        self.decoder.offset()
     }
 
     /// The next whole frame; none if there is none yet.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
+        const READ: usize = 64 * 1024;
         self.open()?;
-        if self.file.is_none() {
-            return Ok(None);
-        }
-        if self.offset == 0 {
-            if !self.fill(MAGIC.len())? {
+        loop {
+            if let Some(frame) = self.decoder.next_frame()? {
+                return Ok(Some(frame));
+            }
+            let Some(file) = &self.file else { return Ok(None) };
+            let mut buffer = vec![0; READ];
+            let read = file.read_at(&mut buffer, self.decoder.wanted());
+            let read = read.map_err(|error| self.io_error(error))?;
+            if read == 0 {
+                self.decoder.forget_half();
                 return Ok(None);
             }
-            if self.rest()[..MAGIC.len()] != MAGIC {
-                return Err(Error::NotALog { path: self.path.clone() });
-            }
-            self.take(MAGIC.len());
+            self.decoder.push(&buffer[..read]);
         }
-        if !self.fill(HEADER)? {
-            return Ok(None);
-        }
-        let bytes = self.rest()[..HEADER].try_into().expect("as many were asked for");
-        let head = Head::decode(bytes)
-            .ok_or_else(|| Error::Damaged { path: self.path.clone(), offset: self.offset })?;
-        let whole = HEADER + head.length;
-        if !self.fill(whole)? {
-            return Ok(None);
-        }
-        let frame =
-            Frame { stream: head.stream, unix_ms: head.unix_ms, bytes: self.rest()[HEADER..whole].to_vec() };
-        self.take(whole);
-        Ok(Some(frame))
     }
 
     fn open(&mut self) -> Result<(), Error> {
@@ -106,36 +92,6 @@ impl Follower {
             }
         }
         Ok(())
-    }
-
-    fn rest(&self) -> &[u8] {
-        &self.buffer[self.taken..]
-    }
-
-    fn take(&mut self, count: usize) {
-        self.taken += count;
-        self.offset += count as u64;
-    }
-
-    /// Makes `count` bytes available, or says that the file does not have them.
-    fn fill(&mut self, count: usize) -> Result<bool, Error> {
-        const READ: usize = 64 * 1024;
-        while self.rest().len() < count {
-            self.buffer.drain(..self.taken);
-            self.taken = 0;
-            let have = self.buffer.len();
-            self.buffer.resize(have + READ, 0);
-            let file = self.file.as_ref().expect("callers open it first");
-            let read = file.read_at(&mut self.buffer[have..], self.offset + have as u64);
-            let read = read.map_err(|error| self.io_error(error))?;
-            self.buffer.truncate(have + read);
-            if read == 0 {
-                // Half a frame may be cut off again by its writer (a full disk), so it is not kept.
-                self.buffer.clear();
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     fn io_error(&self, source: io::Error) -> Error {
@@ -171,6 +127,7 @@ impl Tail {
 
 #[cfg(test)]
 mod tests {
+    use super::super::format::{HEADER, MAGIC};
     use super::super::{Stream, Writer};
     use super::*;
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use laneway_torture::{Point, pass};
 
 use super::clock::unix_ms;
+use super::courier::Sending;
 use super::format::{HEADER, Head, MAGIC, MAX_PAYLOAD, Stream};
 
 /// What became of an attempt's output.
@@ -25,13 +26,28 @@ pub struct Summary {
     pub error: Option<String>,
 }
 
-/// The file is created by the first byte of output: a silent step leaves none.
+/// Where a log goes.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// Created by the first byte of output: a silent step leaves none.
+    File(PathBuf),
+    /// With the store, for whoever reads it elsewhere.
+    Store(Sending),
+}
+
+impl From<PathBuf> for Target {
+    fn from(path: PathBuf) -> Self {
+        Self::File(path)
+    }
+}
+
+/// Writes one log.
 #[derive(Debug)]
 pub struct Writer {
-    path: PathBuf,
+    target: Target,
     cap: u64,
     file: Option<File>,
-    /// Length of the file up to the last whole frame, which is what the cap bounds.
+    /// Length of the log up to the last whole frame, which is what the cap bounds.
     length: u64,
     is_capped: bool,
     summary: Summary,
@@ -40,8 +56,15 @@ pub struct Writer {
 impl Writer {
     /// `cap` bounds the file, framing included, so that a step which prints byte by byte is bounded too.
     /// Notes come on top: they are few and short.
-    pub fn new(path: PathBuf, cap: u64) -> Self {
-        Self { path, cap, file: None, length: 0, is_capped: false, summary: Summary::default() }
+    pub fn new(target: impl Into<Target>, cap: u64) -> Self {
+        Self {
+            target: target.into(),
+            cap,
+            file: None,
+            length: 0,
+            is_capped: false,
+            summary: Summary::default(),
+        }
     }
 
     /// Keeps one piece of output. `framed` holds [`HEADER`] spare bytes in front of the output, so that
@@ -103,17 +126,31 @@ impl Writer {
                     let _ = file.set_len(self.length);
                 }
                 if self.summary.error.is_none() {
-                    self.summary.error =
-                        Some(format!("cannot write the log {}: {error}", self.path.display()));
+                    self.summary.error = Some(match &self.target {
+                        Target::File(path) => format!("cannot write the log {}: {error}", path.display()),
+                        Target::Store(_) => format!("cannot keep all of the log: {error}"),
+                    });
                 }
             }
         }
     }
 
     fn write_frame(&mut self, framed: &[u8]) -> io::Result<()> {
+        let path = match &self.target {
+            Target::File(path) => path,
+            Target::Store(sending) => {
+                if self.length == 0 {
+                    sending.push(0, &MAGIC)?;
+                    self.length = MAGIC.len() as u64;
+                }
+                sending.push(self.length, framed)?;
+                self.length += framed.len() as u64;
+                return Ok(());
+            }
+        };
         if self.file.is_none() {
             pass(Point::LogMake);
-            self.file = Some(create(&self.path)?);
+            self.file = Some(create(path)?);
         }
         let file = self.file.as_mut().expect("it was made just above");
         if self.length == 0 {

@@ -39,8 +39,8 @@ pub struct Job {
     pub scratch: PathBuf,
     /// Where `$LANEWAY_OUTPUT` points. The step makes it if it has something to say; it is read and removed.
     pub output: PathBuf,
-    /// Made by the first byte that the step prints.
-    pub log: PathBuf,
+    /// Begun by the first byte that the step prints.
+    pub log: log::Target,
     pub log_cap: u64,
     pub timeout: Option<Duration>,
     /// Time between TERM and KILL.

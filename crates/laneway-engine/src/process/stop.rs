@@ -44,6 +44,11 @@ impl StopSignal {
         self.beyond(Level::Run).await;
     }
 
+    /// Waits until an end without any grace is asked for.
+    pub(crate) async fn killed(&self) {
+        self.beyond(Level::Stop).await;
+    }
+
     /// Waits until the request is more urgent than `known`, and says how urgent.
     pub(super) async fn beyond(&self, known: Level) -> Level {
         let mut level = self.level.subscribe();

@@ -9,8 +9,10 @@ use laneway_core::reason::Reason;
 use laneway_store::Store;
 use laneway_store::model::{Claim, Outcome};
 
-use super::prepare::{self, Places, Work};
+use super::prepare::{self, Places, Spot, Work};
+use super::workspace::Workspaces;
 use crate::function::{self, Functions};
+use crate::log::Courier;
 use crate::process::{self, Ending, StopSignal};
 use crate::warden::Warden;
 
@@ -22,6 +24,9 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 pub(super) struct Setting {
     pub(super) store: Arc<dyn Store>,
     pub(super) places: Places,
+    pub(super) workspaces: Workspaces,
+    /// Where logs are not files.
+    pub(super) courier: Option<Courier>,
     pub(super) kill_grace: Duration,
     pub(super) warden: Warden,
     pub(super) functions: Functions,
@@ -57,13 +62,36 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
             }
         }
     };
-    let job = match prepare::work(&claim, &scope, &setting.places, setting.kill_grace) {
+    let dir = loop {
+        match setting.workspaces.ready(&setting.places.ground, &claim).await {
+            Ok(dir) => break dir,
+            Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+            Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
+        }
+    };
+    let spot = Spot { places: &setting.places, dir: &dir, courier: setting.courier.as_ref() };
+    let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
         Ok(Work::Process(job)) => job,
         Ok(Work::Function(job)) => return call(&setting, job, &stop).await,
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
     let timeout = job.timeout;
-    let ending = process::execute(setting.warden.clone(), job, stop).await;
+    let mut ending = process::execute(setting.warden.clone(), job, stop.clone()).await;
+    if let Some(courier) = &setting.courier {
+        // Whoever reads that it has ended reads all that it printed. A node that is to stop at once waits a moment only.
+        let in_a_hurry = async {
+            stop.killed().await;
+            tokio::time::sleep(ASK_AGAIN).await;
+        };
+        tokio::select! {
+            settled = courier.settle(claim.at) => {
+                if let Err(why) = settled {
+                    ending.log.error.get_or_insert(format!("cannot keep all of the log: {why}"));
+                }
+            }
+            () = in_a_hurry => {}
+        }
+    }
     // Said once: on a full disk it would be said for every attempt. Each log says for itself what it misses.
     if let Some(error) = &ending.log.error
         && !setting.told_of_logs.swap(true, Ordering::Relaxed)

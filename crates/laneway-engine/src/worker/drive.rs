@@ -29,7 +29,9 @@ use super::heartbeat::{Beat, Pulse};
 use super::lineup::{Lineup, Wanted};
 use super::poll::Poll;
 use super::prepare::{Ground, Places};
+use super::workspace::Workspaces;
 use crate::function::Functions;
+use crate::log::Courier;
 use crate::process::StopSignal;
 use crate::warden::Warden;
 
@@ -147,8 +149,14 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     let scratch = make_scratch(&means)?;
     pass(Point::ScratchAfter);
     let store_dir = scratch.parent().and_then(|dir| dir.parent()).map_or_else(PathBuf::new, PathBuf::from);
+    let workspaces = Workspaces::new(Arc::clone(&means.store), store_dir.clone(), scratch.clone());
+    let tidied = workspaces.clone();
+    // Nobody waits for it, and it may be cut off at any moment.
+    tokio::spawn(async move { tidied.tidy(now()).await });
     let setting = Setting {
         store: Arc::clone(&means.store),
+        workspaces,
+        courier: (!means.store.is_embedded()).then(|| Courier::start(Arc::clone(&means.store))),
         places: Places { store_dir, scratch: scratch.clone(), ground },
         kill_grace: means.kill_grace,
         warden: means.warden.clone(),

@@ -19,21 +19,15 @@ mod heartbeat;
 mod lineup;
 mod poll;
 mod prepare;
+mod workspace;
 
-use std::path::{Path, PathBuf};
-
-use laneway_core::id::RunId;
+use std::path::PathBuf;
 
 pub use control::Control;
 pub use counts::Counts;
 pub use drive::{Cut, Drive, Means, Worker};
 pub use heartbeat::{Heartbeat, Pulse};
 pub use prepare::Ground;
-
-/// Where the output of an attempt is kept. Names of steps are safe in paths: letters, digits, `_` and `-`.
-pub fn log_path(store_dir: &Path, run: RunId, step: &str, attempt: u32) -> PathBuf {
-    store_dir.join("logs").join(run.to_string()).join(format!("{step}.a{attempt}.log"))
-}
 
 /// Why a worker stopped before its run had ended.
 #[derive(Debug, thiserror::Error)]

@@ -1,18 +1,22 @@
 //! From a claim to a job: evaluates what the step's expressions say, and nothing else.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use laneway_core::definition::Action;
 use laneway_core::expression::{Error, Scope, Template};
+use laneway_store::log_path;
 use laneway_store::model::Claim;
 
-use super::log_path;
 use crate::function;
+use crate::log::{Courier, Target};
 use crate::process::{InheritEnv, Job, Program};
 
 /// What of an attempt's output is kept.
 const LOG_CAP: u64 = 64 << 20;
+
+/// The same where logs are rows of the store.
+const SHARED_LOG_CAP: u64 = 8 << 20;
 
 /// Where an attempt's files go.
 #[derive(Debug, Clone)]
@@ -29,28 +33,15 @@ pub enum Ground {
     Caller,
     /// In the workflow file's directory, which is on this host, with these variables.
     Beside { pass_env: Vec<String> },
-    /// In a directory for each run below this one, with these variables.
-    Apart { workspaces: PathBuf, pass_env: Vec<String> },
+    /// In a directory for each run, on this node, with these variables.
+    Apart { pass_env: Vec<String> },
 }
 
 impl Ground {
     fn inherit(&self) -> InheritEnv {
         match self {
             Self::Caller => InheritEnv::All,
-            Self::Beside { pass_env } | Self::Apart { pass_env, .. } => InheritEnv::Only(pass_env.clone()),
-        }
-    }
-
-    /// The directory of a run, which is made if it is Laneway's to make.
-    fn dir(&self, claim: &Claim) -> Result<PathBuf, String> {
-        match self {
-            Self::Caller | Self::Beside { .. } => Ok(PathBuf::from(&claim.head.dir)),
-            Self::Apart { workspaces, .. } => {
-                let dir = workspaces.join(claim.head.run.to_string());
-                let failed = |error| format!("its workspace {} cannot be made: {error}", dir.display());
-                std::fs::create_dir_all(&dir).map_err(failed)?;
-                Ok(dir)
-            }
+            Self::Beside { pass_env } | Self::Apart { pass_env } => InheritEnv::Only(pass_env.clone()),
         }
     }
 }
@@ -80,13 +71,21 @@ pub(super) enum Work {
     Function(function::Job),
 }
 
+/// Where one attempt runs, and where its output goes.
+pub(super) struct Spot<'a> {
+    pub(super) places: &'a Places,
+    pub(super) dir: &'a Path,
+    pub(super) courier: Option<&'a Courier>,
+}
+
 /// Everything that an engine needs. An expression that cannot be evaluated fails the attempt.
 pub(super) fn work(
     claim: &Claim,
     scope: &Scope,
-    places: &Places,
+    spot: &Spot<'_>,
     kill_grace: std::time::Duration,
 ) -> Result<Work, String> {
+    let Spot { places, dir, courier } = *spot;
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
     if let Some(condition) = &step.condition {
@@ -115,16 +114,18 @@ pub(super) fn work(
         ("LANEWAY_TASK".to_owned(), step.name.clone()),
         ("LANEWAY_ATTEMPT".to_owned(), claim.at.attempt.to_string()),
     ]);
-    let dir = places.ground.dir(claim)?;
     Ok(Work::Process(Job {
         program,
         env,
         inherit_env: places.ground.inherit(),
-        workdir: step.workdir.as_ref().map_or_else(|| dir.clone(), |workdir| dir.join(workdir)),
+        workdir: step.workdir.as_ref().map_or_else(|| dir.to_owned(), |workdir| dir.join(workdir)),
         scratch: places.scratch.clone(),
         output: places.scratch.join(format!("{}.a{}.out", step.name, claim.at.attempt)),
-        log: log_path(&places.store_dir, claim.head.run, &step.name, claim.at.attempt),
-        log_cap: LOG_CAP,
+        log: match courier {
+            None => Target::File(log_path(&places.store_dir, claim.head.run, &step.name, claim.at.attempt)),
+            Some(courier) => Target::Store(courier.sending(claim.at)),
+        },
+        log_cap: if courier.is_none() { LOG_CAP } else { SHARED_LOG_CAP },
         timeout: step.timeout,
         kill_grace,
     }))

@@ -7,7 +7,7 @@ use laneway_engine::process::{InheritEnv, Job, Outcome, Program};
 use crate::support::{Bench, run};
 
 async fn refusal(job: Job) -> String {
-    let log = job.log.clone();
+    let laneway_engine::log::Target::File(log) = job.log.clone() else { panic!("logs of these are files") };
     match run(job).await.outcome {
         Outcome::StartFailed(why) => {
             assert!(!log.exists());
@@ -158,7 +158,7 @@ async fn a_shebang_names_the_interpreter_and_fresh_scripts_start_at_once() {
 
 async fn refusal_of_lost_interpreter(bench: &Bench) -> String {
     let mut job = bench.script("#!/no/such\n");
-    job.log = bench.path("other-log");
+    job.log = bench.path("other-log").into();
     refusal(job).await
 }
 

@@ -79,7 +79,7 @@ async fn a_log_that_cannot_be_written_fails_nothing() {
     let bench = Bench::new();
     let mut job = bench.script("echo lost; exit 6");
     std::fs::write(bench.path("file"), "").expect("write");
-    job.log = bench.path("file").join("log");
+    job.log = bench.path("file").join("log").into();
     let ending = run(job).await;
     assert_eq!(ending.outcome, Outcome::Exited(6));
     assert_eq!(ending.log.dropped, 5);

@@ -44,7 +44,7 @@ impl Bench {
             workdir: self.path("work"),
             scratch: self.path("scratch"),
             output: self.path("output"),
-            log: self.path("log"),
+            log: self.path("log").into(),
             log_cap: 1 << 20,
             timeout: None,
             kill_grace: Duration::from_secs(20),

@@ -2,6 +2,7 @@
 //! own. One path for both, so that they cannot part.
 
 mod explain;
+mod log;
 mod submit;
 
 use laneway_core::id::RunId;
@@ -12,6 +13,7 @@ use laneway_store::{Error, Result, Store};
 use crate::wire;
 
 pub use explain::{explain_run, explain_step};
+pub use log::{LogFault, LogRead, log};
 pub use submit::{Terms, submit};
 
 /// Claims that are listed of a node.

@@ -32,23 +32,24 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
     }
     let directory = directory.map(|given| absolute(&given)).transpose()?;
-    let (plan, document, dir) = match (document, workflow) {
+    let (plan, document, dir, bundle) = match (document, workflow) {
         (Some(document), None) => {
             let dir = directory.unwrap_or(terms.directory);
             let (plan, document) = compile(document, name).await?;
-            (Arc::new(plan), document, dir.to_string_lossy().into_owned())
+            (Arc::new(plan), document, dir.to_string_lossy().into_owned(), None)
         }
         (None, Some(workflow)) => {
             let known = store.latest(&workflow).await?;
             let plan = store.plan(&known.version).await?;
             let document = store.document(&known.version).await?;
-            (plan, document, directory.map_or(known.dir, |dir| dir.to_string_lossy().into_owned()))
+            let dir = directory.map_or(known.dir, |dir| dir.to_string_lossy().into_owned());
+            (plan, document, dir, known.bundle)
         }
         (Some(_), Some(_)) | (None, None) => {
             return Err(Problem::new(Code::BadBody, "give either `document` or `workflow`"));
         }
     };
-    if store.is_embedded() && !Path::new(&dir).is_dir() {
+    if store.is_embedded() && bundle.is_none() && !Path::new(&dir).is_dir() {
         return Err(Problem::new(
             Code::NotRunnable,
             format!("there is no directory {dir} on the server's host"),
@@ -72,7 +73,7 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
     let workflow = plan.workflow.name.clone();
     let Terms { session, by, key, .. } = terms;
     let submission =
-        Submission { plan, document, dir, params, max_parallel, session, is_shared: true, key, by };
+        Submission { plan, document, dir, bundle, params, max_parallel, session, is_shared: true, key, by };
     let run = store.submit(submission).await?;
     Ok(wire::Submitted { run, workflow })
 }

@@ -93,6 +93,9 @@ pub struct LogPage {
     pub next_offset: u64,
     /// The attempt has ended and there is nothing behind `next_offset`.
     pub is_over: bool,
+    /// Its node died: what was printed in the last second before that may be missing.
+    #[serde(default)]
+    pub may_lack_end: bool,
 }
 
 /// One piece of output: any bytes, not a line.

@@ -4,6 +4,7 @@
 mod access;
 mod address;
 mod base;
+mod bytes;
 mod classes;
 mod connect;
 mod doctor;
@@ -34,7 +35,7 @@ use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::gate::Gate;
-use laneway_core::hash::Version;
+use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
@@ -50,19 +51,21 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{claim, finish, lives, people, promote};
+use verbs::{apply, claim, finish, lives, people, promote, triggers};
 
 use crate::Open;
+use crate::bytes::admit;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Ask, Attempt, AuditEntry, Claim, Deed, Examination, Finished, Known, LimitView, NewSession,
-    NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally,
-    Token, Whom,
+    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished, Known,
+    LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter,
+    RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
+use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
 pub(crate) fn shown(url: &str) -> String {
@@ -289,6 +292,47 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn keep_blob(&self, bytes: Vec<u8>) -> Result<ContentHash> {
+        let hash = admit(&bytes)?;
+        bytes::keep_blob(&self.base, &hash, &bytes).await?;
+        Ok(hash)
+    }
+
+    async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>> {
+        self.base.ask(|link| async move { bytes::blob(&link, hash).await }).await
+    }
+
+    async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>> {
+        let pieces = &pieces;
+        self.base
+            .write(
+                |link, terms| async move { bytes::keep_logs(&self.base.shelf, &link, terms, pieces).await },
+            )
+            .await
+    }
+
+    async fn log(&self, of: &LogName, offset: u64, limit: usize) -> Result<LogPart> {
+        let range = (offset, limit);
+        self.base.ask(|link| async move { bytes::read_log(&self.base.shelf, &link, of, range).await }).await
+    }
+
+    async fn apply(&self, application: Application) -> Result<Applied> {
+        let application = &application;
+        self.base
+            .change(
+                |link, terms| async move { apply::apply(&self.base.shelf, &link, terms, application).await },
+            )
+            .await
+    }
+
+    async fn workflows(&self) -> Result<Vec<WorkflowView>> {
+        self.base.ask(|link| async move { apply::workflows(&link).await }).await
+    }
+
+    async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
+        self.base.ask(|link| async move { apply::versions(&link, workflow, limit).await }).await
+    }
+
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
         self.base
             .change(
@@ -329,6 +373,32 @@ impl Store for PostgresStore {
                 |link, terms| async move { people::resume(&self.base.shelf, &link, terms, what, by).await },
             )
             .await
+    }
+
+    async fn due(&self, limit: usize) -> Result<DueNow> {
+        self.base.ask(|link| async move { triggers::due(&link, self.base.now(), limit).await }).await
+    }
+
+    async fn fire(&self, fired: Fired) -> Result<bool> {
+        let fired = &fired;
+        self.base.write(|link, _| async move { triggers::fire(&link, fired).await }).await
+    }
+
+    async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
+        let (end, last) = (&end, last.as_ref());
+        self.base.write(|link, _| async move { triggers::settle(&link, end, last).await }).await
+    }
+
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()> {
+        self.base.change(|link, terms| async move { triggers::pause(&link, terms, workflow, by).await }).await
+    }
+
+    async fn resume_triggers(&self, workflow: &str) -> Result<()> {
+        self.base.change(|link, terms| async move { triggers::resume(&link, terms, workflow).await }).await
+    }
+
+    async fn triggers(&self) -> Result<Vec<TriggerView>> {
+        self.base.ask(|link| async move { triggers::all(&link).await }).await
     }
 
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use laneway_core::event::{Closing, Event, Fact};
 use laneway_core::expression::Scope;
-use laneway_core::hash::Version;
+use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
@@ -221,7 +221,12 @@ pub(super) async fn attempts(link: &Link, head: &Head, position: Position) -> Do
 pub(super) async fn latest(link: &Link, workflow: &str) -> Done<Known> {
     let found = link.row(sql!("latest", TEXT), &[&workflow]).await?;
     let found = found.ok_or_else(|| Error::NoSuchWorkflow { name: workflow.to_owned() })?;
-    Ok(Known { version: Version::from_stored(row::text(&found, 0)?), dir: row::text(&found, 1)? })
+    Ok(Known {
+        version: Version::from_stored(row::text(&found, 0)?),
+        dir: row::text(&found, 1)?,
+        bundle: row::maybe_word(&found, 2, "bundle", ContentHash::parse)?,
+        no: row::maybe_number(&found, 3)?,
+    })
 }
 
 pub(super) async fn document(link: &Link, version: &Version) -> Done<String> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_core::class::Class;
 use laneway_core::definition::{OnLost, Step};
-use laneway_core::hash::Version;
+use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::RunId;
 use laneway_core::key;
 use laneway_core::plan::Plan;
@@ -102,7 +102,9 @@ impl Shelf {
         let placed = placed.ok_or_else(|| row::unreadable("placement", &placement))?;
         let no: i64 = found.try_get(0)?;
         let own_class = -no;
-        let head = RunHead { run, plan, dir, params, max_parallel, submitted_from, keys, placed, own_class };
+        let bundle = row::maybe_word(found, 8, "bundle of a run", ContentHash::parse)?;
+        let head =
+            RunHead { run, plan, dir, bundle, params, max_parallel, submitted_from, keys, placed, own_class };
         Ok(Head { no, head: Arc::new(head) })
     }
 

@@ -3,6 +3,7 @@
 
 mod access;
 mod backup;
+mod bytes;
 mod classes;
 mod clock;
 mod connect;
@@ -28,7 +29,7 @@ use async_trait::async_trait;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::gate::Gate;
-use laneway_core::hash::Version;
+use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
@@ -43,19 +44,23 @@ use uuid::Uuid;
 
 pub use clock::Clock;
 use txn::{Done, Failure, Head, Plans, Shelf, plan, read_head, sql};
-use verbs::{cancel, claim, finish, give_back, lives, people, promote, reopen, start, submit};
+use verbs::{
+    apply, cancel, claim, finish, give_back, lives, people, promote, reopen, start, submit, triggers,
+};
 use writer::Writer;
 
+use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, admit};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Ask, Attempt, AuditEntry, Claim, Deed, Examination, Finished, Known, LimitView, NewSession,
-    NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, Stop, Submission, Tally,
-    Token, Whom,
+    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished, Known,
+    LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter,
+    RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::store::Store;
+use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 use crate::{MAX_LOST, Open};
 
 #[derive(Debug)]
@@ -180,6 +185,12 @@ impl SqliteStore {
 }
 
 impl Shared {
+    /// What time it is, never before what the store has written.
+    fn moment(&self, connection: &Connection) -> Done<Millis> {
+        let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
+        Ok(self.clock.now(Millis(floor)))
+    }
+
     fn now<T>(&self, question: impl FnOnce(&Connection) -> Done<T>) -> Result<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
@@ -337,6 +348,62 @@ impl Store for SqliteStore {
         self.write(move |txn| give_back::give_back(txn, &claims)).await
     }
 
+    async fn keep_blob(&self, bytes: Vec<u8>) -> Result<ContentHash> {
+        let (hash, bytes) = (admit(&bytes)?, Arc::new(bytes));
+        let asked = hash.clone();
+        if self.read(move |connection, _| bytes::has_blob(connection, &asked)).await? {
+            return Ok(hash);
+        }
+        for batch in 0..bytes.len().div_ceil(BLOB_CHUNK).div_ceil(BLOB_BATCH) {
+            let (hash, bytes) = (hash.clone(), Arc::clone(&bytes));
+            self.write(move |txn| bytes::add_chunks(txn, &hash, &bytes, batch)).await?;
+        }
+        let (kept, size) = (hash.clone(), bytes.len());
+        self.write(move |txn| bytes::complete(txn, &kept, size)).await?;
+        Ok(hash)
+    }
+
+    async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>> {
+        let hash = hash.clone();
+        self.read(move |connection, _| bytes::blob(connection, &hash)).await
+    }
+
+    async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>> {
+        let dir = self.dir.clone();
+        self.read(move |connection, shared| {
+            let each = pieces.iter().map(|piece| {
+                Ok(match bytes::holder(connection, &shared.plans, piece)? {
+                    Some(step) => bytes::write_piece(&dir, &step, piece)?,
+                    None => Fate::ClaimLost,
+                })
+            });
+            each.collect()
+        })
+        .await
+    }
+
+    async fn log(&self, of: &LogName, offset: u64, limit: usize) -> Result<LogPart> {
+        let (of, dir) = (of.clone(), self.dir.clone());
+        self.read(move |connection, shared| {
+            bytes::position(connection, &shared.plans, &of)?;
+            Ok(bytes::read_log(&dir, &of, offset, limit)?)
+        })
+        .await
+    }
+
+    async fn apply(&self, application: Application) -> Result<Applied> {
+        self.write(move |txn| apply::apply(txn, &application)).await
+    }
+
+    async fn workflows(&self) -> Result<Vec<WorkflowView>> {
+        self.read(|connection, _| apply::workflows(connection)).await
+    }
+
+    async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
+        let name = workflow.to_owned();
+        self.read(move |connection, _| apply::versions(connection, &name, limit)).await
+    }
+
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
         let by = by.to_owned();
         pass(Point::CancelBefore);
@@ -363,6 +430,33 @@ impl Store for SqliteStore {
     async fn resume(&self, what: Pausable, by: &str) -> Result<()> {
         let by = by.to_owned();
         self.write(move |txn| people::resume(txn, &what, &by)).await
+    }
+
+    async fn due(&self, limit: usize) -> Result<DueNow> {
+        self.read(move |connection, shared| triggers::due(connection, shared.moment(connection)?, limit))
+            .await
+    }
+
+    async fn fire(&self, fired: Fired) -> Result<bool> {
+        self.write(move |txn| triggers::fire(txn, &fired)).await
+    }
+
+    async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
+        self.write(move |txn| triggers::settle(txn, &end, last.as_ref())).await
+    }
+
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()> {
+        let (workflow, by) = (workflow.to_owned(), by.to_owned());
+        self.write(move |txn| triggers::pause(txn, &workflow, &by)).await
+    }
+
+    async fn resume_triggers(&self, workflow: &str) -> Result<()> {
+        let workflow = workflow.to_owned();
+        self.write(move |txn| triggers::resume(txn, &workflow)).await
+    }
+
+    async fn triggers(&self) -> Result<Vec<TriggerView>> {
+        self.read(|connection, _| triggers::all(connection)).await
     }
 
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {

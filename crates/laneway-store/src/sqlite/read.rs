@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
 use super::txn::{Done, Head, sql};
+use super::verbs::apply::bundle_of;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{self, read_pauses, unreadable};
@@ -293,12 +294,11 @@ pub(super) fn attempts(connection: &Connection, head: &Head, position: Position)
 
 /// The newest version that was submitted under a name.
 pub(super) fn latest(connection: &Connection, workflow: &str) -> Done<Known> {
-    connection
-        .query_row(sql!("latest"), [workflow], |row| {
-            Ok(Known { version: Version::from_stored(row.get(0)?), dir: row.get(1)? })
-        })
+    let (version, dir, bundle, no) = connection
+        .query_row(sql!("latest"), [workflow], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
         .optional()?
-        .ok_or_else(|| Error::NoSuchWorkflow { name: workflow.to_owned() }.into())
+        .ok_or_else(|| Error::NoSuchWorkflow { name: workflow.to_owned() })?;
+    Ok(Known { version: Version::from_stored(version), dir, bundle: bundle_of(bundle)?, no })
 }
 
 pub(super) fn document(connection: &Connection, version: &Version) -> Done<String> {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use laneway_core::hash::Version;
+use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::key;
 use laneway_core::plan::Plan;
@@ -177,17 +177,17 @@ pub(super) fn plan(connection: &Connection, plans: &Plans, version: &Version) ->
 }
 
 /// As `run_head.sql` says it.
-type HeadRow = (i64, String, String, String, u32, String, String, Option<i64>);
+type HeadRow = (i64, String, String, String, u32, String, String, Option<i64>, Option<String>);
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
     let row: Option<HeadRow> = connection
         .prepare_cached(sql!("run_head"))?
         .query_row([run.to_string()], |row| {
             let (no, version, dir, params) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-            Ok((no, version, dir, params, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?))
+            Ok((no, version, dir, params, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?, row.get(8)?))
         })
         .optional()?;
-    let Some((no, version, dir, params, max_parallel, placement, submitted_from, class)) = row else {
+    let Some((no, version, dir, params, max_parallel, placement, submitted_from, class, bundle)) = row else {
         return Err(Error::NoSuchRun { name: run.to_string() }.into());
     };
     let plan = plan(connection, plans, &Version::from_stored(version))?;
@@ -201,8 +201,12 @@ pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> D
         why: error.to_string(),
     })?;
     let placed = Placed::parse(&placement, class).ok_or_else(|| unreadable("placement", &placement))?;
+    let parse =
+        |bundle: String| ContentHash::parse(&bundle).ok_or_else(|| unreadable("bundle of a run", &bundle));
+    let bundle = bundle.map(parse).transpose()?;
     let own_class = -no;
-    let head = RunHead { run, plan, dir, params, max_parallel, submitted_from, keys, placed, own_class };
+    let head =
+        RunHead { run, plan, dir, bundle, params, max_parallel, submitted_from, keys, placed, own_class };
     Ok(Head { no, head: Arc::new(head) })
 }
 

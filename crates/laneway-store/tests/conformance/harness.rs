@@ -491,6 +491,7 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         plan: Arc::new(plan),
         document: document.to_owned(),
         dir: "/tmp".to_owned(),
+        bundle: None,
         params,
         max_parallel,
         session: owner,

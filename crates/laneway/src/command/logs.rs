@@ -1,14 +1,17 @@
 //! `laneway logs`: what steps wrote. One step alone is given back byte for byte; several are told apart by
 //! a prefix. What Laneway itself notes in a log (a cap, for one) goes to stderr and never into the bytes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
 use laneway_engine::log::{Frame, Line, Lines, Stream};
+use laneway_server::ask;
 use laneway_server::wire::{Run, Task};
+use laneway_store::Store;
+use laneway_store::model::LogName;
 use serde_json::json;
 
 use super::Context;
@@ -18,8 +21,14 @@ use crate::print::Printer;
 use crate::progress::why;
 use crate::text;
 
-/// A log that grows commits nothing, so it is looked at.
+/// A file that grows commits nothing, so it is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Nodes bring their logs to a shared store once a second, and a server is asked over a line.
+const LOOK_AT_SHARED: Duration = Duration::from_millis(500);
+
+/// Bytes of a log that are read at once.
+const PART: usize = 256 << 10;
 
 /// How many looks at logs for one at the run when nothing hints that it changed.
 const LOOKS_WITHOUT_HINT: u32 = 5;
@@ -29,7 +38,8 @@ const MAX_PREFIX: usize = 24;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway logs last test --follow\n\n\
-    Of a step that was tried more than once the last attempt is shown. A log is cut at 64 MiB an attempt, and says so.")]
+    Of a step that was tried more than once the last attempt is shown. A log is cut at 64 MiB an attempt, on Postgres at\n\
+    8 MiB, and says so.")]
 pub(crate) struct Args {
     /// Run id, the beginning of one, or `last`
     #[arg(default_value = "last")]
@@ -74,7 +84,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if context.printer.is_closed() {
             break;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(if face.is_near() { LOOK } else { LOOK_AT_SHARED }).await;
         looks += 1;
         // A commit tells that a step may have ended; now and then it is looked at without being told.
         if !watch.has_hint() && !looks.is_multiple_of(LOOKS_WITHOUT_HINT) {
@@ -158,11 +168,33 @@ fn form(args: &Args, run: &Run) -> Form {
 
 /// The log of one attempt, as far as it was shown.
 struct Source {
-    run: RunId,
-    step: String,
-    attempt: u32,
+    of: LogName,
     offset: u64,
     lines: Lines,
+    /// Its node died, and the end may be missing.
+    may_lack_end: bool,
+}
+
+/// The last lines of a log, of all streams in the order in which they ended; none if nothing was printed.
+pub(crate) async fn last_lines(store: &dyn Store, of: LogName, count: usize) -> anyhow::Result<Vec<Line>> {
+    let (mut offset, mut lines) = (0, Lines::default());
+    let mut last = VecDeque::with_capacity(count);
+    let mut keep = |line| {
+        if last.len() == count {
+            last.pop_front();
+        }
+        last.push_back(line);
+    };
+    loop {
+        let part = ask::log(store, &of, offset, PART).await?;
+        part.frames.iter().flat_map(|frame| lines.push(frame)).for_each(&mut keep);
+        offset = part.next_offset;
+        if part.frames.is_empty() {
+            break;
+        }
+    }
+    lines.finish().into_iter().for_each(&mut keep);
+    Ok(last.into())
 }
 
 struct Reader<'a> {
@@ -189,8 +221,8 @@ impl Reader<'_> {
             };
             for attempt in attempts {
                 self.opened.insert(task.step.clone(), attempt);
-                let step = task.step.clone();
-                self.sources.push(Source { run: run.run, step, attempt, offset: 0, lines: Lines::default() });
+                let of = LogName { run: run.run, step: task.step.clone(), attempt };
+                self.sources.push(Source { of, offset: 0, lines: Lines::default(), may_lack_end: false });
             }
             if task.attempt == 0 && args.step.is_some() && !args.follow {
                 self.printer.note(&silence(task, run.run));
@@ -204,22 +236,21 @@ impl Reader<'_> {
         let mut open = Vec::new();
         for mut source in std::mem::take(&mut self.sources) {
             loop {
-                let (step, attempt) = (&source.step, source.attempt);
-                let (frames, next) = self.face.log(source.run, step, attempt, source.offset).await?;
-                source.offset = next;
-                for frame in &frames {
+                let part = self.face.log(&source.of, source.offset, PART).await?;
+                (source.offset, source.may_lack_end) = (part.next_offset, part.may_lack_end);
+                for frame in &part.frames {
                     self.show(&mut source, frame)?;
                     if self.printer.is_closed() {
                         return Ok(());
                     }
                 }
-                if frames.is_empty() {
+                if part.frames.is_empty() {
                     break;
                 }
             }
             let runs = tasks
-                .get(source.step.as_str())
-                .is_some_and(|task| task.attempt == source.attempt && task.status == TaskStatus::Running);
+                .get(source.of.step.as_str())
+                .is_some_and(|task| task.attempt == source.of.attempt && task.status == TaskStatus::Running);
             if runs {
                 open.push(source);
             } else {
@@ -239,22 +270,29 @@ impl Reader<'_> {
             (Form::Raw, Stream::Stdout | Stream::Stderr) => self.printer.bytes(&frame.bytes),
             (Form::Raw | Form::Lines { .. }, Stream::Note) => {
                 let note = String::from_utf8_lossy(&frame.bytes).into_owned();
-                self.printer.note(&format!("{}: {}", source.step, note.trim_end()));
+                self.printer.note(&format!("{}: {}", source.of.step, note.trim_end()));
                 Ok(())
             }
             (Form::Lines { .. }, Stream::Stdout | Stream::Stderr) | (Form::Json, _) => {
                 let lines = source.lines.push(frame);
-                self.lines(&source.step, source.attempt, &lines)
+                self.lines(&source.of, &lines)
             }
         }
     }
 
     /// What ended without a newline.
     fn close(&self, source: Source) -> anyhow::Result<()> {
-        self.lines(&source.step, source.attempt, &source.lines.finish())
+        self.lines(&source.of, &source.lines.finish())?;
+        if source.may_lack_end {
+            let step = &source.of.step;
+            self.printer.note(&format!(
+                "{step}: its node was lost, and what it printed in the last second before may be missing"
+            ));
+        }
+        Ok(())
     }
 
-    fn lines(&self, step: &str, attempt: u32, lines: &[Line]) -> anyhow::Result<()> {
+    fn lines(&self, LogName { step, attempt, .. }: &LogName, lines: &[Line]) -> anyhow::Result<()> {
         let mut out = String::new();
         for line in lines {
             let at = Millis(i64::try_from(line.unix_ms).unwrap_or(i64::MAX));

@@ -1,6 +1,7 @@
 //! One file per command: its arguments, and what it does with them.
 //! What several commands share stands one level up: reading documents, opening the store and driving runs.
 
+pub(crate) mod apply;
 pub(crate) mod backup;
 pub(crate) mod cancel;
 pub(crate) mod completions;
@@ -18,6 +19,7 @@ pub(crate) mod replay;
 pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod schedule;
 pub(crate) mod schema;
 pub(crate) mod serve;
 pub(crate) mod settings;
@@ -29,6 +31,7 @@ pub(crate) mod token;
 pub(crate) mod validate;
 pub(crate) mod warden;
 pub(crate) mod worker;
+pub(crate) mod workflows;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -156,6 +159,8 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Graph(args) => graph::execute(context, args),
         Command::Schema(args) => schema::execute(context, args),
         Command::Settings(args) => settings::execute(context, args),
+        Command::Apply(args) => apply::execute(context, args).await,
+        Command::Workflows(args) => workflows::execute(context, args).await,
         Command::Start(args) => start::execute(context, args).await,
         Command::Submit(args) => submit::execute(context, args).await,
         Command::Worker(args) => worker::execute(context, args).await,
@@ -167,6 +172,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Limit(args) => limit::execute(context, args).await,
         Command::Pause(args) => pause::execute(context, args).await,
         Command::Resume(args) => pause::resume(context, args).await,
+        Command::Schedule(args) => schedule::execute(context, args).await,
         Command::Runs(args) => runs::execute(context, args).await,
         Command::Show(args) => show::execute(context, args).await,
         Command::Logs(args) => logs::execute(context, args).await,

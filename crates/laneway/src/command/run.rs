@@ -4,12 +4,13 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use laneway_core::definition::{Action, Step};
+use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_store::model::Submission;
 
 use super::Context;
-use crate::document::{self, ParamArgs};
+use crate::document::{self, Document, ParamArgs};
 use crate::drive::{self, DriveArgs, Node, Work};
 use crate::exit::{Exit, Refusal};
 use crate::settings::{MAX_PARALLEL, count};
@@ -61,6 +62,8 @@ pub(super) struct Start {
     pub(super) plan: Arc<laneway_core::plan::Plan>,
     pub(super) document: String,
     pub(super) dir: String,
+    /// What its steps find in place of that directory.
+    pub(super) bundle: Option<ContentHash>,
     pub(super) params: serde_json::Map<String, serde_json::Value>,
     pub(super) max_parallel: u32,
 }
@@ -73,7 +76,16 @@ impl Start {
         params: &ParamArgs,
         max: Option<NonZeroU32>,
     ) -> anyhow::Result<Self> {
-        let document = document::read(file)?;
+        Self::of(context, document::read(file)?, params, max)
+    }
+
+    /// From a document that was read.
+    pub(super) fn of(
+        context: &Context,
+        document: Document,
+        params: &ParamArgs,
+        max: Option<NonZeroU32>,
+    ) -> anyhow::Result<Self> {
         let plan = document::compile(&document)?;
         let params = params.bind(&plan)?;
         let max_parallel = max_parallel(context, max, plan.workflow.max_parallel)?;
@@ -81,6 +93,7 @@ impl Start {
             plan: Arc::new(plan),
             document: document.source.text,
             dir: document.dir.to_string_lossy().into_owned(),
+            bundle: None,
             params,
             max_parallel,
         })
@@ -92,6 +105,7 @@ impl Start {
             plan: self.plan,
             document: self.document,
             dir: self.dir,
+            bundle: self.bundle,
             params: self.params,
             max_parallel: self.max_parallel,
             session,

@@ -1,4 +1,4 @@
-//! `laneway start`: a workflow that this store has run before, by its name.
+//! `laneway start`: a workflow by its name: what was applied last, or else what ran last. Workers run it, or this process.
 
 use std::num::NonZeroU32;
 
@@ -6,9 +6,9 @@ use laneway_core::definition::{self, Source};
 use laneway_server::client::Client;
 use laneway_server::wire;
 
-use super::Context;
 use super::events::{self, Told};
 use super::run::{Start, max_parallel};
+use super::{Context, submit};
 use crate::document::{Bad, ParamArgs};
 use crate::drive::DriveArgs;
 use crate::dry_run;
@@ -18,7 +18,8 @@ use crate::settings::count;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway start nightly --wait -p date=2026-11-15\n\n\
-    The newest version that was run is started, in the directory in which it ran.")]
+    What was applied last is started, with the files that came with it; of a workflow that was never applied, what ran\n\
+    last, in the directory in which it ran. Workers take it, unless --wait runs it here.")]
 pub(crate) struct Args {
     /// The workflow's name
     name: String,
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     wait: bool,
     #[command(flatten)]
     params: ParamArgs,
+    /// Whoever starts with the same key again gets the same run
+    #[arg(long, value_name = "KEY", conflicts_with = "wait", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    key: Option<String>,
     /// How many steps may run at once; wins over the document
     #[arg(long, value_name = "N", value_parser = count)]
     max_parallel: Option<NonZeroU32>,
@@ -41,11 +45,6 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     if let Some(client) = context.client()? {
         return through(context, client, args).await;
     }
-    if !args.wait && !args.dry_run {
-        return Err(Refusal::new("no server is named that would run it in the background")
-            .hint(format!("`laneway start {} --wait` runs it here; --server names a server", args.name))
-            .into());
-    }
     let store = context.open()?;
     let known = store.latest(&args.name).await?;
     let plan = store.plan(&known.version).await?;
@@ -56,8 +55,21 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return Ok(Exit::Succeeded);
     }
     let document = store.document(&known.version).await?;
-    let start = Start { plan, document, dir: known.dir, params, max_parallel };
-    start.drive(context, store, args.drive).await
+    let is_elsewhere = known.bundle.is_none() && !store.is_embedded();
+    let start = Start { plan, document, dir: known.dir, bundle: known.bundle, params, max_parallel };
+    if args.wait {
+        return start.drive(context, store, args.drive).await;
+    }
+    if is_elsewhere {
+        return Err(Refusal::new(format!("the files of {} are only where it ran", args.name))
+            .hint(format!(
+                "`laneway apply FILE` brings them; `laneway start {} --wait` runs it here",
+                args.name
+            ))
+            .into());
+    }
+    submit::refuse_local(&start)?;
+    submit::hand_over(context, store.as_ref(), start, args.key, args.drive.json).await
 }
 
 /// The same through a server, whose workers run it.
@@ -71,15 +83,15 @@ async fn through(context: &Context, client: Client, args: Args) -> anyhow::Resul
         dry_run::show(&context.printer, &plan, &params, max_parallel, args.drive.json)?;
         return Ok(Exit::Succeeded);
     }
-    let submit = wire::Submit {
+    let asked = wire::Submit {
         workflow: Some(args.name),
         params,
         max_parallel: args.max_parallel.map(NonZeroU32::get),
         ..wire::Submit::default()
     };
-    let submitted = client.submit(&submit, None).await?;
+    let submitted = client.submit(&asked, args.key.as_deref()).await?;
     if !args.wait {
-        return super::submit::tell(context, &submitted, args.drive.json);
+        return submit::tell(context, &submitted, args.drive.json);
     }
     let told = Told { after: 0, is_json: args.drive.json, follow: true };
     let status = events::tell(context, &Face::Server(client), submitted.run, told).await?;

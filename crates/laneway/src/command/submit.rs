@@ -5,11 +5,12 @@ use std::num::NonZeroU32;
 use laneway_core::definition::Placement;
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_server::wire;
+use laneway_store::Store;
 use laneway_store::model::{NewSession, Submission};
 
-use super::Context;
 use super::run::Start;
-use crate::document::ParamArgs;
+use super::{Context, apply};
+use crate::document::{self, ParamArgs};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::settings::count;
@@ -36,19 +37,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let start = Start::read(context, &args.file, &args.params, args.max_parallel)?;
-    if start.plan.workflow.placement == Placement::Local {
-        return Err(Refusal::new(
-            "`placement: local` keeps a run on the node it is submitted to, and this is none",
-        )
-        .hint("use `laneway run`, or leave `placement` out")
-        .into());
-    }
-    let workflow = start.plan.workflow.name.clone();
+    let document = document::read(&args.file)?;
+    let dir = document.dir.clone();
+    let mut start = Start::of(context, document, &args.params, args.max_parallel)?;
+    refuse_local(&start)?;
     if let Some(client) = context.client()? {
         let submit = wire::Submit {
+            name: Some(start.plan.workflow.name.clone()),
             document: Some(start.document),
-            name: Some(workflow),
             params: start.params,
             max_parallel: args.max_parallel.map(NonZeroU32::get),
             ..wire::Submit::default()
@@ -57,11 +53,37 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return tell(context, &submitted, args.json);
     }
     let store = context.open_or_create()?;
+    // Nodes on other hosts do not have the directory. What came through stdin has none.
+    if !store.is_embedded() && args.file != "-" {
+        start.bundle = Some(apply::bring(context, store.as_ref(), &dir).await?);
+    }
+    hand_over(context, store.as_ref(), start, args.key, args.json).await
+}
+
+pub(super) fn refuse_local(start: &Start) -> Result<(), Refusal> {
+    if start.plan.workflow.placement == Placement::Local {
+        return Err(Refusal::new(
+            "`placement: local` keeps a run on the node it is submitted to, and this is none",
+        )
+        .hint("use `laneway run`, or leave `placement` out"));
+    }
+    Ok(())
+}
+
+/// Submits a run that any node takes, and says which it is.
+pub(super) async fn hand_over(
+    context: &Context,
+    store: &dyn Store,
+    start: Start,
+    key: Option<String>,
+    is_json: bool,
+) -> anyhow::Result<Exit> {
+    let workflow = start.plan.workflow.name.clone();
     let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
-    let submission = Submission { is_shared: true, key: args.key, ..start.submission(session) };
+    let submission = Submission { is_shared: true, key, ..start.submission(session) };
     let submitted = store.submit(submission).await;
     store.retire(session, Leaving::because(LeaveReason::Done)).await?;
-    tell(context, &wire::Submitted { run: submitted?, workflow }, args.json)
+    tell(context, &wire::Submitted { run: submitted?, workflow }, is_json)
 }
 
 pub(super) fn tell(context: &Context, submitted: &wire::Submitted, is_json: bool) -> anyhow::Result<Exit> {

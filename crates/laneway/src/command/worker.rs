@@ -23,9 +23,10 @@ use super::Context;
 use crate::drive::{Interrupts, Node, duration};
 use crate::env;
 use crate::exit::{Exit, Refusal};
+use crate::firing::Firing;
 use crate::settings::{
-    HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_POLL_INTERVAL, NODE_ADDRESS, PASS_ENV,
-    SHUTDOWN_GRACE, SLOTS, STORE, Source, count,
+    HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_PARALLEL, MAX_POLL_INTERVAL,
+    NODE_ADDRESS, PASS_ENV, SHUTDOWN_GRACE, SLOTS, STORE, Source, count,
 };
 
 /// What steps see of the worker's own environment; `--pass-env` adds to it.
@@ -85,11 +86,8 @@ impl WorkArgs {
     pub(super) fn worker(&self, node: &Node) -> Worker {
         let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
         pass_env.extend(self.pass_env.iter().cloned());
-        let ground = if node.store.is_embedded() {
-            Ground::Beside { pass_env }
-        } else {
-            Ground::Apart { workspaces: node.store.dir().join("workspaces"), pass_env }
-        };
+        let ground =
+            if node.store.is_embedded() { Ground::Beside { pass_env } } else { Ground::Apart { pass_env } };
         Worker {
             means: Means {
                 store: std::sync::Arc::clone(&node.store),
@@ -124,10 +122,13 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let shown = laneway_store::shown(&context.store);
     context.printer.note(&format!("worker {name} takes work from {shown}; engines: process"));
     tell_settings(context, &[]);
+    let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
     let node = Node::begin(context, store, session).await?;
+    let firing = Firing::begin(&node.store, node.session, max_parallel);
     let worker = args.work.worker(&node);
     let control = Control::new();
     let outcome = until_told(context, worker, &control, parent).await;
+    drop(firing);
     node.end(why(&outcome, &control)).await;
     tell_cut(context, &outcome?);
     Ok(Exit::Succeeded)

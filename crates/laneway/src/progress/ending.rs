@@ -1,14 +1,14 @@
 //! The last words of a run: what the failed steps printed last, and one line that sums it up.
 
-use std::path::Path;
 use std::time::Duration;
 
 use laneway_core::id::RunId;
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_engine::log::Tail;
-use laneway_engine::worker::log_path;
+use laneway_store::Store;
+use laneway_store::model::LogName;
 
 use super::Tally;
+use crate::command::logs::last_lines;
 use crate::text::{self, Palette};
 
 /// Failed steps whose last lines are shown, and how many lines of each.
@@ -22,11 +22,11 @@ const MAX_COLUMNS: usize = 300;
 const WORTH_SAYING: Duration = Duration::from_millis(100);
 
 /// The text to leave behind when the run has ended.
-pub(crate) fn show(palette: Palette, logs: &Path, run: RunId, tally: &Tally) -> String {
+pub(crate) async fn show(palette: Palette, store: &dyn Store, run: RunId, tally: &Tally) -> String {
     // What failed is set apart from the lines above it.
     let mut text = String::from(if tally.failures().next().is_some() { "\n" } else { "" });
     for (step, attempt) in tally.failures().take(MAX_FAILURES) {
-        text.push_str(&failure(palette, logs, run, step, attempt));
+        text.push_str(&failure(palette, store, LogName { run, step: step.to_owned(), attempt }).await);
     }
     if let Some(more @ 1..) = tally.failures().count().checked_sub(MAX_FAILURES) {
         let short = run.short();
@@ -40,10 +40,10 @@ pub(crate) fn show(palette: Palette, logs: &Path, run: RunId, tally: &Tally) -> 
     text
 }
 
-fn failure(palette: Palette, logs: &Path, run: RunId, step: &str, attempt: u32) -> String {
-    let mark = palette.red("✗");
-    let command = format!("laneway logs {} {step}", run.short());
-    let lines = match Tail::last_lines(&log_path(logs, run, step, attempt), MAX_LINES) {
+async fn failure(palette: Palette, store: &dyn Store, of: LogName) -> String {
+    let (mark, step) = (palette.red("✗"), of.step.clone());
+    let command = format!("laneway logs {} {step}", of.run.short());
+    let lines = match last_lines(store, of, MAX_LINES).await {
         Ok(lines) => lines,
         Err(error) => return format!("{mark} {step}: its log cannot be read: {error}\n\n"),
     };

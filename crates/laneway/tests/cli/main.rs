@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
 
+mod bytes;
 mod definition;
 mod doctor;
 mod errors;
@@ -15,4 +16,5 @@ mod run;
 mod serve;
 mod settings;
 mod terminal;
+mod triggers;
 mod workers;

@@ -19,7 +19,7 @@ steps:
 ";
 
 /// A schema of its own on the tests' server, as a URL.
-fn schema() -> String {
+pub(crate) fn schema() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let server = std::env::var(VARIABLE).unwrap_or_else(|_| {
         panic!("{VARIABLE} is not set: run this with `cargo xtask postgres cargo nextest run`")

@@ -24,6 +24,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         plan: Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)))),
         document: workflow.to_owned(),
         dir: dir.to_str().expect("UTF-8").to_owned(),
+        bundle: None,
         params: serde_json::Map::new(),
         max_parallel: 4,
         session,
@@ -41,6 +42,8 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
     let setting = Setting {
         store: Arc::clone(&store),
         places,
+        workspaces: Workspaces::new(Arc::clone(&store), dir.to_owned(), dir.to_owned()),
+        courier: None,
         kill_grace,
         warden: warden.clone(),
         functions: functions.clone(),

@@ -19,6 +19,44 @@ CREATE TABLE workflows (
     created_at BIGINT NOT NULL
 );
 
+-- Workflows that were applied by name. The newest number of a name is what starts.
+CREATE TABLE definitions (
+    name       TEXT COLLATE "C" NOT NULL,
+    no         BIGINT NOT NULL CHECK (no >= 1),
+    version    TEXT COLLATE "C" NOT NULL,
+    dir        TEXT NOT NULL,              -- from where it was applied
+    bundle     TEXT,                       -- what lay beside it (`blobs`); NULL for nothing
+    applied_at BIGINT NOT NULL,
+    applied_by TEXT NOT NULL,
+    PRIMARY KEY (name, no)
+);
+
+-- Bytes by the hash of their content, in chunks, so that no row is large. All of one is there, or nothing.
+CREATE TABLE blobs (
+    hash       TEXT COLLATE "C" PRIMARY KEY,
+    size       BIGINT NOT NULL CHECK (size >= 0),
+    created_at BIGINT NOT NULL
+);
+CREATE TABLE blob_chunks (
+    hash  TEXT COLLATE "C" NOT NULL,
+    no    BIGINT NOT NULL,
+    bytes BYTEA NOT NULL,
+    PRIMARY KEY (hash, no)
+);
+
+-- What attempts print, as compressed pieces of their framed logs, by place in the log. Those of embedded stores are files.
+CREATE TABLE log_chunks (
+    run_no   BIGINT NOT NULL,
+    position BIGINT NOT NULL,
+    attempt  BIGINT NOT NULL,
+    start    BIGINT NOT NULL CHECK (start >= 0),
+    length   BIGINT NOT NULL CHECK (length > 0),  -- before it was compressed
+    bytes    BYTEA NOT NULL,
+    PRIMARY KEY (run_no, position, attempt, start)
+);
+-- They are compressed already.
+ALTER TABLE log_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
+
 CREATE TABLE sessions (
     id            TEXT COLLATE "C" PRIMARY KEY,
     node          TEXT NOT NULL,
@@ -71,6 +109,7 @@ CREATE TABLE runs (
     workflow     TEXT NOT NULL,
     version      TEXT COLLATE "C" NOT NULL,
     dir          TEXT NOT NULL,              -- where steps run
+    bundle       TEXT COLLATE "C",           -- what they find there (`blobs`), if that directory is not on their node
     params       TEXT NOT NULL,
     max_parallel BIGINT NOT NULL CHECK (max_parallel >= 1),
     status       TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
@@ -94,6 +133,7 @@ CREATE TABLE runs (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX runs_by_tail ON runs (tail);
+CREATE INDEX runs_by_workflow ON runs (workflow, no);
 CREATE INDEX runs_unfinished ON runs (no) WHERE status IN ('queued', 'running');
 CREATE INDEX runs_owned ON runs (owner) WHERE owner IS NOT NULL;
 CREATE INDEX runs_queued ON runs (workflow, no) WHERE status = 'queued';
@@ -232,6 +272,39 @@ CREATE TABLE quarantine (
     what   TEXT NOT NULL,
     why    TEXT NOT NULL,
     since  BIGINT NOT NULL
+);
+
+-- What starts a workflow by itself: schedules, and ends of other workflows' runs (`source`).
+CREATE TABLE triggers (
+    workflow   TEXT COLLATE "C" NOT NULL,
+    key        TEXT COLLATE "C" NOT NULL,
+    version    TEXT NOT NULL,              -- in which it is written
+    source     TEXT,
+    ends       TEXT,                       -- those that count, each between blanks
+    dealt_with BIGINT NOT NULL,           -- everything up to here is
+    due_at     BIGINT,                    -- when to look at a schedule again
+    paused_by  TEXT,
+    paused_at  BIGINT,
+    fired_at   BIGINT,
+    fired_run  TEXT,                       -- what came of that
+    fault      TEXT,
+    PRIMARY KEY (workflow, key),
+    CHECK ((source IS NULL) = (ends IS NULL)),
+    CHECK ((paused_by IS NULL) = (paused_at IS NULL)),
+    CHECK (due_at IS NULL OR (source IS NULL AND paused_by IS NULL))
+);
+CREATE INDEX triggers_due ON triggers (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX triggers_after ON triggers (source) WHERE source IS NOT NULL;
+
+-- Ends of runs that fire a trigger and have not yet. Each is there once: `seq` is the number of the run's last event.
+CREATE TABLE firings (
+    run      TEXT COLLATE "C" NOT NULL,
+    seq      BIGINT NOT NULL,
+    ended    TEXT NOT NULL,                -- its workflow, and how it ended
+    status   TEXT NOT NULL,
+    workflow TEXT NOT NULL,                -- whose trigger
+    key      TEXT NOT NULL,
+    PRIMARY KEY (run, seq, workflow, key)
 );
 
 -- Who may ask the service for what. A secret is never kept, only its SHA-256; what is revoked stays listed.

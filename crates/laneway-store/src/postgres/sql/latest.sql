@@ -1,3 +1,6 @@
--- The newest run of a workflow, for what it ran and where. Along the primary key, newest first: what ran lately is
--- found at once, a name that never ran costs a look at all runs.
-SELECT version, dir FROM runs WHERE workflow = $1 AND is_visible ORDER BY no DESC LIMIT 1;
+-- What starts under a name: the newest that was applied, or else the newest run, for what it ran and where.
+-- Index: runs_by_workflow.
+(SELECT version, dir, bundle, no FROM definitions WHERE name = $1 ORDER BY no DESC LIMIT 1)
+UNION ALL
+(SELECT version, dir, bundle, NULL FROM runs WHERE workflow = $1 AND is_visible ORDER BY no DESC LIMIT 1)
+LIMIT 1;

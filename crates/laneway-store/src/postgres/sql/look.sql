@@ -9,4 +9,5 @@ SELECT current_setting('server_version_num')::bigint,
        (SELECT count(*) FROM pg_catalog.pg_class
         WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) AND relkind IN ('r', 'p', 'v', 'm')
           AND relname IN ('meta', 'workflows', 'sessions', 'runs', 'tasks', 'needs_sets', 'attempts', 'events',
-                          'quarantine', 'classes', 'takers', 'paused_workflows', 'limits', 'keys', 'holds', 'orders'));
+                          'quarantine', 'classes', 'takers', 'paused_workflows', 'limits', 'keys', 'holds', 'orders',
+                          'definitions', 'blobs', 'blob_chunks', 'log_chunks'));

@@ -148,16 +148,16 @@ impl Asked {
     }
 
     async fn hear_of_all(&self, shelf: &Shelf, link: &Link, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
-        rows.sort_unstable_by_key(|found| found.get::<_, i64>(11));
+        rows.sort_unstable_by_key(|found| found.get::<_, i64>(12));
         let (mut claims, mut heads) = (Vec::with_capacity(rows.len()), HashMap::new());
         for found in &rows {
-            let run = row::word(found, 8, "run id", RunId::parse)?;
+            let run = row::word(found, 9, "run id", RunId::parse)?;
             let head = match heads.get(&run) {
                 Some(head) => Arc::clone(head),
                 // The first of a run brings it along.
                 None => shelf.head_of_row(link, run, found).await?,
             };
-            let (position, attempt) = (row::number(found, 9)?, row::number(found, 10)?);
+            let (position, attempt) = (row::number(found, 10)?, row::number(found, 11)?);
             let at = ClaimRef { run, position, attempt, session: self.ask.session };
             claims.push(Claim { at, head: Arc::clone(&head.head) });
             heads.insert(run, head);

@@ -107,6 +107,7 @@ struct NewRuns {
     key: Vec<Option<String>>,
     pauses: Vec<Option<String>>,
     class: Vec<Option<i64>>,
+    bundle: Vec<Option<String>>,
 }
 
 impl NewRows {
@@ -139,6 +140,7 @@ impl NewRows {
         }
         self.columns.add_events(no, now, changes);
         self.columns.add_keys(no, changes);
+        self.columns.add_end(no, changes);
     }
 
     /// No chunk is too large for one statement.
@@ -181,7 +183,8 @@ impl NewRows {
                 TEXT_ARRAY,
                 TEXT_ARRAY,
                 TEXT_ARRAY,
-                INT8_ARRAY
+                INT8_ARRAY,
+                TEXT_ARRAY
             ),
             runs.values(),
         );
@@ -234,6 +237,7 @@ impl NewRuns {
         self.submitted_from.push(head.submitted_from.clone());
         self.key.push(submission.key.clone());
         self.pauses.push(pauses_text(&made.pauses));
+        self.bundle.push(head.bundle.as_ref().map(ToString::to_string));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -262,6 +266,7 @@ impl NewRuns {
             &self.key,
             &self.pauses,
             &self.class,
+            &self.bundle,
         ]
     }
 }

@@ -1,6 +1,7 @@
 //! The verbs, a file for each kind. Every function is one transaction, from its beginning to its commit; what follows
 //! from it is decided by the gate keeper (`keeper/`).
 
+pub(super) mod apply;
 pub(super) mod claim;
 pub(super) mod enroll;
 pub(super) mod finish;
@@ -9,6 +10,7 @@ pub(super) mod lives;
 pub(super) mod people;
 pub(super) mod promote;
 pub(super) mod submit;
+pub(super) mod triggers;
 
 use std::collections::BTreeMap;
 

@@ -14,6 +14,31 @@ CREATE TABLE workflows (
     created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Workflows that were applied by name. The newest number of a name is what starts.
+CREATE TABLE definitions (
+    name       TEXT NOT NULL,
+    no         INTEGER NOT NULL CHECK (no >= 1),
+    version    TEXT NOT NULL REFERENCES workflows (version),
+    dir        TEXT NOT NULL,              -- from where it was applied
+    bundle     TEXT,                       -- what lay beside it (`blobs`); NULL for nothing
+    applied_at INTEGER NOT NULL,
+    applied_by TEXT NOT NULL,
+    PRIMARY KEY (name, no)
+) STRICT, WITHOUT ROWID;
+
+-- Bytes by the hash of their content, in chunks, so that no row is large. All of one is there, or nothing.
+CREATE TABLE blobs (
+    hash       TEXT PRIMARY KEY,
+    size       INTEGER NOT NULL CHECK (size >= 0),
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE blob_chunks (
+    hash  TEXT NOT NULL,
+    no    INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    PRIMARY KEY (hash, no)
+) STRICT;
+
 CREATE TABLE sessions (
     id            TEXT PRIMARY KEY,
     node          TEXT NOT NULL,
@@ -63,6 +88,7 @@ CREATE TABLE runs (
     workflow     TEXT NOT NULL,
     version      TEXT NOT NULL REFERENCES workflows (version),
     dir          TEXT NOT NULL,            -- where steps run
+    bundle       TEXT,                     -- what they find there (`blobs`), if that directory is not on their node
     params       TEXT NOT NULL,
     max_parallel INTEGER NOT NULL CHECK (max_parallel >= 1),
     status       TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
@@ -85,6 +111,7 @@ CREATE TABLE runs (
     CHECK ((status IN ('succeeded', 'failed', 'canceled')) = (finished_at IS NOT NULL))
 ) STRICT;
 CREATE INDEX runs_by_tail ON runs (tail);
+CREATE INDEX runs_by_workflow ON runs (workflow, no);
 CREATE INDEX runs_unfinished ON runs (no) WHERE status IN ('queued', 'running');
 CREATE INDEX runs_owned ON runs (owner) WHERE owner IS NOT NULL;
 CREATE INDEX runs_queued ON runs (workflow, no) WHERE status = 'queued';
@@ -222,6 +249,39 @@ CREATE TABLE quarantine (
     why    TEXT NOT NULL,
     since  INTEGER NOT NULL
 ) STRICT;
+
+-- What starts a workflow by itself: schedules, and ends of other workflows' runs (`source`).
+CREATE TABLE triggers (
+    workflow   TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    version    TEXT NOT NULL,              -- in which it is written
+    source     TEXT,
+    ends       TEXT,                       -- those that count, each between blanks
+    dealt_with INTEGER NOT NULL,           -- everything up to here is
+    due_at     INTEGER,                    -- when to look at a schedule again
+    paused_by  TEXT,
+    paused_at  INTEGER,
+    fired_at   INTEGER,
+    fired_run  TEXT,                       -- what came of that
+    fault      TEXT,
+    PRIMARY KEY (workflow, key),
+    CHECK ((source IS NULL) = (ends IS NULL)),
+    CHECK ((paused_by IS NULL) = (paused_at IS NULL)),
+    CHECK (due_at IS NULL OR (source IS NULL AND paused_by IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX triggers_due ON triggers (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX triggers_after ON triggers (source) WHERE source IS NOT NULL;
+
+-- Ends of runs that fire a trigger and have not yet. Each is there once: `seq` is the number of the run's last event.
+CREATE TABLE firings (
+    run      TEXT NOT NULL,
+    seq      INTEGER NOT NULL,
+    ended    TEXT NOT NULL,                -- its workflow, and how it ended
+    status   TEXT NOT NULL,
+    workflow TEXT NOT NULL,                -- whose trigger
+    key      TEXT NOT NULL,
+    PRIMARY KEY (run, seq, workflow, key)
+) STRICT, WITHOUT ROWID;
 
 -- Who may ask the service for what. A secret is never kept, only its SHA-256; what is revoked stays listed.
 CREATE TABLE tokens (

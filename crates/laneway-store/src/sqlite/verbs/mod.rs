@@ -1,6 +1,7 @@
 //! The verbs, one file each. Every function runs inside one transaction of the writer; what follows from it is decided
 //! by the gate keeper (`keeper/`).
 
+pub(super) mod apply;
 pub(super) mod cancel;
 pub(super) mod claim;
 pub(super) mod finish;
@@ -11,6 +12,7 @@ pub(super) mod promote;
 pub(super) mod reopen;
 pub(super) mod start;
 pub(super) mod submit;
+pub(super) mod triggers;
 
 use laneway_core::id::RunId;
 

@@ -73,7 +73,8 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
             &*node,
             submission.key,
             placed.as_str(),
-            placed.class()
+            placed.class(),
+            submission.bundle.as_ref().map(ToString::to_string)
         ],
         |row| row.get(0),
     )?;

@@ -1,0 +1,266 @@
+//! Carries what the attempts of a node print to a store that others read: once a second, everything together.
+//!
+//! ```text
+//!   attempt ─push─▶ bag ──▶ a second passed, somebody waits, or the bag is heavy ──▶ one `keep_logs` ─▶ store
+//!   attempt's end ──settle: waits until nothing of it is in the bag or under way ─▶ its `finish`
+//! ```
+//! A step never waits for it: what finds no room in the bag is dropped, and its log says so. With the node, what is in the
+//! bag is lost: the last second.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use laneway_store::model::LogPiece;
+use laneway_store::{ClaimRef, Fate, Store};
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// How long what was printed waits for company.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// How soon a store that could not take it is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// What one round carries at most: some milliseconds of compressing.
+const ROUND: usize = 4 << 20;
+
+/// What the bag holds at most, of all attempts of the node. It is full only if a flood is faster than the store.
+const FULL: usize = 32 << 20;
+
+/// The logs of a node on their way.
+#[derive(Debug, Clone)]
+pub struct Courier {
+    inner: Arc<Inner>,
+    /// The rounds end with the last of these.
+    _rounds: Arc<Rounds>,
+}
+
+/// Where one attempt puts what it prints.
+#[derive(Debug, Clone)]
+pub struct Sending {
+    inner: Arc<Inner>,
+    claim: ClaimRef,
+}
+
+#[derive(Debug)]
+struct Rounds(AbortHandle);
+
+impl Drop for Rounds {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Arc<dyn Store>,
+    bag: Mutex<Bag>,
+    wake: Notify,
+    /// Counts rounds, for whoever waits for one.
+    rounds: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Bag {
+    /// By place in the log, which is without gaps.
+    waiting: HashMap<ClaimRef, (u64, Vec<u8>)>,
+    /// In the bag, and under way.
+    bytes: usize,
+    under_way: HashSet<ClaimRef>,
+    /// When what is in it goes at the latest.
+    due: Option<Instant>,
+    /// Attempts that have ended and wait for their logs.
+    waiters: usize,
+    /// Attempts whose log the store did not take, and why.
+    refused: BTreeMap<(laneway_core::id::RunId, u32, u32), String>,
+}
+
+impl Courier {
+    /// Inside of a runtime.
+    pub fn start(store: Arc<dyn Store>) -> Self {
+        let inner = Arc::new(Inner {
+            store,
+            bag: Mutex::default(),
+            wake: Notify::new(),
+            rounds: watch::Sender::new(0),
+        });
+        let rounds = tokio::spawn(carry(Arc::clone(&inner))).abort_handle();
+        Self { inner, _rounds: Arc::new(Rounds(rounds)) }
+    }
+
+    pub fn sending(&self, claim: ClaimRef) -> Sending {
+        Sending { inner: Arc::clone(&self.inner), claim }
+    }
+
+    /// Waits until everything that an attempt printed is with the store; an error if some of it will never be.
+    pub async fn settle(&self, claim: ClaimRef) -> Result<(), String> {
+        let mut rounds = self.inner.rounds.subscribe();
+        if !self.inner.bag().has(&claim) {
+            return self.inner.bag().verdict(&claim);
+        }
+        let _waiter = Waiter::new(&self.inner);
+        while self.inner.bag().has(&claim) {
+            self.inner.wake.notify_one();
+            if rounds.changed().await.is_err() {
+                break;
+            }
+        }
+        self.inner.bag().verdict(&claim)
+    }
+}
+
+/// While there is one, rounds follow each other.
+struct Waiter<'i>(&'i Inner);
+
+impl<'i> Waiter<'i> {
+    fn new(inner: &'i Inner) -> Self {
+        inner.bag().waiters += 1;
+        Self(inner)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.bag().waiters -= 1;
+    }
+}
+
+impl Sending {
+    /// Puts bytes of the log into the bag, from a place on; all of them or none.
+    pub(super) fn push(&self, start: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut bag = self.inner.bag();
+        if bag.bytes + bytes.len() > FULL {
+            return Err(io::Error::other("the store takes less than the steps of this node print"));
+        }
+        let was_light = bag.bytes < ROUND;
+        let is_first = bag.waiting.is_empty();
+        let (_, kept) = bag.waiting.entry(self.claim).or_insert_with(|| (start, Vec::new()));
+        kept.extend_from_slice(bytes);
+        bag.bytes += bytes.len();
+        if is_first {
+            bag.due = Some(Instant::now() + EVERY);
+        }
+        if is_first || was_light && bag.bytes >= ROUND {
+            self.inner.wake.notify_one();
+        }
+        Ok(())
+    }
+}
+
+impl Bag {
+    fn has(&self, claim: &ClaimRef) -> bool {
+        self.waiting.contains_key(claim) || self.under_way.contains(claim)
+    }
+
+    fn verdict(&mut self, claim: &ClaimRef) -> Result<(), String> {
+        self.refused.remove(&key(claim)).map_or(Ok(()), Err)
+    }
+
+    /// What the next round carries.
+    fn take(&mut self) -> Vec<LogPiece> {
+        let (mut pieces, mut room) = (Vec::new(), ROUND);
+        let claims: Vec<ClaimRef> = self.waiting.keys().copied().collect();
+        for claim in claims {
+            if room == 0 {
+                break;
+            }
+            let Some((start, mut bytes)) = self.waiting.remove(&claim) else { continue };
+            if bytes.len() > room {
+                let rest = bytes.split_off(room);
+                self.waiting.insert(claim, (start + room as u64, rest));
+            }
+            room -= bytes.len();
+            self.under_way.insert(claim);
+            pieces.push(LogPiece { claim, start, bytes });
+        }
+        pieces
+    }
+
+    /// In front of what came meanwhile.
+    fn put_back(&mut self, pieces: Vec<LogPiece>) {
+        for LogPiece { claim, start, mut bytes } in pieces {
+            if let Some((_, later)) = self.waiting.remove(&claim) {
+                bytes.extend_from_slice(&later);
+            }
+            self.waiting.insert(claim, (start, bytes));
+        }
+    }
+}
+
+impl Inner {
+    fn bag(&self) -> MutexGuard<'_, Bag> {
+        self.bag.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long to wait for the next round; `None` while there is nothing to carry.
+    fn patience(&self) -> Option<Duration> {
+        let bag = self.bag();
+        if bag.waiting.is_empty() {
+            return None;
+        }
+        if bag.waiters > 0 || bag.bytes >= ROUND {
+            return Some(Duration::ZERO);
+        }
+        Some(bag.due.map_or(Duration::ZERO, |due| due.saturating_duration_since(Instant::now())))
+    }
+
+    async fn round(&self) {
+        let pieces = self.bag().take();
+        let size: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
+        let kept = self.store.keep_logs(pieces.clone()).await;
+        let pause = {
+            let mut bag = self.bag();
+            bag.under_way.clear();
+            bag.due = Some(Instant::now() + EVERY);
+            match kept {
+                Ok(fates) => {
+                    bag.bytes -= size;
+                    for (piece, fate) in pieces.iter().zip(fates) {
+                        // Nobody will ever want the rest of it.
+                        if fate == Fate::ClaimLost
+                            && let Some((_, rest)) = bag.waiting.remove(&piece.claim)
+                        {
+                            bag.bytes -= rest.len();
+                        }
+                    }
+                    Duration::ZERO
+                }
+                Err(error) if error.is_passing() => {
+                    bag.put_back(pieces);
+                    ASK_AGAIN
+                }
+                Err(error) => {
+                    bag.bytes -= size;
+                    for piece in &pieces {
+                        bag.refused.insert(key(&piece.claim), error.to_string());
+                    }
+                    Duration::ZERO
+                }
+            }
+        };
+        self.rounds.send_modify(|rounds| *rounds += 1);
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+fn key(claim: &ClaimRef) -> (laneway_core::id::RunId, u32, u32) {
+    (claim.run, claim.position, claim.attempt)
+}
+
+async fn carry(inner: Arc<Inner>) {
+    loop {
+        match inner.patience() {
+            None => inner.wake.notified().await,
+            Some(Duration::ZERO) => inner.round().await,
+            Some(patience) => {
+                // Woken early where somebody waits, or the bag is heavy: the next look tells.
+                drop(tokio::time::timeout(patience, inner.wake.notified()).await);
+            }
+        }
+    }
+}

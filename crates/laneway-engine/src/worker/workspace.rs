@@ -1,0 +1,233 @@
+//! Where the steps of a run find their files: the workflow file's directory, or one of the run's own, which is filled from its
+//! bundle by whoever comes first. Owns the workspaces and the bundles that this node has fetched, and removes both again.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use laneway_core::hash::ContentHash;
+use laneway_core::id::RunId;
+use laneway_core::time::Millis;
+use laneway_store::Store;
+use laneway_store::model::Claim;
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
+use tokio::sync::Mutex;
+
+use super::prepare::Ground;
+use crate::bundle;
+
+/// How long the workspace of a run that has ended is kept: somebody may look at it, or retry the run.
+const KEEP_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How many bundles are kept on the node, those that were used last.
+const KEEP_BUNDLES: usize = 32;
+
+/// The workspaces of a node.
+#[derive(Debug, Clone)]
+pub(super) struct Workspaces {
+    store: Arc<dyn Store>,
+    store_dir: PathBuf,
+    /// On the same file system, and gone with the session.
+    scratch: PathBuf,
+    /// One bundle at a time is in memory, and tasks of one run do not fill its workspace twice.
+    turn: Arc<Mutex<()>>,
+}
+
+/// Why a step has no place to run in.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("its bundle could not be fetched: {0}")]
+    Store(#[from] laneway_store::Error),
+    #[error(transparent)]
+    Bundle(#[from] bundle::Error),
+    #[error("its workspace {} cannot be made: {source}", path.display())]
+    Files { path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// Whether to ask again: neither a busy store nor a full disk is the step's fault.
+    pub(super) fn is_passing(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_passing(),
+            Self::Bundle(bundle::Error::Unwritable { source, .. }) | Self::Files { source, .. } => {
+                source.kind() == io::ErrorKind::StorageFull
+            }
+            Self::Bundle(_) => false,
+        }
+    }
+}
+
+impl Workspaces {
+    pub(super) fn new(store: Arc<dyn Store>, store_dir: PathBuf, scratch: PathBuf) -> Self {
+        Self { store, store_dir, scratch, turn: Arc::default() }
+    }
+
+    /// The directory in which a claimed step runs.
+    pub(super) async fn ready(&self, ground: &Ground, claim: &Claim) -> Result<PathBuf, Error> {
+        let head = &claim.head;
+        match (&head.bundle, ground) {
+            (Some(hash), _) => self.fill(head.run, hash).await,
+            (None, Ground::Caller | Ground::Beside { .. }) => Ok(PathBuf::from(&head.dir)),
+            (None, Ground::Apart { .. }) => {
+                let dir = self.of(head.run);
+                let made = std::fs::create_dir_all(&dir);
+                made.map_err(|source| Error::Files { path: dir.clone(), source })?;
+                Ok(dir)
+            }
+        }
+    }
+
+    /// Removes workspaces of runs that ended long ago. What cannot be removed stays.
+    pub(super) async fn tidy(&self, now: Millis) {
+        let Ok(entries) = std::fs::read_dir(self.store_dir.join("workspaces")) else { return };
+        let runs = entries.flatten().filter_map(|entry| RunId::parse(entry.file_name().to_str()?));
+        for run in runs {
+            let is_over = match self.store.run_state(run).await {
+                Ok(state) => state.finished_at.is_some_and(|at| now.since(at) > KEEP_FOR),
+                Err(laneway_store::Error::NoSuchRun { .. }) => true,
+                Err(_) => false,
+            };
+            if is_over {
+                let workspace = self.of(run);
+                drop(tokio::task::spawn_blocking(move || std::fs::remove_dir_all(workspace)).await);
+            }
+        }
+    }
+
+    fn of(&self, run: RunId) -> PathBuf {
+        self.store_dir.join("workspaces").join(run.to_string())
+    }
+
+    async fn fill(&self, run: RunId, hash: &ContentHash) -> Result<PathBuf, Error> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let target = self.of(run);
+        let _turn = self.turn.lock().await;
+        if target.is_dir() {
+            return Ok(target);
+        }
+        let cache = Cache { dir: self.store_dir.join("bundles") };
+        let bytes = match cache.get(hash) {
+            Some(bytes) => bytes,
+            None => {
+                let bytes = self.store.blob(hash).await?;
+                cache.put(hash, &bytes, &self.scratch);
+                bytes
+            }
+        };
+        let (place, scratch) = (target.clone(), self.scratch.clone());
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let unpacked = tokio::task::spawn_blocking(move || {
+            let fresh = scratch.join(format!("workspace-{number}"));
+            let unpacked = bundle::unpack(&bytes, &fresh).map_err(Error::from);
+            let placed = unpacked.and_then(|()| place_dir(&fresh, &place));
+            if placed.is_err() {
+                drop(std::fs::remove_dir_all(&fresh));
+            }
+            placed
+        });
+        let failed = |error: tokio::task::JoinError| Error::Files {
+            path: target.clone(),
+            source: io::Error::other(error.to_string()),
+        };
+        unpacked.await.map_err(failed)??;
+        Ok(target)
+    }
+}
+
+/// Whole, or not at all. Another process of this node may have been quicker; its content is the same.
+fn place_dir(fresh: &Path, target: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Files { path: target.to_owned(), source };
+    if let Some(parent) = target.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    match std::fs::rename(fresh, target) {
+        Err(_) if target.is_dir() => {
+            drop(std::fs::remove_dir_all(fresh));
+            Ok(())
+        }
+        renamed => renamed.map_err(failed),
+    }
+}
+
+/// Archives by their hash. They are looked at whenever they are used, so that it does not matter what became of a file
+/// meanwhile; without one, the store has it.
+struct Cache {
+    dir: PathBuf,
+}
+
+impl Cache {
+    fn path(&self, hash: &ContentHash) -> PathBuf {
+        self.dir.join(format!("{hash}.tar"))
+    }
+
+    fn get(&self, hash: &ContentHash) -> Option<Vec<u8>> {
+        let path = self.path(hash);
+        let bytes = std::fs::read(&path).ok()?;
+        if ContentHash::of(&bytes) != *hash {
+            drop(std::fs::remove_file(&path));
+            return None;
+        }
+        // Those that were used last are kept.
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        if let Ok(file) = std::fs::File::open(&path) {
+            let _ = futimens(file, &Timestamps { last_access: now, last_modification: now });
+        }
+        Some(bytes)
+    }
+
+    /// A cache that cannot be written is none.
+    fn put(&self, hash: &ContentHash, bytes: &[u8], scratch: &Path) {
+        let fresh = scratch.join(format!("{hash}.tar"));
+        let put = || -> io::Result<()> {
+            std::fs::create_dir_all(&self.dir)?;
+            std::fs::write(&fresh, bytes)?;
+            std::fs::rename(&fresh, self.path(hash))
+        };
+        if let Err(error) = put() {
+            tracing::debug!(%error, "a bundle is not kept on this node");
+            drop(std::fs::remove_file(&fresh));
+        }
+        self.prune();
+    }
+
+    fn prune(&self) {
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let mut kept: Vec<_> = entries
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        kept.sort_unstable_by(|one, other| other.cmp(one));
+        for (_, path) in kept.into_iter().skip(KEEP_BUNDLES) {
+            drop(std::fs::remove_file(path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bundle_that_was_changed_on_the_node_is_fetched_again() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (cache, hash) = (Cache { dir: dir.path().join("bundles") }, ContentHash::of(b"content"));
+        assert_eq!(cache.get(&hash), None);
+        cache.put(&hash, b"content", dir.path());
+        assert_eq!(cache.get(&hash).as_deref(), Some(&b"content"[..]));
+        std::fs::write(cache.path(&hash), b"poison").expect("written");
+        assert_eq!(cache.get(&hash), None);
+        assert!(!cache.path(&hash).exists());
+    }
+
+    #[test]
+    fn only_the_bundles_that_were_used_last_stay() {
+        let dir = tempfile::tempdir().expect("dir");
+        let cache = Cache { dir: dir.path().join("bundles") };
+        for number in 0..KEEP_BUNDLES + 5 {
+            let bytes = number.to_string();
+            cache.put(&ContentHash::of(bytes.as_bytes()), bytes.as_bytes(), dir.path());
+        }
+        assert_eq!(std::fs::read_dir(&cache.dir).expect("dir").count(), KEEP_BUNDLES);
+    }
+}

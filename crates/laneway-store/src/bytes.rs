@@ -1,0 +1,47 @@
+//! Where bytes lie, and how much of them there may be: bundles and artifacts by their hash, logs by claim. What is the same for
+//! both databases; `docs/design/bytes.md` says why.
+
+use std::path::{Path, PathBuf};
+
+use laneway_core::hash::ContentHash;
+use laneway_core::id::RunId;
+
+use crate::error::{Error, Result};
+
+/// A blob lies in rows of this size, so that none is large.
+pub(crate) const BLOB_CHUNK: usize = 256 << 10;
+
+/// Chunks that are written by one transaction, so that nobody waits long for the writer.
+pub(crate) const BLOB_BATCH: usize = 8;
+
+/// No blob is larger: it is held in memory by whoever brings or fetches it.
+pub const MAX_BLOB: usize = 64 << 20;
+
+/// The most of a log that one answer has.
+pub const MAX_LOG_PART: usize = 1 << 20;
+
+/// Directories that a store or a node makes beside its file, or in its own directory.
+pub const OWN_DIRS: [&str; 6] = ["artifacts", "bundles", "logs", "scratch", "sessions", "workspaces"];
+
+/// Where the output of an attempt is kept by an embedded store. Names of steps are safe in paths: letters, digits, `_`
+/// and `-`.
+pub fn log_path(store_dir: &Path, run: RunId, step: &str, attempt: u32) -> PathBuf {
+    store_dir.join("logs").join(run.to_string()).join(format!("{step}.a{attempt}.log"))
+}
+
+/// The hash under which bytes are to be kept, if they may be.
+pub(crate) fn admit(bytes: &[u8]) -> Result<ContentHash> {
+    if bytes.len() > MAX_BLOB {
+        return Err(Error::TooLarge { size: bytes.len() as u64, limit: MAX_BLOB as u64 });
+    }
+    Ok(ContentHash::of(bytes))
+}
+
+/// Bytes as they came out of a store, if they are what went in.
+pub(crate) fn verify(hash: &ContentHash, bytes: Vec<u8>) -> Result<Vec<u8>> {
+    if ContentHash::of(&bytes) != *hash {
+        let why = format!("what is stored as {} has another content", hash.short());
+        return Err(Error::Unreadable { what: "blob".to_owned(), why });
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,180 @@
+//! Bytes on Postgres: blobs in chunks, and logs as compressed chunks by claim, since no node can read another's files.
+//!
+//! LZ4, because a node compresses what all of its steps print while they run: it costs a few milliseconds a megabyte, halves
+//! text or better, and is pure Rust.
+
+use std::collections::{HashMap, HashSet};
+
+use laneway_core::hash::ContentHash;
+use lz4_flex::block::{compress, decompress};
+
+use super::base::Base;
+use super::fault::Done;
+use super::link::{Begin, Link, sql};
+use super::read;
+use super::row::{self, unreadable};
+use super::run_work::Terms;
+use super::shelf::Shelf;
+use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, MAX_LOG_PART, verify};
+use crate::error::{Error, Result};
+use crate::fence::{ClaimRef, Fate};
+use crate::model::{LogName, LogPart, LogPiece};
+
+/// The most of a log that is one row, before it is compressed; `log_read.sql` counts on it.
+const LOG_CHUNK: usize = 256 << 10;
+
+/// Brings what is not there: some chunks with each transaction, and last the row that completes it.
+pub(super) async fn keep_blob(base: &Base, hash: &ContentHash, bytes: &[u8]) -> Result<()> {
+    if base.ask(|link| async move { has_blob(&link, hash).await }).await? {
+        return Ok(());
+    }
+    let chunks: Vec<&[u8]> = bytes.chunks(BLOB_CHUNK).collect();
+    for (batch, chunks) in chunks.chunks(BLOB_BATCH).enumerate() {
+        let first = (batch * BLOB_BATCH) as i64;
+        base.write(|link, _| async move {
+            let numbers: Vec<i64> = (first..).take(chunks.len()).collect();
+            let hash = hash.as_str();
+            let mut flight = link.begin(Begin::Write);
+            flight.ask(sql!("blob_chunk_add", TEXT, INT8_ARRAY, BYTEA_ARRAY), vec![&hash, &numbers, &chunks]);
+            flight.commit().await
+        })
+        .await?;
+    }
+    let size = bytes.len() as i64;
+    base.write(|link, terms| async move {
+        let (hash, now) = (hash.as_str(), terms.now.map(|now| now.0));
+        let mut flight = link.begin(Begin::Write);
+        flight.ask(sql!("blob_add", TEXT, INT8, INT8), vec![&hash, &size, &now]);
+        flight.commit().await
+    })
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn has_blob(link: &Link, hash: &ContentHash) -> Done<bool> {
+    Ok(link.row(sql!("blob_size", TEXT), &[&hash.as_str()]).await?.is_some())
+}
+
+/// In batches, so that no answer is large.
+pub(super) async fn blob(link: &Link, hash: &ContentHash) -> Done<Vec<u8>> {
+    if !has_blob(link, hash).await? {
+        return Err(Error::NoSuchBlob { hash: hash.to_string() }.into());
+    }
+    let (mut bytes, mut next, limit) = (Vec::new(), 0_i64, BLOB_BATCH as i64);
+    loop {
+        let asked = sql!("blob_chunks", TEXT, INT8, INT8);
+        let rows = link.rows(asked, &[&hash.as_str(), &next, &limit]).await?;
+        for found in &rows {
+            bytes.extend_from_slice(found.try_get(0)?);
+        }
+        next += rows.len() as i64;
+        if rows.len() < BLOB_BATCH {
+            return Ok(verify(hash, bytes)?);
+        }
+    }
+}
+
+/// Pieces of however many logs, as one statement. It is not waited for the disk: the end of an attempt, which is, comes
+/// behind it and brings it along.
+pub(super) async fn keep_logs(shelf: &Shelf, link: &Link, _: Terms, pieces: &[LogPiece]) -> Done<Vec<Fate>> {
+    let mut numbers = HashMap::new();
+    for piece in pieces {
+        if let std::collections::hash_map::Entry::Vacant(entry) = numbers.entry(piece.claim.run) {
+            entry.insert(shelf.head(link, piece.claim.run).await?.no);
+        }
+    }
+    let rows = Rows::of(pieces, &numbers);
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("commit_lazily"), Vec::new());
+    flight.ask(
+        sql!("log_add", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, BYTEA_ARRAY),
+        vec![&rows.run, &rows.position, &rows.attempt, &rows.session, &rows.start, &rows.length, &rows.bytes],
+    );
+    let answers = flight.commit().await?;
+    let mut good: HashSet<(i64, i64, i64, String)> = HashSet::new();
+    for found in answers.get(1).into_iter().flatten() {
+        good.insert((found.try_get(0)?, found.try_get(1)?, found.try_get(2)?, row::text(found, 3)?));
+    }
+    let fate = |claim: &ClaimRef| {
+        let (no, position) = (numbers[&claim.run], i64::from(claim.position));
+        let key = (no, position, i64::from(claim.attempt), claim.session.to_string());
+        if good.contains(&key) { Fate::Recorded } else { Fate::ClaimLost }
+    };
+    Ok(pieces.iter().map(|piece| fate(&piece.claim)).collect())
+}
+
+/// The columns of `log_chunks`, and the fence.
+#[derive(Debug, Default)]
+struct Rows {
+    run: Vec<i64>,
+    position: Vec<i64>,
+    attempt: Vec<i64>,
+    session: Vec<String>,
+    start: Vec<i64>,
+    length: Vec<i64>,
+    bytes: Vec<Vec<u8>>,
+}
+
+impl Rows {
+    fn of(pieces: &[LogPiece], numbers: &HashMap<laneway_core::id::RunId, i64>) -> Self {
+        let mut rows = Self::default();
+        for piece in pieces {
+            let mut start = piece.start;
+            for chunk in piece.bytes.chunks(LOG_CHUNK) {
+                rows.run.push(numbers[&piece.claim.run]);
+                rows.position.push(i64::from(piece.claim.position));
+                rows.attempt.push(i64::from(piece.claim.attempt));
+                rows.session.push(piece.claim.session.to_string());
+                rows.start.push(i64::try_from(start).unwrap_or(i64::MAX));
+                rows.length.push(chunk.len() as i64);
+                rows.bytes.push(compress(chunk));
+                start += chunk.len() as u64;
+            }
+        }
+        rows
+    }
+}
+
+/// A range of a log, up to the first gap: a piece that is missing would shift what stands behind it.
+pub(super) async fn read_log(
+    shelf: &Shelf,
+    link: &Link,
+    of: &LogName,
+    (offset, limit): (u64, usize),
+) -> Done<LogPart> {
+    let head = shelf.head(link, of.run).await?;
+    let (position, attempt) = (i64::from(read::position(&head, &of.step)?), i64::from(of.attempt));
+    let from = i64::try_from(offset).unwrap_or(i64::MAX);
+    let to = from.saturating_add(limit.min(MAX_LOG_PART) as i64);
+    let mut flight = link.flight();
+    flight.ask(sql!("log_size", INT8, INT8, INT8), vec![&head.no, &position, &attempt]);
+    flight
+        .ask(sql!("log_read", INT8, INT8, INT8, INT8, INT8), vec![&head.no, &position, &attempt, &from, &to]);
+    let answers = flight.land().await?;
+    let [size, chunks] = answers.as_slice() else { return Ok(LogPart::default()) };
+    let mut part = LogPart::default();
+    if let Some(found) = size.first() {
+        part.size = row::number(found, 0)?;
+        part.may_lack_end = found.try_get(1)?;
+    }
+    let mut next = from;
+    for found in chunks {
+        let (start, length): (i64, i64) = (found.try_get(0)?, found.try_get(1)?);
+        if start + length <= next {
+            continue;
+        }
+        if start > next {
+            break;
+        }
+        // Whoever wrote the row, no more than a chunk is made of it.
+        let size = usize::try_from(length).ok().filter(|size| *size <= LOG_CHUNK);
+        let size = size.ok_or_else(|| unreadable("chunk of a log", &length.to_string()))?;
+        let chunk = decompress(found.try_get(2)?, size)
+            .map_err(|error| unreadable("chunk of a log", &error.to_string()))?;
+        let skip = usize::try_from(next - start).unwrap_or(usize::MAX);
+        let end = usize::try_from((to - start).min(length)).unwrap_or(0).min(chunk.len());
+        part.bytes.extend_from_slice(chunk.get(skip..end).unwrap_or_default());
+        next = start + end as i64;
+    }
+    Ok(part)
+}

@@ -1,0 +1,94 @@
+//! `apply`: a workflow becomes known by its name, and so do its versions.
+
+use laneway_core::hash::{ContentHash, Version};
+use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
+use tokio_postgres::Row;
+
+use super::triggers::Arms;
+use crate::error::Error;
+use crate::model::{Application, Applied, Definition, LastRun, WorkflowView};
+use crate::postgres::fault::Done;
+use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::row;
+use crate::postgres::run_work::Terms;
+use crate::postgres::shelf::Shelf;
+
+pub(in crate::postgres) async fn apply(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    application: &Application,
+) -> Done<Applied> {
+    let plan = &application.plan;
+    if let Some(why) = plan.unsupported() {
+        return Err(Error::NotRunnable { why }.into());
+    }
+    let (version, name) = (plan.version.as_str(), &plan.workflow.name);
+    let (key, now) = (vec![format!("applied:{name}")], terms.now.map(|now| now.0));
+    let bundle = application.bundle.as_ref().map(ContentHash::as_str);
+    let mut flight = link.begin(Begin::Write);
+    // Two who apply the same name come one behind the other: what is the newest is read behind the lock.
+    flight.ask(sql!("key_make", TEXT_ARRAY), vec![&key]);
+    flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&key]);
+    flight.ask(sql!("definition_versions", TEXT, INT8), vec![name, &1_i64]);
+    flight.ask(sql!("blob_size", TEXT), vec![&bundle]);
+    let answers = flight.land().await?;
+    if let (Some(hash), Some([])) = (bundle, answers.get(3).map(Vec::as_slice)) {
+        return Err(Error::NoSuchBlob { hash: hash.to_owned() }.into());
+    }
+    let newest = answers.get(2).and_then(|rows| rows.first()).map(definition).transpose()?;
+    if let Some(newest) = &newest
+        && newest.version == plan.version
+        && newest.bundle == application.bundle
+    {
+        link.roll_back().await;
+        return Ok(Applied { no: newest.no, was_there: true });
+    }
+    let no = newest.map_or(1, |newest| newest.no + 1);
+    let (number, arms) = (i64::from(no), Arms::of(plan));
+    let mut flight = link.flight();
+    flight
+        .ask(sql!("document_add", TEXT, TEXT, TEXT, INT8), vec![&version, name, &application.document, &now]);
+    flight.ask(
+        sql!("definition_add", TEXT, INT8, TEXT, TEXT, TEXT, INT8, TEXT),
+        vec![name, &number, &version, &application.dir, &bundle, &now, &application.by],
+    );
+    arms.say(&mut flight, (name, &version), &now);
+    flight.commit().await?;
+    shelf.plans.keep(plan);
+    Ok(Applied { no, was_there: false })
+}
+
+/// The newest of each name, by name.
+pub(in crate::postgres) async fn workflows(link: &Link) -> Done<Vec<WorkflowView>> {
+    let rows = link.rows(sql!("definitions"), &[]).await?;
+    let view = |found: &Row| Ok(WorkflowView { definition: definition(found)?, last_run: last_run(found)? });
+    rows.iter().map(view).collect()
+}
+
+fn last_run(found: &Row) -> Done<Option<LastRun>> {
+    let Some(run) = row::maybe_text(found, 7)?.as_deref().and_then(RunId::parse) else { return Ok(None) };
+    let status = row::maybe_text(found, 8)?.as_deref().and_then(RunStatus::parse);
+    Ok(Some(LastRun { run, status, submitted_at: Millis(found.try_get(9)?) }))
+}
+
+/// Of one name, newest first.
+pub(in crate::postgres) async fn versions(link: &Link, name: &str, limit: usize) -> Done<Vec<Definition>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = link.rows(sql!("definition_versions", TEXT, INT8), &[&name, &limit]).await?;
+    rows.iter().map(definition).collect()
+}
+
+fn definition(found: &Row) -> Done<Definition> {
+    Ok(Definition {
+        name: row::text(found, 0)?,
+        no: row::number(found, 1)?,
+        version: Version::from_stored(row::text(found, 2)?),
+        dir: row::text(found, 3)?,
+        bundle: row::maybe_word(found, 4, "bundle", ContentHash::parse)?,
+        applied_at: Millis(found.try_get(5)?),
+        applied_by: row::text(found, 6)?,
+    })
+}

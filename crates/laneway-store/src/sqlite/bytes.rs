@@ -1,0 +1,120 @@
+//! Bytes of an embedded store: blobs are rows, in chunks; logs are files beside it, which the attempts of this host write
+//! themselves. What is said here of logs is for whoever reads them, and for workers that are elsewhere.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use laneway_core::hash::ContentHash;
+use laneway_core::plan::Position;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::read_head;
+use super::txn::{Done, Plans, Txn, sql};
+use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, MAX_LOG_PART, log_path, verify};
+use crate::error::Error;
+use crate::fence::Fate;
+use crate::keeper::no_such_step;
+use crate::model::{LogName, LogPart, LogPiece};
+
+pub(super) fn has_blob(connection: &Connection, hash: &ContentHash) -> Done<bool> {
+    let mut statement = connection.prepare_cached(sql!("blob_size"))?;
+    let size: Option<i64> = statement.query_row([hash.as_str()], |row| row.get(0)).optional()?;
+    Ok(size.is_some())
+}
+
+/// Some chunks of a blob, from a batch on.
+pub(super) fn add_chunks(txn: &Txn<'_>, hash: &ContentHash, bytes: &[u8], batch: usize) -> Done<()> {
+    let mut insert = txn.connection.prepare_cached(sql!("blob_chunk_add"))?;
+    let chunks = bytes.chunks(BLOB_CHUNK).enumerate().skip(batch * BLOB_BATCH).take(BLOB_BATCH);
+    for (no, chunk) in chunks {
+        insert.execute(params![hash.as_str(), no as i64, chunk])?;
+    }
+    Ok(())
+}
+
+/// Behind the last chunk.
+pub(super) fn complete(txn: &Txn<'_>, hash: &ContentHash, size: usize) -> Done<()> {
+    let mut insert = txn.connection.prepare_cached(sql!("blob_add"))?;
+    insert.execute(params![hash.as_str(), size as i64, txn.now.0])?;
+    Ok(())
+}
+
+pub(super) fn blob(connection: &Connection, hash: &ContentHash) -> Done<Vec<u8>> {
+    if !has_blob(connection, hash)? {
+        return Err(Error::NoSuchBlob { hash: hash.to_string() }.into());
+    }
+    let mut bytes = Vec::new();
+    let mut statement = connection.prepare_cached(sql!("blob_chunks"))?;
+    let mut rows = statement.query(params![hash.as_str(), 0, i64::MAX])?;
+    while let Some(row) = rows.next()? {
+        bytes.extend_from_slice(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?);
+    }
+    Ok(verify(hash, bytes)?)
+}
+
+/// The fence, and the step's name for its file.
+pub(super) fn holder(connection: &Connection, plans: &Plans, piece: &LogPiece) -> Done<Option<String>> {
+    let claim = &piece.claim;
+    let mut statement = connection.prepare_cached(sql!("log_claim"))?;
+    let held: Option<i64> = statement
+        .query_row(
+            params![claim.run.to_string(), claim.position, claim.attempt, claim.session.to_string()],
+            |row| row.get(0),
+        )
+        .optional()?;
+    if held.is_none() {
+        return Ok(None);
+    }
+    let head = read_head(connection, plans, claim.run)?;
+    Ok(Some(head.head.plan.step(claim.position).name.clone()))
+}
+
+/// Puts a piece where it belongs. Twice is as good as once.
+pub(super) fn write_piece(dir: &Path, step: &str, piece: &LogPiece) -> Result<Fate, Error> {
+    let path = log_path(dir, piece.claim.run, step, piece.claim.attempt);
+    let write = || -> io::Result<()> {
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
+        file.write_all_at(&piece.bytes, piece.start)
+    };
+    write().map(|()| Fate::Recorded).map_err(|error| match error.kind() {
+        io::ErrorKind::StorageFull => Error::Full { path: path.clone() },
+        _ => Error::Io { path: path.clone(), why: error.to_string() },
+    })
+}
+
+/// Refuses a run or a step that is not there.
+pub(super) fn position(connection: &Connection, plans: &Plans, of: &LogName) -> Done<Position> {
+    let head = read_head(connection, plans, of.run)?;
+    head.head.plan.position(&of.step).ok_or_else(|| no_such_step(&head.head, &of.step).into())
+}
+
+/// A range of a file. An attempt that printed nothing has none.
+pub(super) fn read_log(dir: &Path, of: &LogName, offset: u64, limit: usize) -> Result<LogPart, Error> {
+    let path = log_path(dir, of.run, &of.step, of.attempt);
+    let read = || -> io::Result<LogPart> {
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LogPart::default()),
+            Err(error) => return Err(error),
+        };
+        let size = file.metadata()?.len();
+        let wanted = size.saturating_sub(offset).min(limit.min(MAX_LOG_PART) as u64);
+        let mut bytes = vec![0; usize::try_from(wanted).unwrap_or(0)];
+        let mut have = 0;
+        // A file may become shorter: half a frame is cut off again when the disk is full.
+        while have < bytes.len() {
+            match file.read_at(&mut bytes[have..], offset + have as u64)? {
+                0 => break,
+                read => have += read,
+            }
+        }
+        bytes.truncate(have);
+        Ok(LogPart { bytes, size, may_lack_end: false })
+    };
+    read().map_err(|error| Error::Io { path: path.clone(), why: error.to_string() })
+}

@@ -1,0 +1,2 @@
+-- Whether all of a blob is there.
+SELECT size FROM blobs WHERE hash = ?1;

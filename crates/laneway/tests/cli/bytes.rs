@@ -1,0 +1,163 @@
+//! Where bytes live: applied workflows with the files beside them, on both stores; logs of other nodes.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+
+use crate::place::{Place, Running, text, until};
+use crate::postgres::schema;
+
+const FLOW: &str = "
+params: {who: {type: string, default: you}}
+steps:
+  a: {command: [./greet.sh], args: ['${{ params.who }}']}
+  b: {needs: [a], run: 'cat greeting; pwd'}
+";
+
+/// A workflow with a script and what it must not take along.
+fn place() -> Place {
+    let place = Place::new();
+    fs::create_dir_all(place.path("flows/data")).expect("made");
+    place.write("flows/hello.yaml", FLOW);
+    place.write("flows/greet.sh", "#!/bin/sh\necho \"hello $1\" | tee greeting\n");
+    place.write("flows/data/big.bin", "x");
+    place.write("flows/.lanewayignore", "data/\n");
+    fs::set_permissions(place.path("flows/greet.sh"), fs::Permissions::from_mode(0o755)).expect("set");
+    place
+}
+
+fn stop(worker: Running) {
+    worker.signal(Signal::TERM);
+    let left = worker.wait();
+    assert_eq!(left.code, Some(0), "{left}");
+}
+
+#[test]
+fn workflow_is_applied_once_and_started_by_its_name() {
+    let place = place();
+    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @"");
+    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @"");
+    assert_snapshot!(place.laneway("workflows"), @"");
+    // The files came along: the directory is not needed any more.
+    fs::remove_dir_all(place.path("flows")).expect("removed");
+    let run = place.laneway("start hello --wait -p who=ada");
+    assert_eq!(run.code, Some(0), "{run}");
+    let printed = place.laneway("logs last b").stdout;
+    assert!(printed.starts_with("hello ada\n") && printed.contains(".laneway/workspaces/"), "{printed}");
+    let listed = place.json("workflows --json");
+    assert_eq!(listed[0]["last_run"]["status"], "succeeded");
+    let files = |dir: &str| fs::read_dir(dir).expect("there").count();
+    let workspace = printed.lines().nth(1).expect("a path").to_owned();
+    assert_eq!(files(&workspace), 4, "the workflow, its script, the rules, and what it wrote");
+    assert!(!place.path("greeting").exists());
+}
+
+#[test]
+fn changed_file_is_another_version() {
+    let place = place();
+    place.laneway("apply flows/hello.yaml");
+    place.write("flows/greet.sh", "#!/bin/sh\necho bye > greeting\n");
+    assert_eq!(place.json("apply flows/hello.yaml --json")[0]["version"], 2);
+    // What is left out changes nothing.
+    place.write("flows/data/big.bin", "y");
+    assert_eq!(place.json("apply flows/hello.yaml --json")[0]["changed"], false);
+    let versions = place.json("workflows hello --json");
+    assert_eq!((versions[0]["version"].as_u64(), versions[1]["version"].as_u64()), (Some(2), Some(1)));
+    assert_eq!(versions[0]["document"], versions[1]["document"]);
+    assert_ne!(versions[0]["bundle"], versions[1]["bundle"]);
+    assert!(place.laneway("workflows hello").stdout.contains("ada"), "by whom");
+}
+
+#[test]
+fn worker_runs_an_applied_workflow_in_a_directory_of_the_run() {
+    let place = place();
+    place.laneway("apply flows/hello.yaml");
+    let worker = place.spawn("worker");
+    assert_snapshot!(place.laneway("start hello -p who=eve"), @"");
+    until("the end of the run", || text(&place.json("show last --json")["status"]) == "succeeded");
+    assert!(place.laneway("logs last b").stdout.starts_with("hello eve\n"));
+    // A file that is submitted is run where it is, by workers of this host.
+    place.laneway("submit flows/hello.yaml");
+    until("the end of the run", || text(&place.json("show last --json")["status"]) == "succeeded");
+    assert!(place.path("flows/greeting").exists());
+    stop(worker);
+}
+
+#[test]
+fn what_cannot_be_packed_is_refused_with_advice() {
+    let place = place();
+    symlink("/etc/passwd", place.path("flows/out")).expect("a link");
+    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @"");
+    fs::remove_file(place.path("flows/out")).expect("removed");
+    let large = fs::File::create(place.path("flows/large.iso")).expect("made");
+    large.set_len(40 << 20).expect("sparse");
+    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @"");
+    assert_snapshot!(place.laneway("apply -"), @"");
+    place.write("bad.yaml", "steps: {a: {rum: x}}\n");
+    assert_eq!(place.laneway("apply bad.yaml").code, Some(2));
+    assert_snapshot!(place.laneway("workflows"), @"");
+}
+
+#[test]
+fn files_and_logs_reach_other_nodes_through_postgres() {
+    let (place, node, store) = (place(), Place::new(), schema());
+    let applied = place.laneway(&format!("apply flows/hello.yaml --store {store}"));
+    assert_eq!(applied.code, Some(0), "{applied}");
+    let worker = node.spawn(&format!("worker --node-address far --store {store}"));
+    let show = || place.json(&format!("show last --json --store {store}"));
+    for command in ["start hello -p who=eve", "submit flows/hello.yaml -p who=eve"] {
+        let started = place.laneway(&format!("{command} --store {store}"));
+        assert_eq!(started.code, Some(0), "{started}");
+        until("the end of the run", || text(&show()["status"]) == "succeeded");
+        assert_eq!(text(&show()["tasks"][0]["node"]), "far");
+        let printed = place.laneway(&format!("logs last b --store {store}")).stdout;
+        let workspaces = node.path(".laneway/workspaces").canonicalize().expect("there");
+        assert!(printed.starts_with("hello eve\n"), "{printed}");
+        assert!(printed.contains(&workspaces.display().to_string()), "{printed}");
+    }
+    assert!(!place.path("flows/greeting").exists());
+    assert!(!node.path(".laneway/logs").exists(), "logs are in the database alone");
+    stop(worker);
+}
+
+#[test]
+fn log_is_followed_from_another_node_and_outlives_its_own() {
+    let (place, node, store) = (Place::new(), Place::new(), schema());
+    place.write(
+        "flow.yaml",
+        "steps:\n  a: {on_lost: fail, run: 'echo first; echo second >&2; exec sleep 600'}\n",
+    );
+    let submitted = place.laneway(&format!("submit flow.yaml --store {store}"));
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    let worker = node.spawn(&format!("worker --lease-ttl 3s --heartbeat-interval 300ms --store {store}"));
+    until("a start", || {
+        place.json(&format!("show last --json --store {store}"))["tasks"][0]["status"] == "running"
+    });
+    let mut follower = place.spawn(&format!("logs last a --follow --store {store}"));
+    follower.wait_for("first");
+    follower.wait_for("second");
+    worker.signal(Signal::KILL);
+    drop(worker.wait());
+    let other = place.spawn(&format!("worker --lease-ttl 3s --heartbeat-interval 300ms --store {store}"));
+    let followed = follower.wait();
+    assert_eq!(followed.code, Some(0), "{followed}");
+    let log = place.laneway(&format!("logs last a --store {store}"));
+    assert_eq!(log.stdout, "first\nsecond\n", "{log}");
+    assert!(log.stderr.contains("its node was lost, and what it printed in the last second"), "{log}");
+    stop(other);
+}
+
+#[test]
+fn flood_is_capped_on_postgres_and_harms_nobody() {
+    let (place, store) = (Place::new(), schema());
+    place
+        .write("flow.yaml", "steps:\n  a: {run: 'yes 0123456789abcdef | head -c 30000000; echo done >&2'}\n");
+    let run = place.laneway(&format!("run flow.yaml --store {store}"));
+    assert_eq!(run.code, Some(0), "{run}");
+    let log = place.laneway(&format!("logs last a --store {store}"));
+    assert!(log.stderr.contains("log cap of 8 MiB reached"), "{}", log.stderr);
+    assert!(log.stderr.contains("bytes dropped"), "{}", log.stderr);
+    assert!(log.stdout.len() > 8_000_000 && log.stdout.len() < 8 << 20, "{}", log.stdout.len());
+}
