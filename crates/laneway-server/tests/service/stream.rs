@@ -126,7 +126,7 @@ async fn read_in_pieces(place: Place) {
             }
         }
         drop(reading);
-        if seen.len() % 3 == 0 {
+        if seen.len().is_multiple_of(3) {
             let next = place.serve().await;
             std::mem::replace(&mut server, next).stop().await;
         }

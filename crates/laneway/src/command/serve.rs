@@ -107,6 +107,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let made = if is_new { "was made" } else { "is" };
     context.printer.note(&format!("the admin token {made} in {}", token_file.display()));
     context.printer.line(&format!("listening at {scheme}://{listening}"))?;
+    let firing = Firing::begin(&store, life.session(), max_parallel);
     let control = Control::new();
     let worker = life.worker(&args.work);
     let serving = Serving { listener, app: service.app(stop.clone()), tls, interrupts };

@@ -83,15 +83,15 @@ async fn through(context: &Context, client: Client, args: Args) -> anyhow::Resul
         dry_run::show(&context.printer, &plan, &params, max_parallel, args.drive.json)?;
         return Ok(Exit::Succeeded);
     }
-    let submit = wire::Submit {
+    let asked = wire::Submit {
         workflow: Some(args.name),
         params,
         max_parallel: args.max_parallel.map(NonZeroU32::get),
         ..wire::Submit::default()
     };
-    let submitted = client.submit(&submit, None).await?;
+    let submitted = client.submit(&asked, args.key.as_deref()).await?;
     if !args.wait {
-        return super::submit::tell(context, &submitted, args.drive.json);
+        return submit::tell(context, &submitted, args.drive.json);
     }
     let told = Told { after: 0, is_json: args.drive.json, follow: true };
     let status = events::tell(context, &Face::Server(client), submitted.run, told).await?;
