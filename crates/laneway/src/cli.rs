@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Show(command::show::Args),
     /// Print what the steps of a run wrote
     Logs(command::logs::Args),
+    /// List or fetch the files that steps left behind
+    Artifacts(command::artifacts::Args),
     /// Print the events of a run
     Events(command::events::Args),
     /// Say why tasks wait, or why they ended as they did

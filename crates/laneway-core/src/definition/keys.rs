@@ -45,21 +45,11 @@ pub(super) const STEP: Keys = Keys {
         "runs_on",
         "prefers",
         "priority",
+        "artifacts",
+        "inputs",
         "description",
     ],
-    later: &[
-        "for_each",
-        "matrix",
-        "image",
-        "pool",
-        "call",
-        "wait",
-        "workflow",
-        "cache",
-        "artifacts",
-        "isolate",
-        "key",
-    ],
+    later: &["for_each", "matrix", "image", "pool", "call", "wait", "workflow", "cache", "isolate", "key"],
 };
 
 pub(super) const GROUP: Keys = Keys {

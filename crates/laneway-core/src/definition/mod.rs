@@ -6,6 +6,7 @@
 //! ```
 
 mod diagnostic;
+mod files;
 mod finding;
 mod gates;
 mod json;

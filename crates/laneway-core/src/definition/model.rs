@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::artifact::ArtifactPattern;
 use crate::expression::{Expression, Template};
 use crate::limit::Limit;
 use crate::max_runs::MaxRuns;
@@ -52,6 +53,17 @@ pub struct Step {
     /// `None` for the many steps that ask nothing; read it by `demands()`. Boxed, because a document may have a hundred
     /// thousand steps.
     pub(crate) demands: Option<Box<Demands>>,
+    /// The same for the few steps that hand files on; read it by `files()`.
+    pub(crate) files: Option<Box<Files>>,
+}
+
+/// Files that a step hands on, and that it is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Files {
+    /// What it leaves behind, relative to its directory. Kept if it succeeds.
+    pub artifacts: Vec<ArtifactPattern>,
+    /// Steps that it needs, whose artifacts are put into its directory before it starts.
+    pub inputs: Vec<String>,
 }
 
 /// What a step asks for before it may start, beyond what it needs: keys, labels, priority.
@@ -89,6 +101,11 @@ impl Step {
             priority: 0,
         };
         self.demands.as_deref().unwrap_or(&NONE)
+    }
+
+    pub fn files(&self) -> &Files {
+        static NONE: Files = Files { artifacts: Vec::new(), inputs: Vec::new() };
+        self.files.as_deref().unwrap_or(&NONE)
     }
 }
 

@@ -19,6 +19,8 @@ const LABEL: &str = "^[A-Za-z0-9_./:-]{1,100}$";
 const KEY: &str = "^\\S([\\s\\S]*\\S)?$";
 /// Numbers between dots, or anything with an expression in it.
 const VERSION: &str = "^v?[0-9]{1,18}(\\.[0-9]{1,18}){0,31}$|\\$\\{\\{";
+/// A relative path that stays where it is, with `*`, `?` and `**`.
+const ARTIFACT: &str = "^(?!/)(?!.*//)(?!.*/$)(?!(.*/)?\\.\\.?(/|$))[^\\[\\]{}!\\u0000-\\u001f]+$";
 /// Text that is taken as it is: no expression may stand in it.
 const LITERAL: &str = "^(?![\\s\\S]*\\$\\{\\{)[\\s\\S]*\\S";
 
@@ -165,6 +167,18 @@ fn step() -> Value {
             },
             "runs_on": labels("Labels that a node must have to run it."),
             "prefers": labels("Labels that a node had better have; they only order."),
+            "artifacts": {
+                "description": "Files that it leaves behind, relative to its directory: paths with *, ? and **. Kept if it succeeds.",
+                "type": "array", "uniqueItems": true,
+                "items": {"type": "string", "minLength": 1, "pattern": ARTIFACT},
+            },
+            "inputs": {
+                "description": "Steps it needs, whose artifacts are put into its directory before it starts.",
+                "oneOf": [
+                    {"type": "string", "minLength": 1},
+                    {"type": "array", "items": {"type": "string", "minLength": 1}},
+                ],
+            },
             "priority": {
                 "description": "Higher goes first; each step is worth a minute of waiting. Default: 0.",
                 "type": "integer", "minimum": LEAST_PRIORITY, "maximum": HIGHEST_PRIORITY,

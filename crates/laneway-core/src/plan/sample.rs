@@ -90,5 +90,6 @@ fn step(name: String, needs: Vec<String>) -> Step {
         retry: Retry::default(),
         on_lost: OnLost::default(),
         demands: None,
+        files: None,
     }
 }

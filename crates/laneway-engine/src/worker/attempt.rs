@@ -9,6 +9,7 @@ use laneway_core::reason::Reason;
 use laneway_store::Store;
 use laneway_store::model::{Claim, Outcome};
 
+use super::artifacts;
 use super::prepare::{self, Places, Spot, Work};
 use super::workspace::Workspaces;
 use crate::function::{self, Functions};
@@ -75,7 +76,10 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         Ok(Work::Function(job)) => return call(&setting, job, &stop).await,
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
-    let timeout = job.timeout;
+    let (timeout, workdir) = (job.timeout, job.workdir.clone());
+    if let Err(error) = passing_by(&stop, || artifacts::give(&setting.store, &claim, &workdir)).await {
+        return Ended::unstarted(Reason::StartFailed, error.to_string());
+    }
     let mut ending = process::execute(setting.warden.clone(), job, stop.clone()).await;
     if let Some(courier) = &setting.courier {
         // Whoever reads that it has ended reads all that it printed. A node that is to stop at once waits a moment only.
@@ -98,7 +102,28 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
     {
         tracing::warn!("{error}; the steps go on, and `laneway logs` shows where something is missing");
     }
-    Ended { took: ending.duration, outcome: outcome(ending, timeout) }
+    let took = ending.duration;
+    let mut outcome = outcome(ending, timeout);
+    if matches!(outcome, Some(Outcome::Succeeded { .. })) {
+        let kept = passing_by(&stop, || artifacts::keep(setting.store.as_ref(), &claim, &workdir)).await;
+        if let Err(error) = kept {
+            outcome = Some(failed(Reason::BadOutput, error.to_string()));
+        }
+    }
+    Ended { took, outcome }
+}
+
+/// Asks again as long as the store is only busy or full, unless somebody wants the attempt to end.
+async fn passing_by<T, F>(stop: &StopSignal, ask: impl Fn() -> F) -> Result<T, artifacts::Error>
+where
+    F: Future<Output = Result<T, artifacts::Error>>,
+{
+    loop {
+        match ask().await {
+            Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+            answer => return answer,
+        }
+    }
 }
 
 async fn call(setting: &Setting, job: function::Job, stop: &StopSignal) -> Ended {

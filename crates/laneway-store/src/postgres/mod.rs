@@ -57,9 +57,9 @@ use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, Claim, Definition, Examination, Finished, Known, LimitView,
-    LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary,
-    RunView, Stop, Submission, Tally, Whom, WorkflowView,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, Claim, Definition, Examination,
+    Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed,
+    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom, WorkflowView,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -297,6 +297,34 @@ impl Store for PostgresStore {
 
     async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>> {
         self.base.ask(|link| async move { bytes::blob(&link, hash).await }).await
+    }
+
+    async fn keep_file(&self, path: &Path) -> Result<(ContentHash, u64)> {
+        let bytes = bytes::read_file(path)?;
+        let size = bytes.len() as u64;
+        Ok((self.keep_blob(bytes).await?, size))
+    }
+
+    async fn fetch_file(&self, hash: &ContentHash, to: &Path) -> Result<()> {
+        let bytes = self.blob(hash).await?;
+        std::fs::write(to, bytes).map_err(|error| Error::Io { path: to.to_owned(), why: error.to_string() })
+    }
+
+    async fn keep_artifacts(&self, claim: ClaimRef, artifacts: Vec<Artifact>) -> Result<Fate> {
+        let artifacts = &artifacts;
+        self.base
+            .write(|link, _| async move {
+                bytes::keep_artifacts(&self.base.shelf, &link, claim, artifacts).await
+            })
+            .await
+    }
+
+    async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>> {
+        self.base
+            .ask(|link| async move {
+                bytes::artifacts(&link, &*self.base.shelf.head(&link, run).await?).await
+            })
+            .await
     }
 
     async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>> {

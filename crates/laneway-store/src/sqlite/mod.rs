@@ -9,6 +9,7 @@ mod connect;
 mod counts;
 mod doctor;
 mod fault;
+mod files;
 mod migrate;
 mod quarantine;
 mod read;
@@ -51,9 +52,9 @@ use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, Claim, Definition, Examination, Finished, Known, LimitView,
-    LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed, RunFilter, RunSummary,
-    RunView, Stop, Submission, Tally, Whom, WorkflowView,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, Claim, Definition, Examination,
+    Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed,
+    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom, WorkflowView,
 };
 use crate::store::Store;
 use crate::{MAX_LOST, Open};
@@ -355,6 +356,27 @@ impl Store for SqliteStore {
     async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>> {
         let hash = hash.clone();
         self.read(move |connection, _| bytes::blob(connection, &hash)).await
+    }
+
+    async fn keep_file(&self, path: &Path) -> Result<(ContentHash, u64)> {
+        let (dir, path) = (self.dir.clone(), path.to_owned());
+        let kept = tokio::task::spawn_blocking(move || files::keep(&dir, &path));
+        kept.await.map_err(|error| Error::Closed { why: error.to_string() })?
+    }
+
+    async fn fetch_file(&self, hash: &ContentHash, to: &Path) -> Result<()> {
+        let (dir, hash, to) = (self.dir.clone(), hash.clone(), to.to_owned());
+        let fetched = tokio::task::spawn_blocking(move || files::fetch(&dir, &hash, &to));
+        fetched.await.map_err(|error| Error::Closed { why: error.to_string() })?
+    }
+
+    async fn keep_artifacts(&self, claim: ClaimRef, artifacts: Vec<Artifact>) -> Result<Fate> {
+        self.write(move |txn| bytes::keep_artifacts(txn, &claim, &artifacts)).await
+    }
+
+    async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>> {
+        self.read(move |connection, shared| bytes::artifacts(connection, &shared.head(connection, run)?))
+            .await
     }
 
     async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>> {

@@ -2,6 +2,7 @@
 //! What several commands share stands one level up: reading documents, opening the store and driving runs.
 
 pub(crate) mod apply;
+pub(crate) mod artifacts;
 pub(crate) mod backup;
 pub(crate) mod cancel;
 pub(crate) mod completions;
@@ -112,6 +113,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Runs(args) => runs::execute(context, args).await,
         Command::Show(args) => show::execute(context, args).await,
         Command::Logs(args) => logs::execute(context, args).await,
+        Command::Artifacts(args) => artifacts::execute(context, args).await,
         Command::Events(args) => events::execute(context, args).await,
         Command::Explain(args) => explain::execute(context, args).await,
         Command::Cancel(args) => cancel::execute(context, args).await,

@@ -161,3 +161,67 @@ fn flood_is_capped_on_postgres_and_harms_nobody() {
     assert!(log.stderr.contains("bytes dropped"), "{}", log.stderr);
     assert!(log.stdout.len() > 8_000_000 && log.stdout.len() < 8 << 20, "{}", log.stdout.len());
 }
+
+const BUILD: &str = "
+steps:
+  build:
+    run: 'mkdir -p dist && echo made > dist/app.txt && echo \"#!/bin/sh\" > dist/go.sh && chmod +x dist/go.sh'
+    artifacts: [dist/*]
+  use: {needs: [build], inputs: [build], workdir: ., run: 'test -x dist/go.sh && cat dist/app.txt'}
+";
+
+#[test]
+fn artifacts_are_kept_listed_and_fetched() {
+    let place = Place::with("build.yaml", BUILD);
+    let run = place.laneway("run build.yaml");
+    assert_eq!(run.code, Some(0), "{run}");
+    fs::remove_dir_all(place.path("dist")).expect("removed");
+    assert_snapshot!(place.laneway("artifacts"), @"");
+    let fetched = place.laneway("artifacts last build --get dist/app.txt --to got");
+    assert_eq!(fetched.code, Some(0), "{fetched}");
+    assert_eq!(place.read("got/dist/app.txt"), "made\n");
+    assert!(!place.path("got/dist/go.sh").exists());
+    assert_snapshot!(place.laneway("artifacts last --to got"), @"");
+    assert_snapshot!(place.laneway("artifacts last --get nope --to got"), @"");
+    assert_eq!(place.laneway("artifacts last --to other").code, Some(0));
+    let mode = fs::metadata(place.path("other/dist/go.sh")).expect("there").permissions().mode();
+    assert_ne!(mode & 0o111, 0);
+}
+
+#[test]
+fn artifact_that_is_not_there_fails_its_step() {
+    let place = Place::with("build.yaml", "steps:\n  a: {run: 'true', artifacts: [dist/*.tar]}\n");
+    assert_eq!(place.laneway("run build.yaml").code, Some(1));
+    let task = &place.json("show last --json")["tasks"][0];
+    assert_eq!(text(&task["reason"]), "bad_output");
+    assert_eq!(text(&task["detail"]), "no file is like its artifact `dist/*.tar`");
+}
+
+#[test]
+fn wrong_artifacts_and_inputs_are_refused_with_their_place() {
+    let place = Place::with(
+        "bad.yaml",
+        "steps:\n  a: {run: x, artifacts: [../out, /etc/passwd, 'a[b]']}\n  b: {run: x, inputs: [a, c]}\n  c: {run: x}\n  d: {run: x, needs: c, inputs: [c]}\n",
+    );
+    assert_snapshot!(place.laneway("validate bad.yaml"), @"");
+}
+
+#[test]
+fn artifacts_are_handed_on_between_nodes() {
+    let (place, one, two, store) = (Place::new(), Place::new(), Place::new(), schema());
+    let text_of = BUILD.replace("artifacts:", "runs_on: {at: one}\n    artifacts:");
+    let text_of = text_of.replace("use: {", "use: {runs_on: {at: two}, ");
+    place.write("build.yaml", &text_of);
+    let first = one.spawn(&format!("worker --label at=one --store {store}"));
+    let second = two.spawn(&format!("worker --label at=two --store {store}"));
+    let submitted = place.laneway(&format!("submit build.yaml --store {store}"));
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    let show = || place.json(&format!("show last --json --store {store}"));
+    until("the end of the run", || text(&show()["status"]) == "succeeded");
+    assert_eq!(place.laneway(&format!("logs last use --store {store}")).stdout, "made\n");
+    let fetched = place.laneway(&format!("artifacts last --to got --store {store}"));
+    assert_eq!(fetched.code, Some(0), "{fetched}");
+    assert_eq!(place.read("got/dist/app.txt"), "made\n");
+    stop(first);
+    stop(second);
+}

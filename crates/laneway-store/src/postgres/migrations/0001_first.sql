@@ -255,6 +255,18 @@ CREATE TABLE attempts (
     PRIMARY KEY (run_no, position, attempt)
 );
 
+-- Files that attempts left behind, by their paths. What is in them is kept by hash.
+CREATE TABLE artifacts (
+    run_no        BIGINT NOT NULL,
+    position      BIGINT NOT NULL,
+    attempt       BIGINT NOT NULL,
+    name          TEXT COLLATE "C" NOT NULL,
+    hash          TEXT COLLATE "C" NOT NULL,
+    size          BIGINT NOT NULL CHECK (size >= 0),
+    is_executable BOOLEAN NOT NULL,
+    PRIMARY KEY (run_no, position, attempt, name)
+);
+
 CREATE TABLE events (
     run_no  BIGINT NOT NULL,
     seq     BIGINT NOT NULL,

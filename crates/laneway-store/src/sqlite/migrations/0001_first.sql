@@ -231,6 +231,18 @@ CREATE TABLE attempts (
     PRIMARY KEY (run_no, position, attempt)
 ) STRICT, WITHOUT ROWID;
 
+-- Files that attempts left behind, by their paths. What is in them is kept by hash.
+CREATE TABLE artifacts (
+    run_no        INTEGER NOT NULL,
+    position      INTEGER NOT NULL,
+    attempt       INTEGER NOT NULL,
+    name          TEXT NOT NULL,
+    hash          TEXT NOT NULL,
+    size          INTEGER NOT NULL CHECK (size >= 0),
+    is_executable INTEGER NOT NULL CHECK (is_executable IN (0, 1)),
+    PRIMARY KEY (run_no, position, attempt, name)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE events (
     run_no  INTEGER NOT NULL,
     seq     INTEGER NOT NULL,
