@@ -173,8 +173,9 @@ async fn artifacts_are_those_of_attempts_that_succeeded(place: Place) {
     assert!(node.store.artifacts(run).await.expect("a list").is_empty(), "it has not ended");
     node.fail(&first).await;
     node.promote().await;
-    let b = node.begin(run, "b").await;
-    let second = node.begin(run, "a").await;
+    let mut held = node.take(run, 2).await;
+    held.sort_by(|one, other| one.step.cmp(&other.step));
+    let [second, b] = <[Held; 2]>::try_from(held).expect("both are available");
     for _ in 0..2 {
         let two = vec![artifact("out/y", b"second"), artifact("out/x.sh", b"second, too")];
         assert_eq!(node.store.keep_artifacts(second.at, two).await.expect("an answer"), Fate::Recorded);

@@ -37,9 +37,28 @@ fn stop(worker: Running) {
 #[test]
 fn workflow_is_applied_once_and_started_by_its_name() {
     let place = place();
-    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @"");
-    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @"");
-    assert_snapshot!(place.laneway("workflows"), @"");
+    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @r"
+    $ laneway apply flows/hello.yaml
+    exit code 0
+    ----- stdout
+    hello is applied as version 1, with 3 files
+    ----- stderr
+    ");
+    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @r"
+    $ laneway apply flows/hello.yaml
+    exit code 0
+    ----- stdout
+    hello has not changed: it is version 1
+    ----- stderr
+    ");
+    assert_snapshot!(place.laneway("workflows"), @r"
+    $ laneway workflows
+    exit code 0
+    ----- stdout
+    WORKFLOW  VERSION  APPLIED              BY   LAST RUN
+    hello     1        [date]  ada  never
+    ----- stderr
+    ");
     // The files came along: the directory is not needed any more.
     fs::remove_dir_all(place.path("flows")).expect("removed");
     let run = place.laneway("start hello --wait -p who=ada");
@@ -75,7 +94,14 @@ fn worker_runs_an_applied_workflow_in_a_directory_of_the_run() {
     let place = place();
     place.laneway("apply flows/hello.yaml");
     let worker = place.spawn("worker");
-    assert_snapshot!(place.laneway("start hello -p who=eve"), @"");
+    assert_snapshot!(place.laneway("start hello -p who=eve"), @r"
+    $ laneway start hello -p who=eve
+    exit code 0
+    ----- stdout
+    run [id] of hello submitted
+    ----- stderr
+    `laneway show [id]` shows it
+    ");
     until("the end of the run", || text(&place.json("show last --json")["status"]) == "succeeded");
     assert!(place.laneway("logs last b").stdout.starts_with("hello eve\n"));
     // A file that is submitted is run where it is, by workers of this host.
@@ -89,15 +115,43 @@ fn worker_runs_an_applied_workflow_in_a_directory_of_the_run() {
 fn what_cannot_be_packed_is_refused_with_advice() {
     let place = place();
     symlink("/etc/passwd", place.path("flows/out")).expect("a link");
-    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @"");
+    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @r"
+    $ laneway apply flows/hello.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: the link [dir]/flows/out leads out of the workflow's directory, to /etc/passwd
+    hint: name what its steps do not need in .lanewayignore (as in .gitignore), or give the workflow a directory of its own
+    ");
     fs::remove_file(place.path("flows/out")).expect("removed");
     let large = fs::File::create(place.path("flows/large.iso")).expect("made");
     large.set_len(40 << 20).expect("sparse");
-    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @"");
-    assert_snapshot!(place.laneway("apply -"), @"");
+    assert_snapshot!(place.laneway("apply flows/hello.yaml"), @r"
+    $ laneway apply flows/hello.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: the files beside the workflow, in [dir]/flows, are too large to be packed: 40 MiB, and a bundle holds 32 MiB; the largest are large.iso (40 MiB), hello.yaml (154 bytes), greet.sh (41 bytes), .lanewayignore (6 bytes)
+    hint: name what its steps do not need in .lanewayignore (as in .gitignore), or give the workflow a directory of its own
+    ");
+    assert_snapshot!(place.laneway("apply -"), @r"
+    $ laneway apply -
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: what is read from stdin has no directory to be packed
+    hint: write it to a file, in a directory of its own
+    ");
     place.write("bad.yaml", "steps: {a: {rum: x}}\n");
     assert_eq!(place.laneway("apply bad.yaml").code, Some(2));
-    assert_snapshot!(place.laneway("workflows"), @"");
+    assert_snapshot!(place.laneway("workflows"), @r"
+    $ laneway workflows
+    exit code 3
+    ----- stdout
+    ----- stderr
+    error: there is no store at .laneway/laneway.db
+    hint: run a workflow first, or name another store with --store
+    ");
 }
 
 #[test]
@@ -125,10 +179,8 @@ fn files_and_logs_reach_other_nodes_through_postgres() {
 #[test]
 fn log_is_followed_from_another_node_and_outlives_its_own() {
     let (place, node, store) = (Place::new(), Place::new(), schema());
-    place.write(
-        "flow.yaml",
-        "steps:\n  a: {on_lost: fail, run: 'echo first; echo second >&2; exec sleep 600'}\n",
-    );
+    place
+        .write("flow.yaml", "steps:\n  a: {on_lost: fail, run: 'echo first; echo second; exec sleep 600'}\n");
     let submitted = place.laneway(&format!("submit flow.yaml --store {store}"));
     assert_eq!(submitted.code, Some(0), "{submitted}");
     let worker = node.spawn(&format!("worker --lease-ttl 3s --heartbeat-interval 300ms --store {store}"));
@@ -176,13 +228,35 @@ fn artifacts_are_kept_listed_and_fetched() {
     let run = place.laneway("run build.yaml");
     assert_eq!(run.code, Some(0), "{run}");
     fs::remove_dir_all(place.path("dist")).expect("removed");
-    assert_snapshot!(place.laneway("artifacts"), @"");
+    assert_snapshot!(place.laneway("artifacts"), @r"
+    $ laneway artifacts
+    exit code 0
+    ----- stdout
+    STEP   NAME          BYTES  HASH
+    build  dist/app.txt  5      d6d11b2a05e5
+    build  dist/go.sh    10     bc1f407a11c9
+    ----- stderr
+    ");
     let fetched = place.laneway("artifacts last build --get dist/app.txt --to got");
     assert_eq!(fetched.code, Some(0), "{fetched}");
     assert_eq!(place.read("got/dist/app.txt"), "made\n");
     assert!(!place.path("got/dist/go.sh").exists());
-    assert_snapshot!(place.laneway("artifacts last --to got"), @"");
-    assert_snapshot!(place.laneway("artifacts last --get nope --to got"), @"");
+    assert_snapshot!(place.laneway("artifacts last --to got"), @r"
+    $ laneway artifacts last --to got
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: got/dist/app.txt is there already
+    hint: fetch into another directory with --to
+    ");
+    assert_snapshot!(place.laneway("artifacts last --get nope --to got"), @r"
+    $ laneway artifacts last --get nope --to got
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: there is no artifact `nope`
+    hint: `laneway artifacts RUN` lists them
+    ");
     assert_eq!(place.laneway("artifacts last --to other").code, Some(0));
     let mode = fs::metadata(place.path("other/dist/go.sh")).expect("there").permissions().mode();
     assert_ne!(mode & 0o111, 0);
@@ -203,7 +277,59 @@ fn wrong_artifacts_and_inputs_are_refused_with_their_place() {
         "bad.yaml",
         "steps:\n  a: {run: x, artifacts: [../out, /etc/passwd, 'a[b]']}\n  b: {run: x, inputs: [a, c]}\n  c: {run: x}\n  d: {run: x, needs: c, inputs: [c]}\n",
     );
-    assert_snapshot!(place.laneway("validate bad.yaml"), @"");
+    assert_snapshot!(place.laneway("validate bad.yaml"), @r"
+    $ laneway validate bad.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `../out` is no path of an artifact
+     --> bad.yaml:2:27
+      |
+    2 |   a: {run: x, artifacts: [../out, /etc/passwd, 'a[b]']}
+      |                           ^^^^^^
+      |
+      = help: it leads out of the step's directory
+
+    error: `/etc/passwd` is no path of an artifact
+     --> bad.yaml:2:35
+      |
+    2 |   a: {run: x, artifacts: [../out, /etc/passwd, 'a[b]']}
+      |                                   ^^^^^^^^^^^
+      |
+      = help: it must be relative to the step's directory
+
+    error: `a[b]` is no path of an artifact
+     --> bad.yaml:2:48
+      |
+    2 |   a: {run: x, artifacts: [../out, /etc/passwd, 'a[b]']}
+      |                                                ^^^^^^
+      |
+      = help: `[` means nothing in it; there are `*`, `?` and `**`
+
+    error: step `b` takes artifacts of `a` without needing it, so they may not be there by then
+     --> bad.yaml:3:24
+      |
+    3 |   b: {run: x, inputs: [a, c]}
+      |                        ^
+      |
+      = help: add `a` to the `needs` of `b`
+
+    error: step `b` takes artifacts of `c` without needing it, so they may not be there by then
+     --> bad.yaml:3:27
+      |
+    3 |   b: {run: x, inputs: [a, c]}
+      |                           ^
+      |
+      = help: add `c` to the `needs` of `b`
+
+    error: step `c` has no `artifacts`
+     --> bad.yaml:5:34
+      |
+    5 |   d: {run: x, needs: c, inputs: [c]}
+      |                                  ^
+      |
+      = help: name its files there: `artifacts: [dist/*]` in `c`
+    ");
 }
 
 #[test]
