@@ -4,6 +4,7 @@ pub mod bundle;
 pub mod function;
 pub mod log;
 pub mod process;
+pub mod secret;
 pub mod warden;
 pub mod worker;
 

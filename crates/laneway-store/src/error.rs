@@ -97,6 +97,8 @@ pub enum Error {
     NoSuchNode { node: String },
     #[error("there is no limit `{name}`")]
     NoSuchLimit { name: String },
+    #[error("there is no secret `{name}` in this store")]
+    NoSuchSecret { name: String },
     #[error("there are no bytes {hash} in this store")]
     NoSuchBlob { hash: String },
     #[error("{size} bytes are too many to be kept together: at most {limit}")]
@@ -159,6 +161,7 @@ impl Error {
             Self::NoSuchLimit { name } => Some(format!(
                 "declare it under `limits` of the document, or make it with `laneway limit set {name} N`"
             )),
+            Self::NoSuchSecret { name } => Some(format!("`laneway secret set {name}` makes it; `laneway secret list` lists them")),
             Self::Exists { .. } => Some("name a file that is not there yet".to_owned()),
             Self::NotSetAside { run } => Some(format!("`laneway show {}` shows it", run.short())),
             Self::Unreachable { .. } => Some(

@@ -390,6 +390,14 @@ pub struct ArtifactView {
     pub artifact: Artifact,
 }
 
+/// A secret of the store, without its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretView {
+    pub name: String,
+    pub set_at: Millis,
+    pub set_by: String,
+}
+
 /// A piece of what an attempt printed: bytes of its framed log, from a place on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPiece {

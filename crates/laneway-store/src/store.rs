@@ -27,7 +27,7 @@ use crate::fence::{ClaimRef, Fate};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, Claim, Definition, Examination,
     Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed,
-    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom, WorkflowView,
+    RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Whom, WorkflowView,
 };
 
 #[async_trait]
@@ -102,6 +102,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// A range of the framed log of an attempt, by bytes, at most `MAX_LOG_PART` of them; from any node, also while it grows
     /// and after its node's death.
     async fn log(&self, of: &LogName, offset: u64, limit: usize) -> Result<LogPart>;
+
+    /// Keeps what was sealed with a key that the store does not have, in place of what had that name.
+    async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()>;
+
+    /// What is sealed under a name; an error if there is none. For nodes: people never read it back.
+    async fn secret(&self, name: &str) -> Result<Vec<u8>>;
+
+    /// By name, without values.
+    async fn secrets(&self) -> Result<Vec<SecretView>>;
+
+    /// An error if there is none.
+    async fn remove_secret(&self, name: &str) -> Result<()>;
 
     // ---- people ------------------------------------------------------------------------------------
 

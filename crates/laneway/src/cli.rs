@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Drain(command::nodes::DrainArgs),
     /// Make, change and list named limits
     Limit(command::limit::Args),
+    /// Set, list and remove secrets of the store
+    Secret(command::secret::Args),
     /// Let a run or a workflow start nothing new
     Pause(command::pause::Args),
     /// Let what was paused go on

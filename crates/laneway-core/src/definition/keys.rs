@@ -19,8 +19,9 @@ pub(super) const WORKFLOW: Keys = Keys {
         "placement",
         "max_runs",
         "limits",
+        "secrets",
     ],
-    later: &["schedule", "pools", "hooks", "secrets"],
+    later: &["schedule", "pools", "hooks"],
 };
 
 pub(super) const STEP: Keys = Keys {
@@ -66,6 +67,8 @@ pub(super) const RETRY: Keys = Keys {
     known: &["max", "backoff", "factor", "max_backoff", "jitter", "on"],
     later: &[],
 };
+
+pub(super) const SECRET: Keys = Keys { owner: "a secret", known: &["env", "file", "store"], later: &[] };
 
 pub(super) const ORDER: Keys = Keys { owner: "`order`", known: &["key", "version"], later: &[] };
 

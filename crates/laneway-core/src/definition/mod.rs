@@ -19,6 +19,7 @@ mod read;
 mod reader;
 mod scalar;
 mod schema;
+mod secrets;
 mod text;
 mod value;
 mod words;

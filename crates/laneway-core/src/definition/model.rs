@@ -31,6 +31,8 @@ pub struct Workflow {
     /// Named limits that it declares, in document order. They are objects of the store, shared by all workflows.
     pub limits: Vec<(String, Limit)>,
     pub max_runs: Option<MaxRuns>,
+    /// Where the values of its secrets come from, by name, in document order.
+    pub secrets: Vec<(String, SecretSource)>,
     pub placement: Placement,
 }
 
@@ -80,6 +82,17 @@ pub struct Demands {
     pub prefers: Vec<(String, String)>,
     /// From `rank::LEAST_PRIORITY` to `rank::HIGHEST_PRIORITY`.
     pub priority: i8,
+}
+
+/// Where the value of a secret is found, by the node that runs a step which reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// A variable of the node's own environment.
+    Env(String),
+    /// A file on the node; a relative path is below the run's directory.
+    File(String),
+    /// A secret of the store.
+    Store(String),
 }
 
 /// The `order` key: on one key smaller versions go first. Both read `params` only.

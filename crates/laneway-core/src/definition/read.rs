@@ -51,7 +51,8 @@ const RUN_ADVICE: &str =
     "a value must not become code: pass it through `env: {X: \"${{ … }}\"}` and use \"$X\" in the script";
 
 pub(super) fn workflow<'t>(text: &'t str, tree: &'t Tree<'t>, default_name: &str) -> Outcome {
-    let mut reader = Reader { text, tree, findings: Findings::default(), sites: Vec::new(), step: None };
+    let mut reader =
+        Reader { text, tree, findings: Findings::default(), sites: Vec::new(), step: None, is_env: false };
     let mut spans = Spans::default();
     let workflow = document(&mut reader, &mut spans, default_name);
     Outcome { workflow, spans, findings: reader.findings, sites: reader.sites }
@@ -86,6 +87,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         groups: Vec::new(),
         limits: Vec::new(),
         max_runs: None,
+        secrets: Vec::new(),
         placement: Placement::default(),
     };
     let mut steps = None;
@@ -108,7 +110,8 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
                 workflow.on_failure = reader.choice(field, &choices).unwrap_or_default();
             }
             "timeout" => workflow.timeout = reader.timeout(field),
-            "env" => workflow.env = reader.env(field),
+            "env" => workflow.env = reader.variables(field),
+            "secrets" => workflow.secrets = reader.secrets(field),
             "execution" => later(reader, field, &["dataflow"], &["levels"]),
             "placement" => {
                 let choices = Placement::ALL.map(|value| (value.as_str(), value));
@@ -205,7 +208,7 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
                 step.when = reader.choice(field, &choices).unwrap_or_default();
             }
             "if" => step.condition = reader.condition(field),
-            "env" => step.env = reader.env(field),
+            "env" => step.env = reader.variables(field),
             "workdir" => step.workdir = workdir(reader, field),
             "timeout" => step.timeout = reader.timeout(field),
             "retry" => step.retry = reader.retry(field).unwrap_or_default(),

@@ -38,6 +38,8 @@ pub(super) struct Site {
     pub(super) source: String,
     /// The key that is evaluated when a run is submitted, before any step has run: it reads `params` only.
     pub(super) at_submit: Option<&'static str>,
+    /// It becomes a variable of a process: the only place where secrets may be read.
+    pub(super) is_env: bool,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,8 @@ pub(super) struct Reader<'t> {
     pub(super) sites: Vec<Site>,
     /// The step being read.
     pub(super) step: Option<usize>,
+    /// What is read are variables of processes.
+    pub(super) is_env: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -300,6 +304,7 @@ impl<'t> Reader<'t> {
                 offset,
                 source: expression.source.clone(),
                 at_submit: None,
+                is_env: self.is_env,
             });
         }
     }

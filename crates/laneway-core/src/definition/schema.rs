@@ -67,6 +67,19 @@ pub fn schema() -> Value {
                 "enum": Placement::ALL.map(Placement::as_str),
             },
             "max_runs": {"$ref": "#/$defs/max_runs"},
+            "secrets": {
+                "description": "Names for values that are found where a step runs, read as ${{ secrets.NAME }} in env: a variable of the node, a file on it, or a secret of the store.",
+                "type": "object",
+                "propertyNames": {"pattern": NAME},
+                "additionalProperties": {
+                    "type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
+                    "properties": {
+                        "env": {"description": "A variable of the node's own environment.", "type": "string", "pattern": "^[A-Za-z0-9_]+$"},
+                        "file": {"description": "A file on the node.", "type": "string", "pattern": LITERAL},
+                        "store": {"description": "A secret that `laneway secret set` has made.", "type": "string", "pattern": "^[A-Za-z0-9_-]+$"},
+                    },
+                },
+            },
             "limits": {
                 "description": "Named limits, shared by all runs on the store: so many tasks at once, such as 3, or a rate, such as 100/1m.",
                 "type": "object",

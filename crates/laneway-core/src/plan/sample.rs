@@ -73,6 +73,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         groups: Vec::new(),
         limits: Vec::new(),
         max_runs: None,
+        secrets: Vec::new(),
         placement: Placement::default(),
     }
 }

@@ -1,5 +1,6 @@
 //! One attempt, from its claim to what the store is told of its end.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use super::workspace::Workspaces;
 use crate::function::{self, Functions};
 use crate::log::Courier;
 use crate::process::{self, Ending, StopSignal};
+use crate::secret::{self, Masks};
 use crate::warden::Warden;
 
 /// How long to wait before a store that is busy or full is asked again.
@@ -50,7 +52,7 @@ impl Ended {
 }
 
 pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> Ended {
-    let scope = loop {
+    let mut scope = loop {
         match scope(&setting, &claim).await {
             Ok(scope) => break scope,
             // A busy or full disk is not the step's fault.
@@ -70,7 +72,11 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
             Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
         }
     };
-    let spot = Spot { places: &setting.places, dir: &dir, courier: setting.courier.as_ref() };
+    let masks = match secrets(&setting, &claim, &dir, &mut scope, &stop).await {
+        Ok(masks) => masks,
+        Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
+    };
+    let spot = Spot { places: &setting.places, dir: &dir, courier: setting.courier.as_ref(), masks: &masks };
     let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
         Ok(Work::Process(job)) => job,
         Ok(Work::Function(job)) => return call(&setting, job, &stop).await,
@@ -111,6 +117,33 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         }
     }
     Ended { took, outcome }
+}
+
+/// Adds the values of the secrets that a step reads to what its expressions see, and says what is not to be shown.
+async fn secrets(
+    setting: &Setting,
+    claim: &Claim,
+    dir: &Path,
+    scope: &mut Scope,
+    stop: &StopSignal,
+) -> Result<Masks, secret::Error> {
+    let mut values = serde_json::Map::new();
+    for name in prepare::secrets_read(claim) {
+        let declared = claim.head.plan.workflow.secrets.iter().find(|(known, _)| *known == name);
+        let Some((_, source)) = declared else { continue };
+        let value = loop {
+            match secret::find(setting.store.as_ref(), &name, source, dir).await {
+                Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+                value => break value?,
+            }
+        };
+        values.insert(name, value.into());
+    }
+    let masks = Masks::of(values.values().filter_map(serde_json::Value::as_str));
+    if !values.is_empty() {
+        scope.insert("secrets".into(), values.into());
+    }
+    Ok(masks)
 }
 
 /// Asks again as long as the store is only busy or full, unless somebody wants the attempt to end.

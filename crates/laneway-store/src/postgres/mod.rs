@@ -49,7 +49,7 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{apply, claim, finish, lives, people, promote};
+use verbs::{apply, claim, finish, lives, people, promote, secrets};
 
 use crate::Open;
 use crate::bytes::admit;
@@ -59,7 +59,7 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, Claim, Definition, Examination,
     Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed,
-    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom, WorkflowView,
+    RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Whom, WorkflowView,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -325,6 +325,25 @@ impl Store for PostgresStore {
                 bytes::artifacts(&link, &*self.base.shelf.head(&link, run).await?).await
             })
             .await
+    }
+
+    async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()> {
+        let sealed = &sealed;
+        self.base
+            .write(|link, terms| async move { secrets::set(&link, terms, (name, sealed), by).await })
+            .await
+    }
+
+    async fn secret(&self, name: &str) -> Result<Vec<u8>> {
+        self.base.ask(|link| async move { secrets::sealed(&link, name).await }).await
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretView>> {
+        self.base.ask(|link| async move { secrets::list(&link).await }).await
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<()> {
+        self.base.write(|link, _| async move { secrets::remove(&link, name).await }).await
     }
 
     async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>> {

@@ -43,7 +43,9 @@ use uuid::Uuid;
 
 pub use clock::Clock;
 use txn::{Done, Failure, Head, Plans, Shelf, plan, read_head, sql};
-use verbs::{apply, cancel, claim, finish, give_back, lives, people, promote, reopen, start, submit};
+use verbs::{
+    apply, cancel, claim, finish, give_back, lives, people, promote, reopen, secrets, start, submit,
+};
 use writer::Writer;
 
 use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, admit};
@@ -54,7 +56,7 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, Claim, Definition, Examination,
     Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed,
-    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Whom, WorkflowView,
+    RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Whom, WorkflowView,
 };
 use crate::store::Store;
 use crate::{MAX_LOST, Open};
@@ -377,6 +379,25 @@ impl Store for SqliteStore {
     async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>> {
         self.read(move |connection, shared| bytes::artifacts(connection, &shared.head(connection, run)?))
             .await
+    }
+
+    async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()> {
+        let (name, by) = (name.to_owned(), by.to_owned());
+        self.write(move |txn| secrets::set(txn, &name, &sealed, &by)).await
+    }
+
+    async fn secret(&self, name: &str) -> Result<Vec<u8>> {
+        let name = name.to_owned();
+        self.read(move |connection, _| secrets::sealed(connection, &name)).await
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretView>> {
+        self.read(|connection, _| secrets::list(connection)).await
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.write(move |txn| secrets::remove(txn, &name)).await
     }
 
     async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>> {

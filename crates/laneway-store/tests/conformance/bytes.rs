@@ -27,6 +27,7 @@ for_each_database! {
     artifacts_are_those_of_attempts_that_succeeded,
     artifacts_of_a_claim_that_is_lost_are_not_kept,
     file_comes_out_as_it_went_in,
+    sealed_secrets_are_kept_listed_and_removed,
     log_is_read_by_range_and_from_elsewhere,
     pieces_of_several_logs_go_together_and_twice_is_once,
     log_of_a_claim_that_is_lost_is_not_written,
@@ -220,6 +221,21 @@ async fn file_comes_out_as_it_went_in(place: Place) {
     large.set_len((8 << 20) + 1).expect("sparse");
     let kept = store.keep_file(&dir.path().join("large")).await;
     assert_eq!(kept.is_ok(), place.database == Database::Sqlite, "{kept:?}");
+}
+
+async fn sealed_secrets_are_kept_listed_and_removed(place: Place) {
+    let store = place.open();
+    assert!(matches!(store.secret("db").await, Err(Error::NoSuchSecret { .. })));
+    store.set_secret("db", vec![1, 0, 255], "ada").await.expect("set");
+    store.set_secret("api", vec![2], "ada").await.expect("set");
+    store.set_secret("db", vec![3], "eve").await.expect("set again");
+    assert_eq!(place.open().secret("db").await.expect("there"), [3]);
+    let listed = store.secrets().await.expect("a list");
+    let told: Vec<_> = listed.iter().map(|one| (one.name.as_str(), one.set_by.as_str())).collect();
+    assert_eq!(told, [("api", "ada"), ("db", "eve")]);
+    store.remove_secret("db").await.expect("removed");
+    assert!(matches!(store.secret("db").await, Err(Error::NoSuchSecret { .. })));
+    assert!(matches!(store.remove_secret("db").await, Err(Error::NoSuchSecret { .. })));
 }
 
 fn piece(held: &Held, start: u64, bytes: &[u8]) -> LogPiece {

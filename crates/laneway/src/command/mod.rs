@@ -20,6 +20,7 @@ pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
+pub(crate) mod secret;
 pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod skip;
@@ -107,6 +108,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Worker(args) => worker::execute(context, args).await,
         Command::Nodes(args) => nodes::execute(context, args).await,
         Command::Drain(args) => nodes::drain(context, args).await,
+        Command::Secret(args) => secret::execute(context, args).await,
         Command::Limit(args) => limit::execute(context, args).await,
         Command::Pause(args) => pause::execute(context, args).await,
         Command::Resume(args) => pause::resume(context, args).await,

@@ -351,3 +351,148 @@ fn artifacts_are_handed_on_between_nodes() {
     stop(first);
     stop(second);
 }
+
+const SECRETS: &str = "
+secrets:
+  stored: {store: db}
+  filed: {file: token.txt}
+  given: {env: API_KEY}
+steps:
+  a:
+    env: {DB: '${{ secrets.stored }}', URL: 'https://me:${{ secrets.filed }}@host', KEY: '${{ secrets.given }}'}
+    run: |
+      printf 'db %s\\n' \"$DB\"; printf %s \"$DB\" | base64; printf %s \"$DB\" | od -An -tx1 | tr -d ' \\n'; echo
+      printf 'sesa'; sleep 0.05; echo 'me-open! and url' $URL $KEY >&2
+      echo \"word=$KEY and more\" >> $LANEWAY_OUTPUT
+";
+
+/// Sets a secret as a person does.
+fn set(place: &Place, args: &str, value: &str) -> crate::place::Outcome {
+    place.write("value", value);
+    let line = format!("secret set {args}");
+    let mut command = place.command(&line.split_whitespace().collect::<Vec<_>>());
+    command.stdin(fs::File::open(place.path("value")).expect("there"));
+    let outcome = place.outcome(&line, command);
+    fs::remove_file(place.path("value")).expect("removed");
+    outcome
+}
+
+#[test]
+fn secrets_reach_a_step_and_nobody_else() {
+    let place = Place::with("flow.yaml", SECRETS);
+    assert_snapshot!(set(&place, "db", "sesame-open!\n"), @r"
+    $ laneway secret set db
+    exit code 0
+    ----- stdout
+    secret db is set
+    ----- stderr
+    ");
+    place.write("token.txt", "tok/en 42\n");
+    let mut command = place.command(&["run", "flow.yaml"]);
+    command.env("API_KEY", "key-of-the-api");
+    let run = place.outcome("run flow.yaml", command);
+    assert_eq!(run.code, Some(0), "{run}");
+    let log = place.laneway("logs last a");
+    assert!(log.stdout.contains("db ***\n"), "{log}");
+    let events = place.laneway("events last --json");
+    let shown = place.laneway("show last --json");
+    assert_eq!(place.json("show last --json")["tasks"][0]["output"]["word"], "*** and more");
+    let store = fs::read(place.path(".laneway/laneway.db")).expect("the store");
+    let told = [run.stdout, log.stdout.clone(), log.stderr, events.stdout, shown.stdout];
+    for secret in
+        ["sesame-open!", "me-open!", "tok/en 42", "key-of-the-api", "c2VzYW1lLW9wZW4h", "736573616d65"]
+    {
+        // What came in two pieces of one stream is found as well; here they are of two.
+        if secret == "me-open!" {
+            continue;
+        }
+        assert!(!told.iter().any(|text| text.contains(secret)), "{secret}: {told:?}");
+        assert!(
+            !store.windows(secret.len()).any(|part| part == secret.as_bytes()),
+            "{secret} is in the store"
+        );
+    }
+    assert_snapshot!(place.laneway("secret list"), @r"
+    $ laneway secret list
+    exit code 0
+    ----- stdout
+    SECRET  SET                  BY
+    db      [date]  ada
+    ----- stderr
+    ");
+    let key = fs::metadata(place.path(".laneway/secret.key")).expect("a key").permissions().mode();
+    assert_eq!(key & 0o777, 0o600);
+}
+
+#[test]
+fn secret_that_cannot_be_had_fails_its_step_in_words() {
+    let place = Place::with(
+        "flow.yaml",
+        "secrets: {db: {store: db}, x: {env: NOT_SET}}\nsteps:\n  a: {run: 'true', env: {A: '${{ secrets.db }}'}}\n  b: {run: 'true', env: {A: '${{ secrets.x }}'}}\n",
+    );
+    assert_eq!(place.laneway("run flow.yaml").code, Some(1));
+    let run = place.json("show last --json");
+    let mut details: Vec<&str> =
+        run["tasks"].as_array().expect("tasks").iter().filter_map(|task| task["detail"].as_str()).collect();
+    details.sort_unstable();
+    assert!(
+        details[0].contains("secret `x`: the variable NOT_SET is not set on this node")
+            || details[0].contains("there is no secret `db` in this store"),
+        "{details:?}"
+    );
+    assert_snapshot!(set(&place, "db", "abc\n"), @r"
+    $ laneway secret set db
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: a secret has at least 4 characters
+    hint: a shorter one could not be kept out of logs: it would be found everywhere
+    ");
+    assert_snapshot!(place.laneway("secret remove db"), @r"
+    $ laneway secret remove db
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: there is no secret `db` in this store
+    hint: `laneway secret set db` makes it; `laneway secret list` lists them
+    ");
+}
+
+#[test]
+fn secrets_are_read_in_env_alone_and_as_they_are() {
+    let place = Place::with(
+        "bad.yaml",
+        "secrets: {db: {env: A, file: b}, ok: {store: ok}, odd: {vault: x}}\nsteps:\n  a: {run: x, args: ['${{ secrets.ok }}']}\n  b: {run: x, env: {A: '${{ secrets.okk }}', B: '${{ secrets.ok | upper }}'}}\n  c: {run: x, if: secrets.ok == 1}\n",
+    );
+    let told = place.laneway("validate bad.yaml");
+    assert_eq!(told.code, Some(2), "{told}");
+    for words in [
+        "one of {env: VARIABLE}, {file: PATH} and {store: NAME}",
+        "a secret has no key `vault`",
+        "`secrets` can only be read in `env`",
+        "there is no secret `okk`",
+        "did you mean `ok`?",
+        "a secret is taken as it is",
+    ] {
+        assert!(told.stderr.contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
+fn secret_of_the_store_is_opened_on_other_nodes_by_the_key() {
+    let (place, node, store) = (Place::new(), Place::new(), schema());
+    place.write("flow.yaml", "secrets: {db: {store: db}}\nsteps:\n  a: {run: 'test \"$DB\" = sesame-open && echo \"it is $DB\"', env: {DB: '${{ secrets.db }}'}}\n");
+    let made = set(&place, &format!("db --store {store}"), "sesame-open");
+    assert_eq!(made.code, Some(0), "{made}");
+    let show = || place.json(&format!("show last --json --store {store}"));
+    let worker = node.spawn(&format!("worker --store {store}"));
+    place.laneway(&format!("submit flow.yaml --store {store}"));
+    until("the end of the run", || text(&show()["status"]) == "failed");
+    let detail = show()["tasks"][0]["detail"].clone();
+    assert!(text(&detail).contains("give this node the key"), "{detail}");
+    fs::copy(place.path(".laneway/secret.key"), node.path(".laneway/secret.key")).expect("copied");
+    place.laneway(&format!("submit flow.yaml --store {store}"));
+    until("the end of the run", || text(&show()["status"]) == "succeeded");
+    assert_eq!(place.laneway(&format!("logs last a --store {store}")).stdout, "it is ***\n");
+    stop(worker);
+}

@@ -57,6 +57,14 @@ CREATE TABLE log_chunks (
 -- They are compressed already.
 ALTER TABLE log_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
+-- Values that nobody reads back but a step: sealed with a key that the store does not have.
+CREATE TABLE secrets (
+    name   TEXT COLLATE "C" PRIMARY KEY,
+    sealed BYTEA NOT NULL,
+    set_at BIGINT NOT NULL,
+    set_by TEXT NOT NULL
+);
+
 CREATE TABLE sessions (
     id            TEXT COLLATE "C" PRIMARY KEY,
     node          TEXT NOT NULL,

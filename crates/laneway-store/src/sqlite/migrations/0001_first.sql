@@ -39,6 +39,14 @@ CREATE TABLE blob_chunks (
     PRIMARY KEY (hash, no)
 ) STRICT;
 
+-- Values that nobody reads back but a step: sealed with a key that the store does not have.
+CREATE TABLE secrets (
+    name   TEXT PRIMARY KEY,
+    sealed BLOB NOT NULL,
+    set_at INTEGER NOT NULL,
+    set_by TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE sessions (
     id            TEXT PRIMARY KEY,
     node          TEXT NOT NULL,
