@@ -63,6 +63,7 @@ codes! {
     NoSuchToken = "no_such_token", NOT_FOUND;
     NoTriggers = "no_triggers", NOT_FOUND;
     NoSuchBytes = "no_such_bytes", NOT_FOUND;
+    NoSuchSecret = "no_such_secret", NOT_FOUND;
     TokenExists = "token_exists", CONFLICT;
     RunNotEnded = "run_not_ended", CONFLICT;
     RunEnded = "run_ended", CONFLICT;
@@ -209,6 +210,7 @@ fn code_of(error: &Error) -> Code {
         Error::NoSuchToken { .. } => Code::NoSuchToken,
         Error::NoTriggers { .. } => Code::NoTriggers,
         Error::NoSuchBlob { .. } => Code::NoSuchBytes,
+        Error::NoSuchSecret { .. } => Code::NoSuchSecret,
         Error::TooLarge { .. } => Code::BodyTooLarge,
         Error::NotRunnable { .. } => Code::NotRunnable,
         Error::Illegal(_) => Code::Illegal,

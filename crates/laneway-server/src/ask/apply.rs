@@ -26,8 +26,7 @@ pub async fn apply(store: &dyn Store, asked: wire::Apply, by: &str) -> Answer<wi
     if [&name, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
     }
-    let bundle =
-        bundle.map(|hash| ContentHash::parse(&hash).ok_or_else(|| bad_hash(&hash))).transpose()?;
+    let bundle = bundle.map(|hash| ContentHash::parse(&hash).ok_or_else(|| bad_hash(&hash))).transpose()?;
     let (plan, document) = compile(document, name).await?;
     let workflow = plan.workflow.name.clone();
     let application = Application {

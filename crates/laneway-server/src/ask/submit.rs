@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use laneway_core::hash::ContentHash;
 use laneway_core::definition::{self, Placement, Source};
+use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;
 use laneway_core::params;
 use laneway_core::plan::Plan;

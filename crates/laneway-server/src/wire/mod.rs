@@ -27,7 +27,8 @@ pub use run::{Cause, EventList, Holder, Place, Run, RunList, RunSummary, SetAsid
 pub use submit::{Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
 pub use trigger::{Trigger, TriggerList, TriggersPaused};
 pub use workflow::{
-    Applied, Apply, Brought, Definition, Health, LastRun, VersionList, Workflow, WorkflowList, WorkflowSummary,
+    Applied, Apply, Brought, Definition, Health, LastRun, VersionList, Workflow, WorkflowList,
+    WorkflowSummary,
 };
 
 /// A moment, written as RFC 3339 in UTC with milliseconds.

@@ -85,7 +85,6 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     } else {
         Life::Presence(Presence::begin(context, Arc::clone(&store), &name).await?)
     };
-    let firing = Firing::begin(&store, life.session(), max_parallel);
     let stop = CancellationToken::new();
     let service = Service {
         store: Arc::clone(&store),

@@ -9,9 +9,9 @@ use laneway_server::wire;
 use laneway_store::Store;
 use laneway_store::model::{NewSession, Submission};
 
-use super::run::Start;
-use super::apply::{self, Target};
 use super::Context;
+use super::apply::{self, Target};
+use super::run::Start;
 use crate::document::{self, ParamArgs};
 use crate::env;
 use crate::exit::{Exit, Refusal};
