@@ -167,6 +167,14 @@ impl Client {
         self.get(&format!("/v1/workflows/{}", part(name))).await
     }
 
+    pub async fn workflows(&self) -> Result<wire::WorkflowList> {
+        self.get("/v1/workflows").await
+    }
+
+    pub async fn versions(&self, name: &str, limit: usize) -> Result<wire::VersionList> {
+        self.get(&format!("/v1/workflows/{}/versions?limit={limit}", part(name))).await
+    }
+
     pub async fn nodes(&self) -> Result<wire::NodeList> {
         self.get("/v1/nodes").await
     }

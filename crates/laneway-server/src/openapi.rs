@@ -97,7 +97,7 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
                 .response("403", refused("The token's role does not allow it"));
         }
     }
-    if rule.path.starts_with("/v1/workflows/{name}") && rule.method == "GET" {
+    if rule.path.starts_with("/v1/workflows/{name}") && rule.method == "GET" && query.is_empty() {
         let same = ResponseBuilder::new().description("Still the version that `If-None-Match` names").build();
         operation = operation.response("304", same);
     }

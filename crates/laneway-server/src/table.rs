@@ -112,6 +112,9 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/limits", VIEWER, limits::list, "Named limits, and how far they are used").json::<wire::LimitList>(),
         put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>(),
 
+        get("/v1/workflows", VIEWER, workflows::list, "Workflows that were applied").json::<wire::WorkflowList>(),
+        get("/v1/workflows/{name}/versions", VIEWER, workflows::versions, "Versions of a workflow that were applied, newest first")
+            .asks::<workflows::VersionsQuery>().json::<wire::VersionList>(),
         get("/v1/workflows/{name}", VIEWER, workflows::show, "The newest version of a workflow").json::<wire::Workflow>(),
         get("/v1/workflows/{name}/document", VIEWER, workflows::document, "Its document, as it was submitted").gives("application/yaml"),
         get("/v1/workflows/{name}/plan", VIEWER, workflows::plan, "Its plan: order, levels, lanes").gives("application/json"),

@@ -135,6 +135,20 @@ impl Face {
         }
     }
 
+    pub(crate) async fn workflows(&self) -> anyhow::Result<Vec<wire::WorkflowSummary>> {
+        Ok(match self {
+            Self::Store(store) => ask::workflows(store.as_ref()).await?.workflows,
+            Self::Server(client) => client.workflows().await?.workflows,
+        })
+    }
+
+    pub(crate) async fn versions(&self, name: &str, limit: usize) -> anyhow::Result<Vec<wire::Definition>> {
+        Ok(match self {
+            Self::Store(store) => ask::versions(store.as_ref(), name, limit).await?.versions,
+            Self::Server(client) => client.versions(name, limit.min(PAGE)).await?.versions,
+        })
+    }
+
     pub(crate) async fn nodes(&self) -> anyhow::Result<Vec<wire::Node>> {
         Ok(match self {
             Self::Store(store) => ask::nodes(store.as_ref()).await?.nodes,

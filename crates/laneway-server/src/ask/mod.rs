@@ -111,6 +111,20 @@ pub async fn workflow(store: &dyn Store, name: &str) -> Result<wire::Workflow> {
     Ok(wire::Workflow { name, version, directory: known.dir, document })
 }
 
+pub async fn workflows(store: &dyn Store) -> Result<wire::WorkflowList> {
+    let workflows = store.workflows().await?;
+    Ok(wire::WorkflowList { workflows: workflows.iter().map(wire::WorkflowSummary::from).collect() })
+}
+
+/// Of one that has only run there are none; one that nobody knows is refused.
+pub async fn versions(store: &dyn Store, name: &str, limit: usize) -> Result<wire::VersionList> {
+    let versions = store.versions(name, limit).await?;
+    if versions.is_empty() {
+        store.latest(name).await?;
+    }
+    Ok(wire::VersionList { versions: versions.iter().map(wire::Definition::from).collect() })
+}
+
 pub async fn tokens(store: &dyn Store) -> Result<wire::TokenList> {
     let tokens = store.tokens().await?;
     Ok(wire::TokenList { tokens: tokens.iter().map(wire::Token::from).collect() })

@@ -6,12 +6,34 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use laneway_core::hash::Version;
 use laneway_store::model::Pausable;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
+use super::page;
 use crate::access::Caller;
-use crate::extract::Path;
+use crate::extract::{Path, Query};
 use crate::problem::Answer;
 use crate::service::App;
 use crate::{ask, wire};
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VersionsQuery {
+    /// At most so many, up to 1000; 100 without it
+    limit: Option<usize>,
+}
+
+pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::WorkflowList>> {
+    Ok(Json(ask::workflows(app.store.as_ref()).await?))
+}
+
+pub(crate) async fn versions(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    Query(query): Query<VersionsQuery>,
+) -> Answer<Json<wire::VersionList>> {
+    Ok(Json(ask::versions(app.store.as_ref(), &name, page(query.limit)?).await?))
+}
 
 pub(crate) async fn show(
     State(app): State<App>,

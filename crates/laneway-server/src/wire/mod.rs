@@ -24,7 +24,7 @@ pub use node::{
 };
 pub use run::{Cause, EventList, Holder, Place, Run, RunList, RunSummary, SetAside, Task, TaskList};
 pub use submit::{Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
-pub use workflow::{Health, Workflow};
+pub use workflow::{Definition, Health, LastRun, VersionList, Workflow, WorkflowList, WorkflowSummary};
 
 /// A moment, written as RFC 3339 in UTC with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

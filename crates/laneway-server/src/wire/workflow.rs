@@ -1,7 +1,12 @@
 //! Workflows that the store has seen, and how the service is.
 
+use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
+use laneway_store::model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use super::Moment;
 
 /// The newest version of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -12,6 +17,84 @@ pub struct Workflow {
     /// Where its steps ran last.
     pub directory: String,
     pub document: String,
+}
+
+/// One applied version of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Definition {
+    pub workflow: String,
+    /// Counted from 1 for each name.
+    pub version: u32,
+    /// By content.
+    pub document: String,
+    /// The files that came with it, by content.
+    pub bundle: Option<String>,
+    pub applied_at: Moment,
+    pub applied_by: String,
+    pub dir: String,
+}
+
+/// A workflow that was applied: its newest version, and how its newest run stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowSummary {
+    pub workflow: String,
+    pub version: u32,
+    pub document: String,
+    pub bundle: Option<String>,
+    pub applied_at: Moment,
+    pub applied_by: String,
+    pub dir: String,
+    pub last_run: Option<LastRun>,
+}
+
+/// The newest run of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LastRun {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    /// Null when it cannot be read.
+    #[schema(value_type = Option<String>)]
+    pub status: Option<RunStatus>,
+    pub submitted_at: Moment,
+}
+
+/// Workflows that were applied, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowList {
+    pub workflows: Vec<WorkflowSummary>,
+}
+
+/// Versions of a workflow that were applied, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VersionList {
+    pub versions: Vec<Definition>,
+}
+
+impl From<&model::Definition> for Definition {
+    fn from(one: &model::Definition) -> Self {
+        Self {
+            workflow: one.name.clone(),
+            version: one.no,
+            document: one.version.to_string(),
+            bundle: one.bundle.as_ref().map(ToString::to_string),
+            applied_at: Moment(one.applied_at),
+            applied_by: one.applied_by.clone(),
+            dir: one.dir.clone(),
+        }
+    }
+}
+
+impl From<&model::WorkflowView> for WorkflowSummary {
+    fn from(view: &model::WorkflowView) -> Self {
+        let Definition { workflow, version, document, bundle, applied_at, applied_by, dir } =
+            Definition::from(&view.definition);
+        let last_run = view.last_run.as_ref().map(|last| LastRun {
+            run: last.run,
+            status: last.status,
+            submitted_at: Moment(last.submitted_at),
+        });
+        Self { workflow, version, document, bundle, applied_at, applied_by, dir, last_run }
+    }
 }
 
 /// How the service is.

@@ -4,7 +4,7 @@ use hyper::Method;
 use laneway_core::id::RunId;
 use laneway_core::role::Role;
 use laneway_engine::log::{HEADER, Stream, Writer};
-use laneway_engine::worker::log_path;
+use laneway_store::log_path;
 use laneway_store::model::RunFilter;
 use serde_json::{Value, json};
 

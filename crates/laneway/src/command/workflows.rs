@@ -3,8 +3,7 @@
 use std::num::NonZeroU32;
 
 use comfy_table::Cell;
-use laneway_store::model::{Definition, WorkflowView};
-use serde_json::{Value, json};
+use laneway_server::wire::{Definition, WorkflowSummary};
 
 use super::Context;
 use crate::exit::Exit;
@@ -24,16 +23,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let store = context.open()?;
+    let face = context.face()?;
     match &args.name {
         Some(name) => {
-            let versions = store.versions(name, args.limit.get() as usize).await?;
-            if versions.is_empty() {
-                // Says that it is not known at all, or that it only ran.
-                store.latest(name).await?;
-            }
+            let versions = face.versions(name, args.limit.get() as usize).await?;
             if args.json {
-                context.printer.json(&versions.iter().map(wire).collect::<Vec<_>>())?;
+                context.printer.json(&versions)?;
             } else if versions.is_empty() {
                 context
                     .printer
@@ -43,9 +38,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             }
         }
         None => {
-            let workflows = store.workflows().await?;
+            let workflows = face.workflows().await?;
             if args.json {
-                context.printer.json(&workflows.iter().map(wire_view).collect::<Vec<_>>())?;
+                context.printer.json(&workflows)?;
             } else if workflows.is_empty() {
                 context.printer.note("no workflow was applied yet; `laneway apply FILE` does that");
             } else {
@@ -56,7 +51,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     Ok(Exit::Succeeded)
 }
 
-fn table(context: &Context, workflows: &[WorkflowView]) -> String {
+fn table(context: &Context, workflows: &[WorkflowSummary]) -> String {
     let palette = context.printer.out_palette();
     let mut table =
         text::table(&["WORKFLOW", "VERSION", "APPLIED", "BY", "LAST RUN"], context.printer.width());
@@ -73,12 +68,11 @@ fn table(context: &Context, workflows: &[WorkflowView]) -> String {
                 }
             }
         };
-        let definition = &view.definition;
         table.add_row(vec![
-            Cell::new(&definition.name),
-            Cell::new(definition.no),
-            Cell::new(text::date(definition.applied_at)),
-            Cell::new(&definition.applied_by),
+            Cell::new(&view.workflow),
+            Cell::new(view.version),
+            Cell::new(text::date(view.applied_at.0)),
+            Cell::new(&view.applied_by),
             last,
         ]);
     }
@@ -90,35 +84,16 @@ fn versions_table(context: &Context, versions: &[Definition]) -> String {
         text::table(&["VERSION", "APPLIED", "BY", "DOCUMENT", "BUNDLE", "FROM"], context.printer.width());
     text::color(&mut table, context.printer.out_palette());
     for one in versions {
-        let document: String = one.version.as_str().chars().take(12).collect();
+        let bundle = one.bundle.as_deref().map_or("none", |hash| hash.get(..12).unwrap_or(hash));
+        let document: String = one.document.chars().take(12).collect();
         table.add_row(vec![
-            Cell::new(one.no),
-            Cell::new(text::date(one.applied_at)),
+            Cell::new(one.version),
+            Cell::new(text::date(one.applied_at.0)),
             Cell::new(&one.applied_by),
             Cell::new(document),
-            Cell::new(one.bundle.as_ref().map_or("none", |hash| hash.short())),
+            Cell::new(bundle),
             Cell::new(&one.dir),
         ]);
     }
     text::lines(&table)
-}
-
-fn wire(one: &Definition) -> Value {
-    json!({
-        "workflow": one.name,
-        "version": one.no,
-        "document": one.version,
-        "bundle": one.bundle,
-        "applied_at": one.applied_at.to_string(),
-        "applied_by": one.applied_by,
-        "dir": one.dir,
-    })
-}
-
-fn wire_view(view: &WorkflowView) -> Value {
-    let mut value = wire(&view.definition);
-    value["last_run"] = view.last_run.as_ref().map_or(Value::Null, |last| {
-        json!({ "run": last.run, "status": last.status, "submitted_at": last.submitted_at.to_string() })
-    });
-    value
 }
