@@ -1,9 +1,13 @@
 //! S2, S3, S4: workflows with their ETags, nodes, limits, metrics, and how the service is.
 
+use std::sync::Arc;
+
 use hyper::Method;
+use laneway_core::definition::{Source, compile};
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::role::Role;
 use laneway_server::wire;
+use laneway_store::model::Application;
 use serde_json::json;
 
 use crate::support::{Actor, Place};
@@ -110,5 +114,34 @@ async fn long_answers_are_compressed_for_who_can_read_that() {
         .await;
     assert_eq!((plain.header("content-encoding"), packed.header("content-encoding")), ("", "gzip"));
     assert!(packed.body.len() * 2 < plain.body.len());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workflows_that_were_applied_are_listed_with_their_versions() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    assert_eq!(server.get("/v1/workflows").await.json(), json!({ "workflows": [] }));
+    for document in [FLOW.to_owned(), format!("{FLOW}# more\n")] {
+        let source =
+            Source { file: "etl.yaml".to_owned(), default_name: "etl".to_owned(), text: document.clone() };
+        let plan = Arc::new(compile(&source).expect("a plan"));
+        let (dir, by) = ("/work".to_owned(), "ada".to_owned());
+        server.store.apply(Application { plan, document, dir, bundle: None, by }).await.expect("a version");
+    }
+    let started = server.post("/v1/runs", json!({ "workflow": "etl", "directory": "/" })).await;
+    assert_eq!(started.status, 201, "{started:?}");
+    let listed = server.get("/v1/workflows").await.json();
+    let workflow = &listed["workflows"][0];
+    assert_eq!((&workflow["workflow"], &workflow["version"]), (&json!("etl"), &json!(2)));
+    assert_eq!(workflow["last_run"]["run"], started.json()["run"]);
+    let versions = server.get("/v1/workflows/etl/versions").await.json();
+    let numbers: Vec<_> =
+        versions["versions"].as_array().expect("versions").iter().map(|one| &one["version"]).collect();
+    assert_eq!(numbers, [&json!(2), &json!(1)]);
+    assert_eq!(
+        server.get("/v1/workflows/none/versions").await.refusal(),
+        (404, "no_such_workflow".to_owned())
+    );
     server.stop().await;
 }

@@ -149,7 +149,35 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Replay(_) => Some("replay"),
         Command::Doctor(_) => Some("doctor"),
         Command::Backup(_) => Some("backup"),
-        _ => None,
+        Command::Secret(_) => Some("secret"),
+        Command::Artifacts(_) => Some("artifacts"),
+        Command::Validate(_)
+        | Command::Apply(_)
+        | Command::Schedule(_)
+        | Command::Plan(_)
+        | Command::Graph(_)
+        | Command::Schema(_)
+        | Command::Openapi(_)
+        | Command::Workflows(_)
+        | Command::Start(_)
+        | Command::Submit(_)
+        | Command::Token(_)
+        | Command::Nodes(_)
+        | Command::Drain(_)
+        | Command::Limit(_)
+        | Command::Pause(_)
+        | Command::Resume(_)
+        | Command::Runs(_)
+        | Command::Show(_)
+        | Command::Logs(_)
+        | Command::Events(_)
+        | Command::Explain(_)
+        | Command::Cancel(_)
+        | Command::Retry(_)
+        | Command::Skip(_)
+        | Command::Settings(_)
+        | Command::Completions(_)
+        | Command::Warden(_) => None,
     };
     if let Some(name) = alone {
         context.refuse_server(name)?;
