@@ -95,6 +95,8 @@ pub enum Error {
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
     NoSuchNode { node: String },
+    #[error("no schedule or other trigger starts `{workflow}`")]
+    NoTriggers { workflow: String },
     #[error("there is no limit `{name}`")]
     NoSuchLimit { name: String },
     #[error("there is no secret `{name}` in this store")]
@@ -158,6 +160,7 @@ impl Error {
             )),
             Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
             Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),
+            Self::NoTriggers { .. } => Some("`laneway schedule list` shows what starts by itself".to_owned()),
             Self::NoSuchLimit { name } => Some(format!(
                 "declare it under `limits` of the document, or make it with `laneway limit set {name} N`"
             )),

@@ -16,6 +16,7 @@ pub mod postgres;
 pub mod sqlite;
 mod store;
 mod tally;
+pub mod trigger;
 
 use std::path::PathBuf;
 use std::sync::Arc;

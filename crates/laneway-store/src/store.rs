@@ -29,6 +29,7 @@ use crate::model::{
     Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NodeView, Pausable, Reaped, Renewed,
     RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Whom, WorkflowView,
 };
+use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug {
@@ -74,6 +75,22 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns claimed tasks that were never started. Spends no retry; in a run that is closing they end.
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
+
+    // ---- triggers ----------------------------------------------------------------------------------
+
+    /// What is to be done about triggers, up to `limit` of each kind. Everybody who asks is told the same until it is done.
+    async fn due(&self, limit: usize) -> Result<DueNow>;
+
+    /// Records how far a schedule has come. Says `false`, and changes nothing, if somebody else was faster.
+    async fn fire(&self, fired: Fired) -> Result<bool>;
+
+    /// Records that the end of a run has fired, and what came of it.
+    async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()>;
+
+    /// Lets the triggers of a workflow fire no more. What comes meanwhile is left out, also afterwards.
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()>;
+
+    async fn resume_triggers(&self, workflow: &str) -> Result<()>;
 
     // ---- bytes (docs/design/bytes.md) ----------------------------------------------------------------
 
@@ -138,7 +155,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()>;
 
     /// Makes a workflow, with what lies beside it, known by its name: the next version of that, unless the newest is the
-    /// same. Runs that there are keep theirs.
+    /// same. Runs that there are keep theirs. Its triggers are armed, and no others of that name: one that was there goes on
+    /// where it was, a new one fires nothing that is past.
     async fn apply(&self, application: Application) -> Result<Applied>;
 
     /// Lets a node end what it runs and take nothing more. Gives the sessions that are told.
@@ -179,6 +197,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn status(&self, run: RunId) -> Result<RunStatus>;
     /// By name.
     async fn limits(&self) -> Result<Vec<LimitView>>;
+    /// By workflow.
+    async fn triggers(&self) -> Result<Vec<TriggerView>>;
     /// Nodes that are alive, by address, with up to `claims` of what each holds.
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.

@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Pause(command::pause::Args),
     /// Let what was paused go on
     Resume(command::pause::ResumeArgs),
+    /// Show what starts by itself, and when
+    Schedule(command::schedule::Args),
     /// List runs, newest first
     Runs(command::runs::Args),
     /// Show a run and its tasks

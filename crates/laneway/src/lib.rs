@@ -10,6 +10,7 @@ mod drive;
 mod dry_run;
 mod env;
 mod exit;
+mod firing;
 mod print;
 mod progress;
 mod settings;

@@ -20,8 +20,10 @@ pub(super) const WORKFLOW: Keys = Keys {
         "max_runs",
         "limits",
         "secrets",
+        "schedule",
+        "after",
     ],
-    later: &["schedule", "pools", "hooks"],
+    later: &["pools", "hooks"],
 };
 
 pub(super) const STEP: Keys = Keys {
@@ -73,3 +75,8 @@ pub(super) const SECRET: Keys = Keys { owner: "a secret", known: &["env", "file"
 pub(super) const ORDER: Keys = Keys { owner: "`order`", known: &["key", "version"], later: &[] };
 
 pub(super) const MAX_RUNS: Keys = Keys { owner: "`max_runs`", known: &["limit", "strategy"], later: &[] };
+
+pub(super) const SCHEDULE: Keys =
+    Keys { owner: "`schedule`", known: &["cron", "timezone", "catch_up", "params"], later: &[] };
+
+pub(super) const AFTER: Keys = Keys { owner: "`after`", known: &["workflow", "when", "params"], later: &[] };

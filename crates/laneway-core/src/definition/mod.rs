@@ -21,6 +21,7 @@ mod scalar;
 mod schema;
 mod secrets;
 mod text;
+mod triggers;
 mod value;
 mod words;
 mod yaml;

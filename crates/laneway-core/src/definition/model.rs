@@ -12,6 +12,7 @@ use crate::expression::{Expression, Template};
 use crate::limit::Limit;
 use crate::max_runs::MaxRuns;
 use crate::reason::Reason;
+use crate::trigger::Trigger;
 
 /// A whole document.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +35,8 @@ pub struct Workflow {
     /// Where the values of its secrets come from, by name, in document order.
     pub secrets: Vec<(String, SecretSource)>,
     pub placement: Placement,
+    /// What starts it by itself, once it is applied.
+    pub triggers: Vec<Trigger>,
 }
 
 /// A node of the graph, as written.

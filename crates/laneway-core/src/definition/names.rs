@@ -68,6 +68,10 @@ impl Check<'_> {
             };
             let span = place(read.range.clone());
             let wrong = |message: String| Finding::new(message, span);
+            if let Some((root, parts)) = site.only {
+                self.found.extend(only(&read, root, parts, wrong));
+                continue;
+            }
             if let Some(key) = site.at_submit
                 && let root @ ("steps" | "run") = read.segments[0].as_str()
             {
@@ -204,6 +208,23 @@ impl Check<'_> {
             self.pending.push(Pending { reader, target, finding });
         }
         None
+    }
+}
+
+/// A trigger's parameters read what happened; there is no run yet.
+fn only(read: &Read, root: &str, parts: &[&str], wrong: impl Fn(String) -> Finding) -> Option<Finding> {
+    let all = || parts.iter().map(|part| format!("`{root}.{part}`")).collect::<Vec<_>>().join(", ");
+    let first = read.segments[0].as_str();
+    if first != root {
+        let finding = wrong(format!("what a trigger gives cannot read {}", shown(first)));
+        return Some(finding.hint(format!("it can read {}", all())));
+    }
+    match read.segments.get(1) {
+        Some(part) if parts.contains(&part.as_str()) => None,
+        Some(part) => {
+            Some(wrong(format!("`{root}` has no {}", shown(part))).hint(format!("there are {}", all())))
+        }
+        None => None,
     }
 }
 

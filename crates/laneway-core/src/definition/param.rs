@@ -97,7 +97,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The value, if it is of the type; of any type where that is not known.
-    fn typed(&mut self, field: Field<'t>, kind: Option<ParamType>) -> Option<Value> {
+    pub(super) fn typed(&mut self, field: Field<'_>, kind: Option<ParamType>) -> Option<Value> {
         let value = self.json(field.value);
         let Some(kind) = kind else {
             return Some(value);

@@ -89,8 +89,10 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         max_runs: None,
         secrets: Vec::new(),
         placement: Placement::default(),
+        triggers: Vec::new(),
     };
     let mut steps = None;
+    let mut triggers = Vec::new();
     for field in fields {
         match field.name {
             "name" => {
@@ -120,9 +122,14 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
             "max_runs" => workflow.max_runs = reader.max_runs(field),
             "limits" => workflow.limits = reader.limits(field),
             "groups" => (workflow.groups, spans.group) = groups(reader, field),
+            "schedule" | "after" => triggers.push(field),
             "steps" => steps = Some(field),
             _ => {}
         }
+    }
+    for field in triggers {
+        let params = (!spans.has_broken_params).then_some(&workflow.params[..]);
+        workflow.triggers.extend(reader.triggers(field, params));
     }
     let Some(field) = steps else {
         let span = Span::new(root.span.start as usize, root.span.start as usize);

@@ -40,6 +40,8 @@ pub(super) struct Site {
     pub(super) at_submit: Option<&'static str>,
     /// It becomes a variable of a process: the only place where secrets may be read.
     pub(super) is_env: bool,
+    /// What a trigger's parameters read, and nothing else: what happened, and what is known of that.
+    pub(super) only: Option<(&'static str, &'static [&'static str])>,
 }
 
 #[derive(Debug)]
@@ -305,6 +307,7 @@ impl<'t> Reader<'t> {
                 source: expression.source.clone(),
                 at_submit: None,
                 is_env: self.is_env,
+                only: None,
             });
         }
     }

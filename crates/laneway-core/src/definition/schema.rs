@@ -7,6 +7,7 @@ use super::model::{OnFailure, OnLost, ParamType, Placement, When};
 use crate::limit::MAX_LIMIT;
 use crate::max_runs::Strategy;
 use crate::rank::{HIGHEST_PRIORITY, LEAST_PRIORITY};
+use crate::schedule::CatchUp;
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]{0,99}$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
@@ -90,6 +91,8 @@ pub fn schema() -> Value {
                     {"type": "string", "pattern": RATE},
                 ]},
             },
+            "schedule": {"$ref": "#/$defs/schedule"},
+            "after": {"$ref": "#/$defs/after"},
             "steps": {
                 "description": "The steps by name. Their order breaks ties.",
                 "type": "object",
@@ -111,6 +114,8 @@ pub fn schema() -> Value {
             "retry": retry(),
             "order": order(),
             "max_runs": max_runs(),
+            "schedule": one_or_more("When it starts by itself, once it is applied.", &schedule()),
+            "after": one_or_more("Workflows whose ends start it, once it is applied.", &after()),
             "scalar": {"type": ["string", "number", "boolean"]},
         },
     })
@@ -238,6 +243,56 @@ fn max_runs() -> Value {
                 },
             },
         ],
+    })
+}
+
+fn one_or_more(description: &str, one: &Value) -> Value {
+    json!({"description": description, "oneOf": [one, {"type": "array", "items": one}]})
+}
+
+fn given(reads: &str) -> Value {
+    json!({
+        "description": format!("Parameters of the runs it starts. {reads} can stand in them."),
+        "type": "object",
+    })
+}
+
+fn schedule() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["cron"],
+        "properties": {
+            "cron": {
+                "description": "Minute, hour, day, month, weekday; or six fields with seconds in front.",
+                "type": "string", "minLength": 1,
+            },
+            "timezone": {
+                "description": "Whose clock on the wall it means, such as Europe/Berlin. Default: UTC.",
+                "type": "string", "minLength": 1,
+            },
+            "catch_up": {
+                "description": "Ticks at which no node was there: none leaves them out, latest makes up for the last, all for each. Default: none.",
+                "enum": CatchUp::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>(),
+            },
+            "params": given("${{ tick.at }} and ${{ tick.date }}"),
+        },
+    })
+}
+
+fn after() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["workflow"],
+        "properties": {
+            "workflow": {"description": "The name of the other workflow.", "type": "string", "minLength": 1},
+            "when": {
+                "description": "How a run of it has to end. Default: succeeded.",
+                "enum": ["succeeded", "failed", "canceled", "finished"],
+            },
+            "params": given("${{ ended.run }}, ${{ ended.workflow }} and ${{ ended.status }}"),
+        },
     })
 }
 
@@ -422,7 +477,15 @@ mod tests {
         (false, r#"{"steps": {"a": {"run": "x", "workdir": ""}}}"#),
         (false, r#"{"steps": {"a": {"run": "x", "image": "busybox"}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "stepz": 1}"#),
-        (false, r#"{"steps": {"a": {"run": "x"}}, "schedule": {"cron": "* * * * *"}}"#),
+        (true, r#"{"steps": {"a": {"run": "x"}}, "schedule": {"cron": "* * * * *"}}"#),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x"}}, "schedule": [{"cron": "0 2 * * *", "timezone": "UTC", "catch_up": "all"}]}"#,
+        ),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "schedule": {"timezone": "UTC"}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "schedule": {"cron": "* * * * *", "catch_up": "some"}}"#),
+        (true, r#"{"steps": {"a": {"run": "x"}}, "after": {"workflow": "b", "when": "finished"}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "after": {"when": "failed"}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "max_parallel": 0}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "max_parallel": 1.5}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "on_failure": "stop"}"#),
@@ -502,6 +565,8 @@ mod tests {
             (&keys::RETRY, &schema["$defs"]["retry"]["properties"]),
             (&keys::ORDER, &schema["$defs"]["order"]["properties"]),
             (&keys::MAX_RUNS, &schema["$defs"]["max_runs"]["oneOf"][1]["properties"]),
+            (&keys::SCHEDULE, &schema["$defs"]["schedule"]["oneOf"][0]["properties"]),
+            (&keys::AFTER, &schema["$defs"]["after"]["oneOf"][0]["properties"]),
         ] {
             let described = properties.as_object().expect("an object of keys");
             let mut known = keys.known.to_vec();

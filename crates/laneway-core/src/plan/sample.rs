@@ -75,6 +75,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         max_runs: None,
         secrets: Vec::new(),
         placement: Placement::default(),
+        triggers: Vec::new(),
     }
 }
 

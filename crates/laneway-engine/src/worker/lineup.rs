@@ -18,7 +18,7 @@ const QUICK: Duration = Duration::from_millis(50);
 const INSTANT: Duration = Duration::from_millis(1);
 
 /// So many. What is held when a node dies is lost to it, and comes back as another attempt: not more than that.
-const INSTANT_PER_SLOT: usize = 8;
+const INSTANT_PER_SLOT: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct Lineup {

@@ -49,7 +49,7 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{apply, claim, finish, lives, people, promote, secrets};
+use verbs::{apply, claim, finish, lives, people, promote, secrets, triggers};
 
 use crate::Open;
 use crate::bytes::admit;
@@ -63,6 +63,7 @@ use crate::model::{
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
+use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
 pub(crate) fn shown(url: &str) -> String {
@@ -417,6 +418,32 @@ impl Store for PostgresStore {
                 |link, terms| async move { people::resume(&self.base.shelf, &link, terms, what, by).await },
             )
             .await
+    }
+
+    async fn due(&self, limit: usize) -> Result<DueNow> {
+        self.base.ask(|link| async move { triggers::due(&link, self.base.now(), limit).await }).await
+    }
+
+    async fn fire(&self, fired: Fired) -> Result<bool> {
+        let fired = &fired;
+        self.base.write(|link, _| async move { triggers::fire(&link, fired).await }).await
+    }
+
+    async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
+        let (end, last) = (&end, last.as_ref());
+        self.base.write(|link, _| async move { triggers::settle(&link, end, last).await }).await
+    }
+
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()> {
+        self.base.change(|link, terms| async move { triggers::pause(&link, terms, workflow, by).await }).await
+    }
+
+    async fn resume_triggers(&self, workflow: &str) -> Result<()> {
+        self.base.change(|link, terms| async move { triggers::resume(&link, terms, workflow).await }).await
+    }
+
+    async fn triggers(&self) -> Result<Vec<TriggerView>> {
+        self.base.ask(|link| async move { triggers::all(&link).await }).await
     }
 
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {

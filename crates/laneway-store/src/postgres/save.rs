@@ -29,6 +29,8 @@ pub(super) struct Columns {
     runs: Runs,
     keys: Keys,
     owners: Owners,
+    /// Runs that have ended.
+    ended: Numbers,
 }
 
 /// Who owns pinned runs from here on: classes that nobody else takes.
@@ -157,11 +159,19 @@ impl Columns {
                 self.owners.taken.2.push(0);
             }
         }
+        self.add_end(no, changes);
         if changes.run.is_in_another_phase(&changes.was) {
             self.runs.add(no, &changes.run);
         } else if changes.run != changes.was {
             let counts = [no, signed(changes.run.last_event), i64::from(changes.run.unsettled)];
             self.counts.iter_mut().zip(counts).for_each(|(column, value)| column.push(value));
+        }
+    }
+
+    /// Somebody may wait for the end of a run.
+    pub(super) fn add_end(&mut self, no: i64, changes: &Changes) {
+        if changes.run.status.is_final() && !changes.was.status.is_final() {
+            self.ended.push(no);
         }
     }
 
@@ -310,6 +320,9 @@ impl Columns {
                 ),
                 self.runs.values(),
             );
+        }
+        if !self.ended.is_empty() {
+            flight.ask(sql!("firings_add", INT8_ARRAY), vec![&self.ended]);
         }
         self.keys.say(flight);
     }

@@ -26,7 +26,7 @@ impl Clock {
     }
 
     /// Now, and not before `floor`, which is the last moment that the store has written.
-    pub(super) fn now(&self, floor: Millis) -> Millis {
+    pub fn now(&self, floor: Millis) -> Millis {
         match self {
             Self::System(clock) => clock.now(floor),
             Self::Manual(hand) => Millis(hand.load(Ordering::Relaxed)).max(floor),

@@ -44,7 +44,7 @@ use uuid::Uuid;
 pub use clock::Clock;
 use txn::{Done, Failure, Head, Plans, Shelf, plan, read_head, sql};
 use verbs::{
-    apply, cancel, claim, finish, give_back, lives, people, promote, reopen, secrets, start, submit,
+    apply, cancel, claim, finish, give_back, lives, people, promote, reopen, secrets, start, submit, triggers,
 };
 use writer::Writer;
 
@@ -59,6 +59,7 @@ use crate::model::{
     RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Whom, WorkflowView,
 };
 use crate::store::Store;
+use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 use crate::{MAX_LOST, Open};
 
 #[derive(Debug)]
@@ -183,6 +184,12 @@ impl SqliteStore {
 }
 
 impl Shared {
+    /// What time it is, never before what the store has written.
+    fn moment(&self, connection: &Connection) -> Done<Millis> {
+        let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
+        Ok(self.clock.now(Millis(floor)))
+    }
+
     fn now<T>(&self, question: impl FnOnce(&Connection) -> Done<T>) -> Result<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
@@ -462,6 +469,33 @@ impl Store for SqliteStore {
     async fn resume(&self, what: Pausable, by: &str) -> Result<()> {
         let by = by.to_owned();
         self.write(move |txn| people::resume(txn, &what, &by)).await
+    }
+
+    async fn due(&self, limit: usize) -> Result<DueNow> {
+        self.read(move |connection, shared| triggers::due(connection, shared.moment(connection)?, limit))
+            .await
+    }
+
+    async fn fire(&self, fired: Fired) -> Result<bool> {
+        self.write(move |txn| triggers::fire(txn, &fired)).await
+    }
+
+    async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
+        self.write(move |txn| triggers::settle(txn, &end, last.as_ref())).await
+    }
+
+    async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()> {
+        let (workflow, by) = (workflow.to_owned(), by.to_owned());
+        self.write(move |txn| triggers::pause(txn, &workflow, &by)).await
+    }
+
+    async fn resume_triggers(&self, workflow: &str) -> Result<()> {
+        let workflow = workflow.to_owned();
+        self.write(move |txn| triggers::resume(txn, &workflow)).await
+    }
+
+    async fn triggers(&self) -> Result<Vec<TriggerView>> {
+        self.read(|connection, _| triggers::all(connection)).await
     }
 
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {

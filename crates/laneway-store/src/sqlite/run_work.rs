@@ -360,6 +360,9 @@ fn save_run(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
         run.unsettled,
         pauses_text(&run.pauses)
     ])?;
+    if run.status.is_final() && !changes.was.status.is_final() {
+        txn.connection.prepare_cached(sql!("firings_add"))?.execute([no])?;
+    }
     save_owner(txn, no, changes)
 }
 

@@ -147,8 +147,7 @@ pub(super) fn limits(connection: &Connection) -> Done<Vec<LimitView>> {
 
 /// Those that hold their lock.
 pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> Done<Vec<NodeView>> {
-    let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
-    let observed_at = shared.clock.now(Millis(floor));
+    let observed_at = shared.moment(connection)?;
     let mut statement = connection.prepare_cached(sql!("nodes"))?;
     let mut rows = statement.query([])?;
     let mut nodes = Vec::new();

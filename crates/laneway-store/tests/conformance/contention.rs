@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_store::Fate;
-use laneway_store::model::{Ask, Finished, RunFilter};
+use laneway_store::model::{Ask, Finished, Pausable, RunFilter};
 use serde_json::json;
 use tokio::time::timeout;
 use tokio_postgres::Client;
@@ -116,6 +116,46 @@ fn promoter_that_dies_half_way_leaves_nothing_behind() {
         assert_eq!(node.tasks(two).await, "c available");
         audit::check(&*node.store, two).await;
     });
+}
+
+/// Whoever pauses a workflow does not see a run that is about to begin or to go on, and that one does not see the pause.
+#[test]
+fn run_that_begins_or_goes_on_beside_a_pause_of_its_workflow_is_paused() {
+    for is_retry in [false, true] {
+        block_on(async {
+            let schema = Schema::new();
+            let node = Node::register(Arc::new(schema.open()), "one").await;
+            let text = flow("", &[("a", "lock: db")]);
+            let failed = node.submit(&text).await;
+            node.fail(&node.begin(failed, "a").await).await;
+            let blocker = Blocker::take(&schema, "lock:db").await;
+            let person = node.clone();
+            let begins = tokio::spawn(async move {
+                if is_retry {
+                    person.retry(failed, None).await.expect("a run that goes on");
+                    return failed;
+                }
+                person.store.submit(submission(&text, json!({}), person.session)).await.expect("a run")
+            });
+            // It has looked whether its workflow is paused, and nobody sees yet what it has done.
+            blocker.waiter(&schema).await;
+            let person = node.clone();
+            let pause = tokio::spawn(async move {
+                person.store.pause(Pausable::Workflow("flow".to_owned()), "ada").await.expect("a pause");
+            });
+            let look = schema.beneath().await;
+            let waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+            let settled = async {
+                while !pause.is_finished() && look.query(waits, &[]).await.expect("an answer").is_empty() {}
+            };
+            timeout(SOON, settled).await.expect("the pause waits, or is done");
+            blocker.end("ROLLBACK").await;
+            let run = begins.await.expect("no panic");
+            pause.await.expect("no panic");
+            assert_eq!(node.tasks(run).await, "a pending", "a retry: {is_retry}");
+            assert!(node.why(run, "a").await.contains("paused"));
+        });
+    }
 }
 
 /// Eight nodes with a pool each, all of them after the same keys, as fast as they can.

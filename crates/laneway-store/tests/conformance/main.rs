@@ -36,4 +36,5 @@ mod rules;
 mod server;
 mod spread;
 mod submit;
+mod triggers;
 mod writer;

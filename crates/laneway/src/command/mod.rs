@@ -19,6 +19,7 @@ pub(crate) mod replay;
 pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod schedule;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod settings;
@@ -112,6 +113,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Limit(args) => limit::execute(context, args).await,
         Command::Pause(args) => pause::execute(context, args).await,
         Command::Resume(args) => pause::resume(context, args).await,
+        Command::Schedule(args) => schedule::execute(context, args).await,
         Command::Runs(args) => runs::execute(context, args).await,
         Command::Show(args) => show::execute(context, args).await,
         Command::Logs(args) => logs::execute(context, args).await,

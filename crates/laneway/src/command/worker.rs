@@ -23,9 +23,10 @@ use super::Context;
 use crate::drive::{Interrupts, Node, duration};
 use crate::env;
 use crate::exit::{Exit, Refusal};
+use crate::firing::Firing;
 use crate::settings::{
-    HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_POLL_INTERVAL, NODE_ADDRESS, PASS_ENV,
-    SHUTDOWN_GRACE, SLOTS, STORE, Source, count,
+    HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_PARALLEL, MAX_POLL_INTERVAL,
+    NODE_ADDRESS, PASS_ENV, SHUTDOWN_GRACE, SLOTS, STORE, Source, count,
 };
 
 /// What steps see of the worker's own environment; `--pass-env` adds to it.
@@ -79,7 +80,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let offer = Offer { node: name.clone(), labels, has_process: true, functions: Default::default() };
     tell_settings(context, &name);
     let session = NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(&name, args.slots.get()) };
+    let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
     let node = Node::begin(context, store, session).await?;
+    let firing = Firing::begin(&node.store, node.session, max_parallel);
     let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
     pass_env.extend(args.pass_env);
     let ground =
@@ -101,6 +104,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     };
     let control = Control::new();
     let outcome = until_told(context, worker, &control, parent).await;
+    drop(firing);
     node.end(why(&outcome, &control)).await;
     tell_cut(context, &outcome?);
     Ok(Exit::Succeeded)

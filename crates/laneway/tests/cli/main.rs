@@ -15,4 +15,5 @@ mod repair;
 mod run;
 mod settings;
 mod terminal;
+mod triggers;
 mod workers;

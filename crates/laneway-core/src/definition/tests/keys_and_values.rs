@@ -66,7 +66,7 @@ groups: {g: {steps: [a, b], step: c}}
 #[test]
 fn a_key_that_is_known_and_not_built_yet_is_refused() {
     let text = r#"
-schedule: {cron: "0 2 * * *"}
+pools: {warm: {max: 4}}
 execution: levels
 steps:
   a: {run: make, for_each: [1, 2]}
@@ -74,11 +74,11 @@ steps:
 groups: {g: {steps: [a, b], failure: strict}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
-    error: `schedule` is not supported yet
+    error: `pools` is not supported yet
      --> flow.yaml:1:1
       |
-    1 | schedule: {cron: "0 2 * * *"}
-      | ^^^^^^^^
+    1 | pools: {warm: {max: 4}}
+      | ^^^^^
       |
       = help: remove it: this version would not act on it
 

@@ -15,6 +15,7 @@ mod graph;
 mod keys_and_values;
 mod names_and_params;
 mod syntax;
+mod triggers;
 
 fn source(text: &str) -> Source {
     Source { file: "flow.yaml".into(), default_name: "flow".into(), text: text.into() }

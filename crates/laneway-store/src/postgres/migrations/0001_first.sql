@@ -293,3 +293,36 @@ CREATE TABLE quarantine (
     why    TEXT NOT NULL,
     since  BIGINT NOT NULL
 );
+
+-- What starts a workflow by itself: schedules, and ends of other workflows' runs (`source`).
+CREATE TABLE triggers (
+    workflow   TEXT COLLATE "C" NOT NULL,
+    key        TEXT COLLATE "C" NOT NULL,
+    version    TEXT NOT NULL,              -- in which it is written
+    source     TEXT,
+    ends       TEXT,                       -- those that count, each between blanks
+    dealt_with BIGINT NOT NULL,           -- everything up to here is
+    due_at     BIGINT,                    -- when to look at a schedule again
+    paused_by  TEXT,
+    paused_at  BIGINT,
+    fired_at   BIGINT,
+    fired_run  TEXT,                       -- what came of that
+    fault      TEXT,
+    PRIMARY KEY (workflow, key),
+    CHECK ((source IS NULL) = (ends IS NULL)),
+    CHECK ((paused_by IS NULL) = (paused_at IS NULL)),
+    CHECK (due_at IS NULL OR (source IS NULL AND paused_by IS NULL))
+);
+CREATE INDEX triggers_due ON triggers (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX triggers_after ON triggers (source) WHERE source IS NOT NULL;
+
+-- Ends of runs that fire a trigger and have not yet. Each is there once: `seq` is the number of the run's last event.
+CREATE TABLE firings (
+    run      TEXT COLLATE "C" NOT NULL,
+    seq      BIGINT NOT NULL,
+    ended    TEXT NOT NULL,                -- its workflow, and how it ended
+    status   TEXT NOT NULL,
+    workflow TEXT NOT NULL,                -- whose trigger
+    key      TEXT NOT NULL,
+    PRIMARY KEY (run, seq, workflow, key)
+);

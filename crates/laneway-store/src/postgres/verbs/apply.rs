@@ -6,6 +6,7 @@ use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
+use super::triggers::Arms;
 use crate::error::Error;
 use crate::model::{Application, Applied, Definition, LastRun, WorkflowView};
 use crate::postgres::fault::Done;
@@ -46,7 +47,7 @@ pub(in crate::postgres) async fn apply(
         return Ok(Applied { no: newest.no, was_there: true });
     }
     let no = newest.map_or(1, |newest| newest.no + 1);
-    let number = i64::from(no);
+    let (number, arms) = (i64::from(no), Arms::of(plan));
     let mut flight = link.flight();
     flight
         .ask(sql!("document_add", TEXT, TEXT, TEXT, INT8), vec![&version, name, &application.document, &now]);
@@ -54,6 +55,7 @@ pub(in crate::postgres) async fn apply(
         sql!("definition_add", TEXT, INT8, TEXT, TEXT, TEXT, INT8, TEXT),
         vec![name, &number, &version, &application.dir, &bundle, &now, &application.by],
     );
+    arms.say(&mut flight, (name, &version), &now);
     flight.commit().await?;
     shelf.plans.keep(plan);
     Ok(Applied { no, was_there: false })

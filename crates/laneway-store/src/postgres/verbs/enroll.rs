@@ -120,6 +120,7 @@ impl Begun {
         let mut flight = link.begin(Begin::Write);
         flight.ask(sql!("submit_sessions", TEXT_ARRAY), vec![&sessions]);
         flight.ask(sql!("submit_numbers", INT8, INT8), vec![&count, &now]);
+        flight.ask(sql!("workflows_hold", TEXT_ARRAY), vec![&names]);
         flight.ask(sql!("workflows_paused", TEXT_ARRAY), vec![&names]);
         flight.ask(sql!("has_taker", INT8_ARRAY), vec![&known]);
         let mut answers = flight.land().await?;
@@ -127,10 +128,10 @@ impl Begun {
             // Of a new class it is known only now who takes it.
             classes.extend(classes::numbers(link, &new).await?);
             known = classes.values().copied().collect();
-            answers[3] = link.rows(sql!("has_taker", INT8_ARRAY), &[&known]).await?;
+            answers[4] = link.rows(sql!("has_taker", INT8_ARRAY), &[&known]).await?;
         }
-        let [nodes, numbers, pauses, takers] = &answers[..] else {
-            return Err(row::unreadable("answer", "to four questions").into());
+        let [nodes, numbers, _, pauses, takers] = &answers[..] else {
+            return Err(row::unreadable("answer", "to five questions").into());
         };
         let mut taken: HashSet<i64> =
             takers.iter().map(|found| Ok(found.try_get(0)?)).collect::<Done<_>>()?;

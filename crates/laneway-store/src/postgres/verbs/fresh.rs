@@ -140,6 +140,7 @@ impl NewRows {
         }
         self.columns.add_events(no, now, changes);
         self.columns.add_keys(no, changes);
+        self.columns.add_end(no, changes);
     }
 
     /// No chunk is too large for one statement.

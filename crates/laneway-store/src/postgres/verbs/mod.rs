@@ -11,6 +11,7 @@ pub(super) mod people;
 pub(super) mod promote;
 pub(super) mod secrets;
 pub(super) mod submit;
+pub(super) mod triggers;
 
 use std::collections::BTreeMap;
 

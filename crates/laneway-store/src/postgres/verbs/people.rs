@@ -15,7 +15,7 @@ use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{Follows, follow, job, runs_of, work};
 use crate::postgres::link::{Begin, Link, sql};
-use crate::postgres::run_work::Terms;
+use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 use crate::postgres::{read, row};
 
@@ -41,9 +41,8 @@ pub(in crate::postgres) async fn retry(
     words: (Option<&str>, &str),
 ) -> Done<Vec<String>> {
     let (from, by) = words;
-    let terms = find_room(shelf, link, terms, run).await?;
     let job = job(shelf, link, run, everything()).await?;
-    let pause = paused(link, &job.head.head.plan.workflow.name).await?;
+    let (terms, pause) = begin_to_go_on(link, terms, run, &job).await?;
     Ok(on_run(shelf, link, terms, job, |keeper| keeper.retry(from, by, pause.clone())).await?.0)
 }
 
@@ -55,32 +54,28 @@ pub(in crate::postgres) async fn skip(
     words: (&str, &str),
 ) -> Done<Vec<String>> {
     let (step, by) = words;
-    let terms = find_room(shelf, link, terms, run).await?;
     let job = job(shelf, link, run, everything()).await?;
-    let pause = paused(link, &job.head.head.plan.workflow.name).await?;
+    let (terms, pause) = begin_to_go_on(link, terms, run, &job).await?;
     Ok(on_run(shelf, link, terms, job, |keeper| keeper.skip_by_person(step, by, pause.clone())).await?.0)
 }
 
-/// A run that goes on would jump the queue of its workflow, so it needs room. Begins the transaction where that has to be
-/// looked at.
-async fn find_room(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<Terms> {
-    let head = shelf.head(link, run).await?;
-    let workflow = &head.head.plan.workflow;
-    if workflow.max_runs.is_none() || !read::status(link, run).await?.is_final() {
-        return Ok(terms);
+/// Begins the transaction in which a run goes on: its workflow's pause holds for it, and it needs room, since it would jump
+/// the queue of its workflow.
+async fn begin_to_go_on(link: &Link, terms: Terms, run: RunId, job: &Job) -> Done<(Terms, Option<Pause>)> {
+    let workflow = &job.head.head.plan.workflow;
+    let names = vec![workflow.name.as_str()];
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("workflows_hold", TEXT_ARRAY), vec![&names]);
+    flight.ask(sql!("workflow_paused", TEXT), vec![&workflow.name]);
+    let answers = flight.land().await?;
+    let pause = answers.get(1).and_then(|rows| rows.first()).map(pause_of).transpose()?;
+    if workflow.max_runs.is_some() && read::status(link, run).await?.is_final() {
+        let runs = runs_of(link, &workflow.name).await?;
+        let runs = Runs { running: &runs.running, queued: &runs.queued };
+        max_runs::may_reopen(&workflow.name, workflow.max_runs, runs)
+            .map_err(|why| Error::NotRunnable { why })?;
     }
-    link.begin(Begin::Write).land().await?;
-    let runs = runs_of(link, &workflow.name).await?;
-    let runs = Runs { running: &runs.running, queued: &runs.queued };
-    max_runs::may_reopen(&workflow.name, workflow.max_runs, runs)
-        .map_err(|why| Error::NotRunnable { why })?;
-    Ok(Terms { is_begun: true, ..terms })
-}
-
-/// The pause of a workflow, which holds for runs that begin or go on as well.
-pub(super) async fn paused(link: &Link, workflow: &str) -> Done<Option<Pause>> {
-    let found = link.row(sql!("workflow_paused", TEXT), &[&workflow]).await?;
-    found.as_ref().map(pause_of).transpose()
+    Ok((Terms { is_begun: true, ..terms }, pause))
 }
 
 pub(super) fn pause_of(found: &tokio_postgres::Row) -> Done<Pause> {
@@ -104,6 +99,7 @@ pub(in crate::postgres) async fn pause(
         Pausable::Run(run) => (begin_with(link, *run).await?, PauseScope::Run),
         Pausable::Workflow(name) => {
             let mut flight = link.begin(Begin::Write);
+            flight.ask(sql!("workflow_lock", TEXT), vec![name]);
             flight.ask(sql!("workflow_pause", TEXT, TEXT, INT8), vec![name, &by, &now]);
             flight.ask(sql!("runs_of_workflow", TEXT), vec![name]);
             (ids(flight.land().await?.pop().unwrap_or_default())?, PauseScope::Workflow)
@@ -138,6 +134,7 @@ pub(in crate::postgres) async fn resume(
         Pausable::Run(run) => (begin_with(link, *run).await?, PauseScope::Run),
         Pausable::Workflow(name) => {
             let mut flight = link.begin(Begin::Write);
+            flight.ask(sql!("workflow_lock", TEXT), vec![name]);
             flight.ask(sql!("workflow_resume", TEXT), vec![name]);
             flight.ask(sql!("runs_of_workflow", TEXT), vec![name]);
             (ids(flight.land().await?.pop().unwrap_or_default())?, PauseScope::Workflow)

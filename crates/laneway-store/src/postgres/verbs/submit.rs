@@ -44,21 +44,23 @@ pub(in crate::postgres) async fn submit(
     let keys =
         key::bind(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
     let (session, now) = (submission.session.to_string(), terms.now.map(|now| now.0));
+    let names = vec![plan.workflow.name.as_str()];
     let mut flight = link.begin(Begin::Write);
     flight.ask(sql!("submit_begin", TEXT, INT8), vec![&session, &now]);
+    flight.ask(sql!("workflows_hold", TEXT_ARRAY), vec![&names]);
     flight.ask(sql!("workflow_paused", TEXT), vec![&plan.workflow.name]);
     if let Some(key) = &submission.key {
         flight.ask(sql!("run_by_key", TEXT), vec![key]);
     }
     let answers = flight.land().await?;
-    if let Some(known) = answers.get(2).and_then(|rows| rows.first()) {
+    if let Some(known) = answers.get(3).and_then(|rows| rows.first()) {
         link.roll_back().await;
         return row::word(known, 0, "run id", RunId::parse);
     }
     let found = answers.first().and_then(|rows| rows.first());
     let found = found.ok_or(Error::SessionOver { session: submission.session })?;
     let (now, no) = (Millis(found.try_get(1)?), found.try_get(2)?);
-    let pause = answers.get(1).and_then(|rows| rows.first()).map(people::pause_of).transpose()?;
+    let pause = answers.get(2).and_then(|rows| rows.first()).map(people::pause_of).transpose()?;
     declare_limits(link, submission, now).await?;
     let admission = admission(link, run, submission).await?;
     if let Admission::Refuse { why } = admission {

@@ -269,3 +269,36 @@ CREATE TABLE quarantine (
     why    TEXT NOT NULL,
     since  INTEGER NOT NULL
 ) STRICT;
+
+-- What starts a workflow by itself: schedules, and ends of other workflows' runs (`source`).
+CREATE TABLE triggers (
+    workflow   TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    version    TEXT NOT NULL,              -- in which it is written
+    source     TEXT,
+    ends       TEXT,                       -- those that count, each between blanks
+    dealt_with INTEGER NOT NULL,           -- everything up to here is
+    due_at     INTEGER,                    -- when to look at a schedule again
+    paused_by  TEXT,
+    paused_at  INTEGER,
+    fired_at   INTEGER,
+    fired_run  TEXT,                       -- what came of that
+    fault      TEXT,
+    PRIMARY KEY (workflow, key),
+    CHECK ((source IS NULL) = (ends IS NULL)),
+    CHECK ((paused_by IS NULL) = (paused_at IS NULL)),
+    CHECK (due_at IS NULL OR (source IS NULL AND paused_by IS NULL))
+) STRICT, WITHOUT ROWID;
+CREATE INDEX triggers_due ON triggers (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX triggers_after ON triggers (source) WHERE source IS NOT NULL;
+
+-- Ends of runs that fire a trigger and have not yet. Each is there once: `seq` is the number of the run's last event.
+CREATE TABLE firings (
+    run      TEXT NOT NULL,
+    seq      INTEGER NOT NULL,
+    ended    TEXT NOT NULL,                -- its workflow, and how it ended
+    status   TEXT NOT NULL,
+    workflow TEXT NOT NULL,                -- whose trigger
+    key      TEXT NOT NULL,
+    PRIMARY KEY (run, seq, workflow, key)
+) STRICT, WITHOUT ROWID;

@@ -6,6 +6,7 @@ use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use rusqlite::{Connection, Row, params};
 
+use super::triggers;
 use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::model::{Application, Applied, Definition, LastRun, WorkflowView};
@@ -44,6 +45,7 @@ pub(in crate::sqlite) fn apply(txn: &Txn<'_>, application: &Application) -> Done
         txn.now.0,
         application.by
     ])?;
+    triggers::arm(txn, plan)?;
     Ok(Applied { no, was_there: false })
 }
 

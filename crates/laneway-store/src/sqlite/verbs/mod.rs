@@ -13,6 +13,7 @@ pub(super) mod reopen;
 pub(super) mod secrets;
 pub(super) mod start;
 pub(super) mod submit;
+pub(super) mod triggers;
 
 use laneway_core::id::RunId;
 

@@ -1,0 +1,136 @@
+//! Triggers: what starts a run of a workflow without anybody asking for it. Owns what they are and with which parameters
+//! they start one; when a tick comes is `schedule/`'s, and that each fires once is the store's (`docs/design/triggers.md`).
+
+use serde_json::{Map, Value, json};
+
+use crate::expression::{Error, Scope, Template};
+use crate::id::RunId;
+use crate::schedule::{Schedule, Tick};
+use crate::state::RunStatus;
+
+/// Something that starts a workflow, as its document says it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trigger {
+    pub start: Start,
+    /// Parameters that its runs get, by name; the others have their defaults.
+    pub params: Vec<(String, Given)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Start {
+    Schedule(Schedule),
+    After(After),
+}
+
+/// The `after` key: a run of another workflow has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct After {
+    pub workflow: String,
+    /// The ends that count, each once.
+    pub ends: Vec<RunStatus>,
+}
+
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Given {
+    Fixed(Value),
+    /// Reads what happened: `tick`, or `ended`.
+    Read(Template),
+}
+
+/// The run whose end fires a trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    pub run: RunId,
+    pub workflow: String,
+    pub status: RunStatus,
+}
+
+impl Trigger {
+    /// What tells it from others of its workflow, also when the document is applied anew: its words, without what they
+    /// start with.
+    pub fn key(&self) -> String {
+        match &self.start {
+            Start::Schedule(schedule) => format!("schedule {} {}", schedule.cron, schedule.zone.name()),
+            Start::After(after) => format!("after {}", after.workflow),
+        }
+    }
+
+    pub fn params_at(&self, tick: &Tick) -> Result<Map<String, Value>, Error> {
+        self.params_by("tick", tick_scope(tick))
+    }
+
+    pub fn params_after(&self, ended: &Ended) -> Result<Map<String, Value>, Error> {
+        let Ended { run, workflow, status } = ended;
+        self.params_by(
+            "ended",
+            json!({"run": run.to_string(), "workflow": workflow, "status": status.as_str()}),
+        )
+    }
+
+    fn params_by(&self, root: &str, happened: Value) -> Result<Map<String, Value>, Error> {
+        let scope: Scope = [(root.to_owned(), happened)].into_iter().collect();
+        let value = |given: &Given| match given {
+            Given::Fixed(value) => Ok(value.clone()),
+            Given::Read(template) => template.evaluate(&scope),
+        };
+        self.params.iter().map(|(name, given)| Ok((name.clone(), value(given)?))).collect()
+    }
+}
+
+/// What the expressions of a schedule read: the moment, as the clock on the wall of its zone shows it.
+fn tick_scope(tick: &Tick) -> Value {
+    let offset = jiff::tz::Offset::from_seconds(tick.offset).unwrap_or(jiff::tz::Offset::UTC);
+    json!({"at": format!("{}{offset}", tick.wall), "date": tick.wall.date().to_string()})
+}
+
+/// What expressions of each may read.
+pub(crate) const TICK: (&str, &[&str]) = ("tick", &["at", "date"]);
+pub(crate) const ENDED: (&str, &[&str]) = ("ended", &["run", "workflow", "status"]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::definition::{Source, compile};
+    use crate::time::Millis;
+
+    fn trigger(document: &str) -> Trigger {
+        let text = format!(
+            "{document}\nparams: {{day: {{type: string}}, deep: {{type: integer}}}}\nsteps: {{a: {{run: x}}}}"
+        );
+        let source = Source { file: "f.yaml".into(), default_name: "f".into(), text };
+        let plan = compile(&source).unwrap_or_else(|error| panic!("{error}"));
+        plan.workflow.triggers.first().expect("a trigger").clone()
+    }
+
+    #[test]
+    fn schedule_gives_the_day_on_the_wall_of_its_zone() {
+        let document = "schedule: {cron: '30 0 * * *', timezone: Asia/Tokyo, params: {day: '${{ tick.date }}', deep: 3}}";
+        let trigger = trigger(document);
+        assert_eq!(trigger.key(), "schedule 30 0 * * * Asia/Tokyo");
+        let Start::Schedule(schedule) = &trigger.start else { panic!("no schedule") };
+        let tick = schedule.ticks(Millis(1_767_225_600_000)).next().expect("a tick");
+        let params = trigger.params_at(&tick).expect("parameters");
+        assert_eq!(Value::Object(params), json!({"day": "2026-01-02", "deep": 3}));
+    }
+
+    #[test]
+    fn moments_carry_the_offset_of_their_zone() {
+        let trigger =
+            trigger("schedule: {cron: '0 3 * * *', timezone: Asia/Kolkata, params: {day: '${{ tick.at }}'}}");
+        let Start::Schedule(schedule) = &trigger.start else { panic!("no schedule") };
+        let tick = schedule.ticks(Millis(1_767_225_600_000)).next().expect("a tick");
+        assert_eq!(trigger.params_at(&tick).expect("parameters")["day"], "2026-01-02T03:00:00+05:30");
+    }
+
+    #[test]
+    fn end_of_a_run_gives_which_it_was_and_how_it_ended() {
+        let trigger = trigger(
+            "after: {workflow: nightly, when: failed, params: {day: '${{ ended.status }} ${{ ended.workflow }}'}}",
+        );
+        assert_eq!(trigger.key(), "after nightly");
+        let run = RunId::new(uuid::Uuid::nil());
+        let ended = Ended { run, workflow: "nightly".to_owned(), status: RunStatus::Failed };
+        assert_eq!(trigger.params_after(&ended).expect("parameters")["day"], "failed nightly");
+    }
+}

@@ -1,0 +1,177 @@
+//! Triggers: `arm`, `fire`, `settle`, and their pauses. What is to be done about them is asked with `due`.
+
+use laneway_core::hash::Version;
+use laneway_core::id::RunId;
+use laneway_core::plan::Plan;
+use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
+use laneway_core::trigger::Ended;
+use tokio_postgres::Row;
+
+use crate::error::Error;
+use crate::postgres::fault::Done;
+use crate::postgres::link::{Begin, Flight, Link, sql};
+use crate::postgres::row;
+use crate::postgres::run_work::Terms;
+use crate::trigger::{
+    Armed, DueNow, End, Fired, Firing, LastFired, Outcome, TriggerRef, TriggerView, ends_text,
+};
+
+/// The triggers of a workflow, as columns.
+pub(super) struct Arms {
+    keys: Vec<String>,
+    sources: Vec<Option<String>>,
+    ends: Vec<Option<String>>,
+}
+
+impl Arms {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let (mut keys, mut sources, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        for Armed { key, after } in plan.workflow.triggers.iter().map(Armed::of) {
+            keys.push(key);
+            ends.push(after.as_ref().map(|after| ends_text(&after.ends)));
+            sources.push(after.map(|after| after.workflow));
+        }
+        Self { keys, sources, ends }
+    }
+
+    /// They are the triggers of the workflow from here on, and no others.
+    pub(super) fn say<'a>(
+        &'a self,
+        flight: &mut Flight<'a>,
+        of: (&'a String, &'a &'a str),
+        now: &'a Option<i64>,
+    ) {
+        let (workflow, version) = of;
+        flight.ask(sql!("triggers_disarm", TEXT, TEXT_ARRAY), vec![workflow, &self.keys]);
+        flight.ask(
+            sql!("trigger_arm", TEXT, TEXT_ARRAY, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8),
+            vec![workflow, &self.keys, version, &self.sources, &self.ends, now],
+        );
+    }
+}
+
+pub(in crate::postgres) async fn fire(link: &Link, fired: &Fired) -> Done<bool> {
+    let (at, run, fault) = columns(fired.last.as_ref());
+    let (seen, dealt_with, next) = (fired.seen.0, fired.dealt_with.0, fired.next.map(|next| next.0));
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(
+        sql!("trigger_fired", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT, TEXT),
+        vec![&fired.workflow, &fired.key, &seen, &dealt_with, &next, &at, &run, &fault],
+    );
+    let answers = flight.commit().await?;
+    Ok(answers.first().is_some_and(|rows| !rows.is_empty()))
+}
+
+pub(in crate::postgres) async fn settle(link: &Link, end: &End, last: Option<&LastFired>) -> Done<()> {
+    let End { run, seq, workflow, key } = end;
+    let (run, seq) = (run.to_string(), i64::try_from(*seq).unwrap_or(i64::MAX));
+    let (at, started, fault) = columns(last);
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("firing_done", TEXT, INT8, TEXT, TEXT), vec![&run, &seq, workflow, key]);
+    if last.is_some() {
+        flight.ask(
+            sql!("trigger_last", TEXT, TEXT, INT8, TEXT, TEXT),
+            vec![workflow, key, &at, &started, &fault],
+        );
+    }
+    flight.commit().await?;
+    Ok(())
+}
+
+fn columns(last: Option<&LastFired>) -> (Option<i64>, Option<String>, Option<&str>) {
+    match last {
+        None => (None, None, None),
+        Some(LastFired { at, outcome: Outcome::Started(run) }) => (Some(at.0), Some(run.to_string()), None),
+        Some(LastFired { at, outcome: Outcome::Refused(why) }) => (Some(at.0), None, Some(why)),
+    }
+}
+
+pub(in crate::postgres) async fn pause(link: &Link, terms: Terms, workflow: &str, by: &str) -> Done<()> {
+    let now = terms.now.map(|now| now.0);
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("triggers_known", TEXT), vec![&workflow]);
+    flight.ask(sql!("triggers_pause", TEXT, TEXT, INT8), vec![&workflow, &by, &now]);
+    is_known(&flight.commit().await?, workflow)
+}
+
+pub(in crate::postgres) async fn resume(link: &Link, terms: Terms, workflow: &str) -> Done<()> {
+    let now = terms.now.map(|now| now.0);
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("triggers_known", TEXT), vec![&workflow]);
+    flight.ask(sql!("triggers_resume", TEXT, INT8), vec![&workflow, &now]);
+    is_known(&flight.commit().await?, workflow)
+}
+
+fn is_known(answers: &[Vec<Row>], workflow: &str) -> Done<()> {
+    let known = answers.first().and_then(|rows| rows.first()).map(|found| found.try_get::<_, i64>(0));
+    match known.transpose()? {
+        Some(1..) => Ok(()),
+        Some(_) | None => Err(Error::NoTriggers { workflow: workflow.to_owned() }.into()),
+    }
+}
+
+pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>, limit: usize) -> Done<DueNow> {
+    let now = now.map(|now| now.0);
+    let found = link.row(sql!("moment", INT8), &[&now]).await?;
+    let now: i64 = found.map(|found| found.try_get(0)).transpose()?.unwrap_or_default();
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let schedules = link.rows(sql!("triggers_due", INT8, INT8), &[&now, &limit]).await?;
+    let firings = link.rows(sql!("firings", INT8), &[&limit]).await?;
+    let next = link.row(sql!("trigger_next", INT8), &[&now]).await?;
+    let next: Option<i64> = next.map(|found| found.try_get(0)).transpose()?.flatten();
+    Ok(DueNow {
+        now: Millis(now),
+        schedules: schedules.iter().map(view).collect::<Done<_>>()?,
+        firings: firings.iter().map(firing).collect::<Done<_>>()?,
+        next: next.map(Millis),
+    })
+}
+
+pub(in crate::postgres) async fn all(link: &Link) -> Done<Vec<TriggerView>> {
+    link.rows(sql!("triggers"), &[]).await?.iter().map(view).collect()
+}
+
+fn view(found: &Row) -> Done<TriggerView> {
+    let pause = match (found.try_get(5)?, found.try_get::<_, Option<i64>>(6)?) {
+        (Some(by), Some(since)) => Some((by, Millis(since))),
+        (_, _) => None,
+    };
+    let version = Version::from_stored(row::text(found, 2)?);
+    Ok(TriggerView {
+        at: TriggerRef { workflow: row::text(found, 0)?, key: row::text(found, 1)?, version },
+        dealt_with: Millis(found.try_get(3)?),
+        due_at: found.try_get::<_, Option<i64>>(4)?.map(Millis),
+        pause,
+        last: last(found)?,
+    })
+}
+
+fn last(found: &Row) -> Done<Option<LastFired>> {
+    let Some(at) = found.try_get::<_, Option<i64>>(7)? else { return Ok(None) };
+    let outcome = match found.try_get::<_, Option<&str>>(8)? {
+        Some(_) => Outcome::Started(row::word(found, 8, "run id", RunId::parse)?),
+        None => Outcome::Refused(found.try_get::<_, Option<String>>(9)?.unwrap_or_default()),
+    };
+    Ok(Some(LastFired { at: Millis(at), outcome }))
+}
+
+fn firing(found: &Row) -> Done<Firing> {
+    let run = row::word(found, 0, "run id", RunId::parse)?;
+    let seq: i64 = found.try_get(1)?;
+    let end = End {
+        run,
+        seq: u64::try_from(seq).unwrap_or_default(),
+        workflow: row::text(found, 4)?,
+        key: row::text(found, 5)?,
+    };
+    let trigger = match found.try_get::<_, Option<&str>>(6)? {
+        Some(_) => {
+            let version = Version::from_stored(row::text(found, 6)?);
+            Some(TriggerRef { workflow: end.workflow.clone(), key: end.key.clone(), version })
+        }
+        None => None,
+    };
+    let status = row::word(found, 3, "status of a run", RunStatus::parse)?;
+    Ok(Firing { trigger, ended: Ended { run, workflow: row::text(found, 2)?, status }, end })
+}

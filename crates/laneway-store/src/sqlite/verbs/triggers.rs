@@ -1,0 +1,154 @@
+//! Triggers: `arm`, `fire`, `settle`, and their pauses. What is to be done about them is asked with `due`.
+
+use laneway_core::hash::Version;
+use laneway_core::id::RunId;
+use laneway_core::plan::Plan;
+use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
+use laneway_core::trigger::Ended;
+use rusqlite::{Connection, Row, params};
+
+use crate::error::Error;
+use crate::keeper::unreadable;
+use crate::sqlite::txn::{Done, Txn, sql};
+use crate::trigger::{
+    Armed, DueNow, End, Fired, Firing, LastFired, Outcome, TriggerRef, TriggerView, ends_text,
+};
+
+/// The triggers of the workflow are those of this version from here on, and no others.
+pub(super) fn arm(txn: &Txn<'_>, plan: &Plan) -> Done<()> {
+    let (workflow, version) = (&plan.workflow.name, &plan.version);
+    let armed: Vec<Armed> = plan.workflow.triggers.iter().map(Armed::of).collect();
+    let keys: Vec<&str> = armed.iter().map(|armed| armed.key.as_str()).collect();
+    let keys = serde_json::Value::from(keys).to_string();
+    txn.connection.prepare_cached(sql!("triggers_disarm"))?.execute(params![workflow, keys])?;
+    for Armed { key, after } in &armed {
+        let source = after.as_ref().map(|after| after.workflow.as_str());
+        let ends = after.as_ref().map(|after| ends_text(&after.ends));
+        let kept = params![workflow, key, version.as_str(), source, ends, txn.now.0];
+        txn.connection.prepare_cached(sql!("trigger_arm"))?.execute(kept)?;
+    }
+    Ok(())
+}
+
+pub(in crate::sqlite) fn fire(txn: &Txn<'_>, fired: &Fired) -> Done<bool> {
+    let (at, run, fault) = columns(fired.last.as_ref());
+    let values = params![
+        fired.workflow,
+        fired.key,
+        fired.seen.0,
+        fired.dealt_with.0,
+        fired.next.map(|next| next.0),
+        at,
+        run,
+        fault
+    ];
+    Ok(txn.connection.prepare_cached(sql!("trigger_fired"))?.execute(values)? == 1)
+}
+
+pub(in crate::sqlite) fn settle(txn: &Txn<'_>, end: &End, last: Option<&LastFired>) -> Done<()> {
+    let End { run, seq, workflow, key } = end;
+    let done = params![run.to_string(), seq, workflow, key];
+    txn.connection.prepare_cached(sql!("firing_done"))?.execute(done)?;
+    if last.is_some() {
+        let (at, run, fault) = columns(last);
+        txn.connection
+            .prepare_cached(sql!("trigger_last"))?
+            .execute(params![workflow, key, at, run, fault])?;
+    }
+    Ok(())
+}
+
+fn columns(last: Option<&LastFired>) -> (Option<i64>, Option<String>, Option<&str>) {
+    match last {
+        None => (None, None, None),
+        Some(LastFired { at, outcome: Outcome::Started(run) }) => (Some(at.0), Some(run.to_string()), None),
+        Some(LastFired { at, outcome: Outcome::Refused(why) }) => (Some(at.0), None, Some(why)),
+    }
+}
+
+pub(in crate::sqlite) fn pause(txn: &Txn<'_>, workflow: &str, by: &str) -> Done<()> {
+    is_known(txn, workflow)?;
+    txn.connection.prepare_cached(sql!("triggers_pause"))?.execute(params![workflow, by, txn.now.0])?;
+    Ok(())
+}
+
+pub(in crate::sqlite) fn resume(txn: &Txn<'_>, workflow: &str) -> Done<()> {
+    is_known(txn, workflow)?;
+    txn.connection.prepare_cached(sql!("triggers_resume"))?.execute(params![workflow, txn.now.0])?;
+    Ok(())
+}
+
+fn is_known(txn: &Txn<'_>, workflow: &str) -> Done<()> {
+    let known: u32 =
+        txn.connection.prepare_cached(sql!("triggers_known"))?.query_row([workflow], |row| row.get(0))?;
+    if known == 0 { Err(Error::NoTriggers { workflow: workflow.to_owned() }.into()) } else { Ok(()) }
+}
+
+pub(in crate::sqlite) fn due(connection: &Connection, now: Millis, limit: usize) -> Done<DueNow> {
+    let mut statement = connection.prepare_cached(sql!("triggers_due"))?;
+    let schedules = views(statement.query(params![now.0, limit])?)?;
+    let mut statement = connection.prepare_cached(sql!("firings"))?;
+    let mut rows = statement.query([limit])?;
+    let mut firings = Vec::new();
+    while let Some(row) = rows.next()? {
+        firings.push(firing(row)?);
+    }
+    let next: Option<i64> =
+        connection.prepare_cached(sql!("trigger_next"))?.query_row([now.0], |row| row.get(0))?;
+    Ok(DueNow { now, schedules, firings, next: next.map(Millis) })
+}
+
+pub(in crate::sqlite) fn all(connection: &Connection) -> Done<Vec<TriggerView>> {
+    views(connection.prepare_cached(sql!("triggers"))?.query([])?)
+}
+
+fn views(mut rows: rusqlite::Rows<'_>) -> Done<Vec<TriggerView>> {
+    let mut views = Vec::new();
+    while let Some(row) = rows.next()? {
+        let pause = match (row.get(5)?, row.get::<_, Option<i64>>(6)?) {
+            (Some(by), Some(since)) => Some((by, Millis(since))),
+            (_, _) => None,
+        };
+        views.push(TriggerView {
+            at: TriggerRef {
+                workflow: row.get(0)?,
+                key: row.get(1)?,
+                version: Version::from_stored(row.get(2)?),
+            },
+            dealt_with: Millis(row.get(3)?),
+            due_at: row.get::<_, Option<i64>>(4)?.map(Millis),
+            pause,
+            last: last(row)?,
+        });
+    }
+    Ok(views)
+}
+
+fn last(row: &Row<'_>) -> Done<Option<LastFired>> {
+    let Some(at) = row.get::<_, Option<i64>>(7)? else { return Ok(None) };
+    let outcome = match row.get::<_, Option<String>>(8)? {
+        Some(run) => Outcome::Started(run_id(&run)?),
+        None => Outcome::Refused(row.get::<_, Option<String>>(9)?.unwrap_or_default()),
+    };
+    Ok(Some(LastFired { at: Millis(at), outcome }))
+}
+
+fn firing(row: &Row<'_>) -> Done<Firing> {
+    let (run, status): (String, String) = (row.get(0)?, row.get(3)?);
+    let run = run_id(&run)?;
+    let end = End { run, seq: row.get(1)?, workflow: row.get(4)?, key: row.get(5)? };
+    let trigger = match row.get::<_, Option<String>>(6)? {
+        Some(text) => {
+            let version = Version::from_stored(text);
+            Some(TriggerRef { workflow: end.workflow.clone(), key: end.key.clone(), version })
+        }
+        None => None,
+    };
+    let status = RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?;
+    Ok(Firing { trigger, ended: Ended { run, workflow: row.get(2)?, status }, end })
+}
+
+fn run_id(text: &str) -> Done<RunId> {
+    RunId::parse(text).ok_or_else(|| unreadable("run id", text).into())
+}

@@ -1,0 +1,109 @@
+//! What the store keeps of triggers: how far each has come, and ends of runs that somebody waits for. When a tick is due
+//! and which parameters it gives is core's; who starts the run is the engine's (`docs/design/triggers.md`).
+
+use laneway_core::hash::Version;
+use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
+use laneway_core::trigger::{After, Ended, Start, Trigger};
+
+/// A trigger of an applied workflow, to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Armed {
+    pub key: String,
+    /// Whose ends fire it; `None` for a schedule.
+    pub after: Option<After>,
+}
+
+impl Armed {
+    pub fn of(trigger: &Trigger) -> Self {
+        let after = match &trigger.start {
+            Start::Schedule(_) => None,
+            Start::After(after) => Some(after.clone()),
+        };
+        Self { key: trigger.key(), after }
+    }
+}
+
+/// Which trigger, and in which version of its workflow it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriggerRef {
+    pub workflow: String,
+    pub key: String,
+    pub version: Version,
+}
+
+/// A trigger, as people are shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriggerView {
+    pub at: TriggerRef,
+    /// Everything up to here is dealt with.
+    pub dealt_with: Millis,
+    /// When a schedule has to be looked at again.
+    pub due_at: Option<Millis>,
+    /// Who paused it, and since when.
+    pub pause: Option<(String, Millis)>,
+    pub last: Option<LastFired>,
+}
+
+/// What came of the last time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastFired {
+    pub at: Millis,
+    pub outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Started(RunId),
+    /// No run could be started, in words.
+    Refused(String),
+}
+
+/// An end of a run that fires a trigger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Firing {
+    /// `None` if it is not armed any more.
+    pub trigger: Option<TriggerRef>,
+    pub ended: Ended,
+    pub end: End,
+}
+
+/// Which end of which run, for whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    pub run: RunId,
+    /// The number of its last event: a run that was opened again ends again.
+    pub seq: u64,
+    pub workflow: String,
+    pub key: String,
+}
+
+/// What there is to be done about triggers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueNow {
+    /// By the store's clock.
+    pub now: Millis,
+    pub schedules: Vec<TriggerView>,
+    pub firings: Vec<Firing>,
+    /// When the next schedule is due, of those that are not.
+    pub next: Option<Millis>,
+}
+
+/// What was done about a schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fired {
+    pub workflow: String,
+    pub key: String,
+    /// How far it had come when that was decided: whoever finds it further on changes nothing.
+    pub seen: Millis,
+    pub dealt_with: Millis,
+    pub next: Option<Millis>,
+    pub last: Option<LastFired>,
+}
+
+/// The ends that fire a trigger, as they are stored.
+pub(crate) fn ends_text(ends: &[RunStatus]) -> String {
+    let words: Vec<&str> = ends.iter().map(|end| end.as_str()).collect();
+    format!(" {} ", words.join(" "))
+}
