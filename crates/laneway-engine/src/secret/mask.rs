@@ -138,7 +138,7 @@ fn forms_of(secret: &str) -> Vec<Vec<u8>> {
         bytes.to_vec(),
         hex(b"0123456789abcdef"),
         hex(b"0123456789ABCDEF"),
-        json[1..json.len() - 1].as_bytes().to_vec(),
+        json.as_bytes()[1..json.len() - 1].to_vec(),
     ];
     for digits in [b"0123456789ABCDEF", b"0123456789abcdef"] {
         forms.push(in_url(bytes, digits, "%20"));
