@@ -45,8 +45,11 @@ async fn has_ended(store: &dyn Store, of: &LogName) -> Answer<bool> {
     let attempts = store.attempts(of.run, &of.step).await?;
     match attempts.iter().find(|attempt| attempt.attempt == of.attempt) {
         Some(attempt) => Ok(attempt.finished_at.is_some()),
-        None => Err(Problem::new(Code::NoSuchAttempt, format!("step `{}` has no attempt {}", of.step, of.attempt))
-            .hint(format!("it had {} so far", attempts.len()))),
+        None => Err(Problem::new(
+            Code::NoSuchAttempt,
+            format!("step `{}` has no attempt {}", of.step, of.attempt),
+        )
+        .hint(format!("it had {} so far", attempts.len()))),
     }
 }
 

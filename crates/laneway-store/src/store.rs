@@ -25,9 +25,9 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished, Known,
-    LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter,
-    RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished,
+    Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed,
+    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 

@@ -136,8 +136,12 @@ async fn workflows_that_were_applied_are_listed_with_their_versions() {
     assert_eq!((&workflow["workflow"], &workflow["version"]), (&json!("etl"), &json!(2)));
     assert_eq!(workflow["last_run"]["run"], started.json()["run"]);
     let versions = server.get("/v1/workflows/etl/versions").await.json();
-    let numbers: Vec<_> = versions["versions"].as_array().expect("versions").iter().map(|one| &one["version"]).collect();
+    let numbers: Vec<_> =
+        versions["versions"].as_array().expect("versions").iter().map(|one| &one["version"]).collect();
     assert_eq!(numbers, [&json!(2), &json!(1)]);
-    assert_eq!(server.get("/v1/workflows/none/versions").await.refusal(), (404, "no_such_workflow".to_owned()));
+    assert_eq!(
+        server.get("/v1/workflows/none/versions").await.refusal(),
+        (404, "no_such_workflow".to_owned())
+    );
     server.stop().await;
 }

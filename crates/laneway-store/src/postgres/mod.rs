@@ -59,9 +59,9 @@ use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished, Known,
-    LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter,
-    RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished,
+    Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed,
+    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;

@@ -55,9 +55,9 @@ use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished, Known,
-    LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed, RunFilter,
-    RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished,
+    Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed,
+    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::store::Store;
 use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};

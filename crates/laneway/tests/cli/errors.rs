@@ -257,14 +257,6 @@ fn runs_and_steps_that_are_not_there_are_refused_with_a_hint() {
     error: no run of a workflow named `nightly` is in this store
     hint: `laneway runs` shows the workflows that have run
     ");
-    assert_snapshot!(place.laneway("start hello"), @r"
-    $ laneway start hello
-    exit code 2
-    ----- stdout
-    ----- stderr
-    error: no server is named that would run it in the background
-    hint: `laneway start hello --wait` runs it here; --server names a server
-    ");
     assert_snapshot!(place.laneway("retry last"), @r"
     $ laneway retry last
     exit code 2
