@@ -16,6 +16,7 @@ pub struct Trigger {
     pub params: Vec<(String, Given)>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a workflow has a few of them, and they are held for a moment")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Start {
     Schedule(Schedule),

@@ -25,6 +25,7 @@ pub(crate) struct Args {
     what: What,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one, and it is taken apart at once")]
 #[derive(Debug, Subcommand)]
 enum What {
     /// Show when a workflow will start by itself
