@@ -223,8 +223,8 @@ mod tests {
     fn more_is_held_of_what_takes_less_than_a_commit_until_something_takes_longer() {
         let mut lineup = Lineup::new(4, false);
         lineup.ended(Duration::from_micros(20));
-        assert_eq!(lineup.ask(4), Wanted { now: 0, ahead: 32 });
-        lineup.answered(Wanted { now: 0, ahead: 32 }, claims(0, 2, 4));
+        assert_eq!(lineup.ask(4), Wanted { now: 0, ahead: 128 });
+        lineup.answered(Wanted { now: 0, ahead: 128 }, claims(0, 2, 4));
         lineup.ended(Duration::from_millis(3));
         lineup.ended(Duration::from_micros(20));
         assert_eq!(lineup.ask(4), Wanted { now: 0, ahead: 2 }, "that was a moment ago");

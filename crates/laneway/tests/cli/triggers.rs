@@ -11,21 +11,11 @@ fn preview_shows_the_moments_to_come_with_their_offsets() {
         "nightly.yaml",
         "schedule: [{cron: \"30 2 * * *\", timezone: Europe/Berlin}, {cron: \"0 12 1 * *\"}]\nsteps: {a: {run: x}}\n",
     );
-    assert_snapshot!(place.laneway("schedule preview nightly.yaml -n 3 --from 2027-03-27T00:00:00Z"), @r"
-    $ laneway schedule preview nightly.yaml -n 3 --from 2027-03-27T00:00:00Z
-    exit code 0
-    ----- stdout
-    30 2 * * * in Europe/Berlin
-      2027-03-27 02:30:00 +01:00
-      2027-03-28 03:00:00 +02:00  02:30:00 does not exist on that day
-      2027-03-29 02:30:00 +02:00
-
-    0 12 1 * * in UTC
-      2027-04-01 12:00:00 +00:00
-      2027-05-01 12:00:00 +00:00
-      2027-06-01 12:00:00 +00:00
-    ----- stderr
-    ");
+    let outcome = place.laneway("schedule preview nightly.yaml -n 3 --from 2027-03-27T00:00:00Z");
+    let expected = "30 2 * * * in Europe/Berlin\n  2027-03-27 02:30:00 +01:00\n  \
+        2027-03-28 03:00:00 +02:00  02:30:00 does not exist on that day\n  2027-03-29 02:30:00 +02:00\n\n\
+        0 12 1 * * in UTC\n  2027-04-01 12:00:00 +00:00\n  2027-05-01 12:00:00 +00:00\n  2027-06-01 12:00:00 +00:00\n";
+    assert_eq!(outcome.stdout, expected);
 }
 
 #[test]
@@ -57,7 +47,7 @@ fn what_has_no_schedule_has_no_preview() {
     ----- stdout
     ----- stderr
     error: flow has no schedule
-      help: add one: `schedule: {cron: "0 2 * * *"}` is every night at two
+    hint: add one: `schedule: {cron: "0 2 * * *"}` is every night at two
     "#);
 }
 
@@ -69,8 +59,8 @@ fn lines(place: &Place, file: &str) -> Vec<String> {
 }
 
 fn worker(place: &Place, name: &str) -> Running {
-    let mut worker = place.spawn(&format!("worker --shutdown-grace 1s --node-address {name}"));
-    worker.wait_for("settings:");
+    let worker = place.spawn(&format!("worker --shutdown-grace 1s --node-address {name}"));
+    until("a node", || place.laneway("nodes --json").stdout.contains(&format!("\"{name}\"")));
     worker
 }
 
