@@ -192,7 +192,10 @@ async fn log_of_an_attempt_is_read_from_any_offset_an_answer_gave_and_waited_for
     let run = server.submit("steps: {a: {run: 'true'}}\n").await;
     let claims = actor.take(1).await;
     let log = format!("/v1/runs/{run}/tasks/a/attempts/1/log");
-    assert_eq!(server.get(&log).await.json(), json!({ "pieces": [], "next_offset": 0, "is_over": false }));
+    assert_eq!(
+        server.get(&log).await.json(),
+        json!({ "pieces": [], "next_offset": 0, "is_over": false, "may_lack_end": false })
+    );
     let path = log_path(server.store.dir(), run, "a", 1);
     std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
     let mut writer = Writer::new(path, 1 << 20);

@@ -254,8 +254,8 @@ fn runs_and_steps_that_are_not_there_are_refused_with_a_hint() {
     exit code 2
     ----- stdout
     ----- stderr
-    error: no run of a workflow named `nightly` is in this store
-    hint: `laneway runs` shows the workflows that have run
+    error: no workflow named `nightly` was applied to or run in this store
+    hint: `laneway workflows` lists those that were applied, `laneway runs` what has run
     ");
     assert_snapshot!(place.laneway("retry last"), @r"
     $ laneway retry last
