@@ -61,6 +61,24 @@ impl ContentHash {
     }
 }
 
+/// Makes a [`ContentHash`] of bytes that come one after the other.
+#[derive(Debug, Default)]
+pub struct Hasher(blake3::Hasher);
+
+impl Hasher {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub fn finish(self) -> ContentHash {
+        ContentHash(self.0.finalize().to_hex().to_string())
+    }
+}
+
 impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

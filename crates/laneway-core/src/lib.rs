@@ -3,6 +3,7 @@
 //! Nothing here knows of tokio, SQL, a clock, files or the network, so nothing here can fail for a
 //! reason of the environment.
 
+pub mod artifact;
 pub mod cause;
 pub mod class;
 pub mod definition;

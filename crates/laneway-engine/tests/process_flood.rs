@@ -31,6 +31,7 @@ async fn flood(script: &str) -> (laneway_engine::process::Ending, tempfile::Temp
         output: dir.path().join("output"),
         log: dir.path().join("log").into(),
         log_cap: CAP,
+        masks: Default::default(),
         timeout: Some(Duration::from_secs(300)),
         kill_grace: Duration::from_secs(5),
     };

@@ -175,6 +175,25 @@ impl Client {
         self.get(&format!("/v1/workflows/{}/versions?limit={limit}", part(name))).await
     }
 
+    pub async fn apply(&self, apply: &wire::Apply) -> Result<wire::Applied> {
+        self.post("/v1/workflows", apply).await
+    }
+
+    /// Files that go with a workflow.
+    pub async fn bring(&self, hash: &str, bytes: Vec<u8>) -> Result<wire::Brought> {
+        let path = format!("/v1/bundles/{}", part(hash));
+        self.exchange(Method::PUT, &path, Some(("application/x-tar", bytes.into())), &[]).await
+    }
+
+    pub async fn triggers(&self) -> Result<wire::TriggerList> {
+        self.get("/v1/triggers").await
+    }
+
+    pub async fn pause_triggers(&self, workflow: &str, is_paused: bool) -> Result<wire::TriggersPaused> {
+        let path = format!("/v1/workflows/{}/triggers/{}", part(workflow), pause(is_paused));
+        self.post(&path, &NOTHING).await
+    }
+
     pub async fn nodes(&self) -> Result<wire::NodeList> {
         self.get("/v1/nodes").await
     }
@@ -229,6 +248,23 @@ impl Client {
         body: Option<&B>,
         headers: &[(&str, &str)],
     ) -> Result<T> {
+        let body = match body {
+            Some(body) => {
+                let text = serde_json::to_vec(body).map_err(|error| self.strange(error))?;
+                Some(("application/json", text.into()))
+            }
+            None => None,
+        };
+        self.exchange(method, path, body, headers).await
+    }
+
+    async fn exchange<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, Bytes)>,
+        headers: &[(&str, &str)],
+    ) -> Result<T> {
         let host = format!("{}:{}", self.host, self.port);
         let mut request = Request::builder()
             .method(method)
@@ -243,9 +279,9 @@ impl Client {
             request = request.header(*name, *value);
         }
         let mut bytes = Bytes::new();
-        if let Some(body) = body {
-            request = request.header(header::CONTENT_TYPE, "application/json");
-            bytes = serde_json::to_vec(body).map_err(|error| self.strange(error))?.into();
+        if let Some((kind, body)) = body {
+            request = request.header(header::CONTENT_TYPE, kind);
+            bytes = body;
         }
         let request = request.body(Full::new(bytes)).map_err(|error| self.strange(error))?;
         let answer = timeout(ANSWER, self.send(request)).await;

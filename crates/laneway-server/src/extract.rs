@@ -1,7 +1,7 @@
 //! From a request to values, with refusals that are problems. Limits come before parsing: a body is counted while it is
 //! read, and what is too long is never looked at.
 
-use axum::body::to_bytes;
+use axum::body::{Bytes, to_bytes};
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header;
@@ -46,6 +46,18 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// Any bytes, at most `MOST` of them.
+#[derive(Debug)]
+pub(crate) struct Raw<const MOST: usize>(pub(crate) Vec<u8>);
+
+impl<S: Send + Sync, const MOST: usize> FromRequest<S> for Raw<MOST> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        Ok(Self(counted(request, MOST).await?.into()))
+    }
+}
+
 /// No name has one, and a database may choke on it.
 fn without_nul(parts: &Parts) -> Result<(), Problem> {
     if parts.uri.path().contains("%00") || parts.uri.query().is_some_and(|query| query.contains("%00")) {
@@ -62,21 +74,14 @@ impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for 
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        let too_large = || Problem::new(Code::BodyTooLarge, format!("the body has more than {MOST} bytes"));
-        let headers = request.headers();
-        let told =
-            headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        if told.is_some_and(|told| told > MOST as u64) {
-            return Err(too_large());
-        }
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default();
         let is_json =
             kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
-        let bytes = to_bytes(request.into_body(), MOST).await.map_err(|error| {
-            // Either it is longer than that, or the line broke, and then nobody reads this.
-            tracing::debug!(%error, "a body could not be read");
-            too_large()
-        })?;
+        let bytes = counted(request, MOST).await?;
         if !is_json && !bytes.is_empty() {
             return Err(Problem::new(Code::NotJson, "the body is not said to be JSON")
                 .hint("send it with `Content-Type: application/json`"));
@@ -87,4 +92,19 @@ impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for 
             .map(Self)
             .map_err(|error| Problem::new(Code::BadBody, format!("the body cannot be read: {error}")))
     }
+}
+
+/// The body, unless it has too many bytes: then it is not read to its end.
+async fn counted(request: Request, most: usize) -> Result<Bytes, Problem> {
+    let too_large = || Problem::new(Code::BodyTooLarge, format!("the body has more than {most} bytes"));
+    let told = request.headers().get(header::CONTENT_LENGTH);
+    let told = told.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if told.is_some_and(|told| told > most as u64) {
+        return Err(too_large());
+    }
+    to_bytes(request.into_body(), most).await.map_err(|error| {
+        // Either it is longer than that, or the line broke, and then nobody reads this.
+        tracing::debug!(%error, "a body could not be read");
+        too_large()
+    })
 }

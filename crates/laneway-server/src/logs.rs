@@ -1,16 +1,26 @@
-//! What an attempt printed, and waiting for it to print more.
+//! What attempts printed, for those who ask and for those who wait for more. Where the bytes lie is the store's matter.
 
 use std::time::Duration;
 
-use laneway_engine::log::Error;
+use laneway_engine::log::{Error, Frame, Unread, read_part};
 use laneway_store::Store;
 use laneway_store::model::LogName;
 
-use crate::ask::{self, LogFault, LogRead};
 use crate::problem::{Answer, Code, Problem};
 
 /// A log that grows commits nothing, so it is looked at, while somebody waits for it.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Part of a log.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) next_offset: u64,
+    /// The attempt has ended, and there is nothing behind it.
+    pub(crate) is_over: bool,
+    /// Its node died, and the end may be missing.
+    pub(crate) may_lack_end: bool,
+}
 
 /// Which part.
 #[derive(Debug, Clone)]
@@ -24,43 +34,44 @@ pub(crate) struct Wanted {
     pub(crate) wait: Duration,
 }
 
-/// From `offset` on, and whether the attempt has ended with nothing behind that. One that never was is refused.
-pub(crate) async fn read(store: &dyn Store, wanted: &Wanted) -> Answer<(LogRead, bool)> {
+/// From `offset` on. An attempt that printed nothing has an empty log; one that never was is refused.
+pub(crate) async fn read(store: &dyn Store, wanted: Wanted) -> Answer<Part> {
     let until = tokio::time::Instant::now() + wanted.wait;
     loop {
-        // Looked at first: what was written before an attempt ended is there when it has. The step is one of its run's from
-        // here on, so that nothing is looked for by what somebody sent.
-        let has_ended = has_ended(store, &wanted.of).await?;
-        let part = ask::log(store, &wanted.of, wanted.offset, wanted.most).await;
-        let part = part.map_err(|fault| problem(fault, wanted.offset))?;
+        // Looked at first: what was written before an attempt ended is there when it has.
+        let has_ended = has_ended(store, &wanted).await?;
+        let part = read_part(store, &wanted.of, wanted.offset, wanted.most).await;
+        let part = part.map_err(|error| refusal(error, wanted.offset))?;
         let is_over = has_ended && part.is_end;
         if !part.frames.is_empty() || is_over || tokio::time::Instant::now() >= until {
-            return Ok((part, is_over));
+            let (frames, next_offset, may_lack_end) = (part.frames, part.next_offset, part.may_lack_end);
+            return Ok(Part { frames, next_offset, is_over, may_lack_end });
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
-async fn has_ended(store: &dyn Store, of: &LogName) -> Answer<bool> {
-    let attempts = store.attempts(of.run, &of.step).await?;
-    match attempts.iter().find(|attempt| attempt.attempt == of.attempt) {
+async fn has_ended(store: &dyn Store, wanted: &Wanted) -> Answer<bool> {
+    let attempts = store.attempts(wanted.of.run, &wanted.of.step).await?;
+    let found = attempts.iter().find(|attempt| attempt.attempt == wanted.of.attempt);
+    match found {
         Some(attempt) => Ok(attempt.finished_at.is_some()),
-        None => Err(Problem::new(
-            Code::NoSuchAttempt,
-            format!("step `{}` has no attempt {}", of.step, of.attempt),
-        )
-        .hint(format!("it had {} so far", attempts.len()))),
+        None => {
+            let (step, attempt) = (&wanted.of.step, wanted.of.attempt);
+            Err(Problem::new(Code::NoSuchAttempt, format!("step `{step}` has no attempt {attempt}"))
+                .hint(format!("it had {} so far", attempts.len())))
+        }
     }
 }
 
-fn problem(fault: LogFault, offset: u64) -> Problem {
-    match fault {
-        LogFault::Store(error) => error.into(),
-        LogFault::Log(Error::Damaged { .. }) if offset > 0 => {
+fn refusal(error: Unread, offset: u64) -> Problem {
+    match error {
+        Unread::Store(error) => error.into(),
+        Unread::Log(Error::Damaged { .. }) if offset > 0 => {
             Problem::new(Code::BadRequest, format!("nothing of the log begins at {offset}"))
                 .hint("use an offset that an answer gave as `next_offset`")
         }
-        LogFault::Log(error) => {
+        Unread::Log(error) => {
             tracing::error!(%error, "a log cannot be read");
             Problem::new(Code::Unreadable, "the log cannot be read")
         }

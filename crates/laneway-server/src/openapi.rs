@@ -19,7 +19,8 @@ use crate::problem::Problem;
 use crate::table::{Answers, Route, Shape, table};
 
 /// What the parts of addresses stand for.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 7] = [
+    ("hash", "Hash of content: 64 hexadecimal digits"),
     ("run", "Id of a run, a unique beginning of it or of its end, or `last`"),
     ("step", "Name of a step"),
     ("attempt", "Number of an attempt, from 1 on"),
@@ -71,6 +72,10 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
         let body = RequestBodyBuilder::new().content("application/json", content(Some(shape)));
         operation = operation.request_body(Some(body.required(Some(required)).build()));
     }
+    if let Some(kind) = route.bytes {
+        let body = RequestBodyBuilder::new().content(kind, content(None));
+        operation = operation.request_body(Some(body.required(Some(Required::True)).build()));
+    }
     let Answers { status, kind, shape, also, or_status } = answer;
     let mut done = ResponseBuilder::new().description("Done").content(*kind, content(shape.as_ref()));
     if let Some(also) = also {
@@ -97,7 +102,8 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
                 .response("403", refused("The token's role does not allow it"));
         }
     }
-    if rule.path.starts_with("/v1/workflows/{name}") && rule.method == "GET" && query.is_empty() {
+    let has_tag = matches!(rule.path.strip_prefix("/v1/workflows/{name}"), Some("" | "/document" | "/plan"));
+    if has_tag && rule.method == "GET" {
         let same = ResponseBuilder::new().description("Still the version that `If-None-Match` names").build();
         operation = operation.response("304", same);
     }

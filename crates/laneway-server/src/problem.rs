@@ -62,7 +62,8 @@ codes! {
     NoSuchLimit = "no_such_limit", NOT_FOUND;
     NoSuchToken = "no_such_token", NOT_FOUND;
     NoTriggers = "no_triggers", NOT_FOUND;
-    NoSuchBlob = "no_such_blob", NOT_FOUND;
+    NoSuchBytes = "no_such_bytes", NOT_FOUND;
+    NoSuchSecret = "no_such_secret", NOT_FOUND;
     TokenExists = "token_exists", CONFLICT;
     RunNotEnded = "run_not_ended", CONFLICT;
     RunEnded = "run_ended", CONFLICT;
@@ -205,11 +206,12 @@ fn code_of(error: &Error) -> Code {
         Error::UnderWay { .. } => Code::UnderWay,
         Error::NoSuchNode { .. } => Code::NoSuchNode,
         Error::NoSuchLimit { .. } => Code::NoSuchLimit,
-        Error::NoTriggers { .. } => Code::NoTriggers,
-        Error::NoSuchBlob { .. } => Code::NoSuchBlob,
-        Error::TooLarge { .. } => Code::BodyTooLarge,
         Error::TokenExists { .. } => Code::TokenExists,
         Error::NoSuchToken { .. } => Code::NoSuchToken,
+        Error::NoTriggers { .. } => Code::NoTriggers,
+        Error::NoSuchBlob { .. } => Code::NoSuchBytes,
+        Error::NoSuchSecret { .. } => Code::NoSuchSecret,
+        Error::TooLarge { .. } => Code::BodyTooLarge,
         Error::NotRunnable { .. } => Code::NotRunnable,
         Error::Illegal(_) => Code::Illegal,
     }

@@ -13,7 +13,7 @@ use utoipa::openapi::{HttpMethod, RefOr, Schema};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Who, admit, front, no_method, no_route};
-use crate::routes::{access, events, health, limits, logs, nodes, runs, tasks, workflows};
+use crate::routes::{access, events, health, limits, logs, nodes, runs, tasks, triggers, workflows};
 use crate::service::App;
 use crate::{sse, wire};
 
@@ -33,6 +33,8 @@ pub(crate) struct Route {
     pub(crate) summary: &'static str,
     pub(crate) query: Vec<Parameter>,
     pub(crate) body: Option<Shape>,
+    /// What it takes that is no JSON.
+    pub(crate) bytes: Option<&'static str>,
     /// Nothing at all is a body too.
     pub(crate) is_body_optional: bool,
     pub(crate) answer: Answers,
@@ -112,9 +114,16 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/limits", VIEWER, limits::list, "Named limits, and how far they are used").json::<wire::LimitList>(),
         put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>(),
 
-        get("/v1/workflows", VIEWER, workflows::list, "Workflows that were applied").json::<wire::WorkflowList>(),
-        get("/v1/workflows/{name}/versions", VIEWER, workflows::versions, "Versions of a workflow that were applied, newest first")
+        get("/v1/workflows", VIEWER, workflows::list, "Workflows that were applied, and how each ran last").json::<wire::WorkflowList>(),
+        post("/v1/workflows", OPERATOR, workflows::apply, "Make a workflow known by its name; its triggers are armed")
+            .takes::<wire::Apply>().json::<wire::Applied>(),
+        put("/v1/bundles/{hash}", OPERATOR, workflows::bring, "Bring the files that go with a workflow, as a tar, under their BLAKE3 hash")
+            .takes_bytes("application/x-tar").json::<wire::Brought>(),
+        get("/v1/workflows/{name}/versions", VIEWER, workflows::versions, "What was applied under a name, newest first")
             .asks::<workflows::VersionsQuery>().json::<wire::VersionList>(),
+        get("/v1/triggers", VIEWER, triggers::list, "What starts by itself, and when").json::<wire::TriggerList>(),
+        post("/v1/workflows/{name}/triggers/pause", OPERATOR, triggers::pause, "Let a workflow start by itself no more").json::<wire::TriggersPaused>(),
+        post("/v1/workflows/{name}/triggers/resume", OPERATOR, triggers::resume, "Let it start by itself again, from now on").json::<wire::TriggersPaused>(),
         get("/v1/workflows/{name}", VIEWER, workflows::show, "The newest version of a workflow").json::<wire::Workflow>(),
         get("/v1/workflows/{name}/document", VIEWER, workflows::document, "Its document, as it was submitted").gives("application/yaml"),
         get("/v1/workflows/{name}/plan", VIEWER, workflows::plan, "Its plan: order, levels, lanes").gives("application/json"),
@@ -160,6 +169,7 @@ where
         summary,
         query: Vec::new(),
         body: None,
+        bytes: None,
         is_body_optional: false,
         answer: Answers { status: 200, kind: "application/json", shape: None, also: None, or_status: None },
         router: on(filter, handler),
@@ -210,6 +220,11 @@ impl Route {
 
     fn takes<T: ToSchema>(mut self) -> Self {
         self.body = Some(Shape::of::<T>());
+        self
+    }
+
+    fn takes_bytes(mut self, kind: &'static str) -> Self {
+        self.bytes = Some(kind);
         self
     }
 

@@ -99,14 +99,16 @@ pub enum Error {
     NoTriggers { workflow: String },
     #[error("there is no limit `{name}`")]
     NoSuchLimit { name: String },
-    #[error("a token named `{name}` is there already")]
-    TokenExists { name: String },
-    #[error("no token named `{name}` is in use")]
-    NoSuchToken { name: String },
+    #[error("there is no secret `{name}` in this store")]
+    NoSuchSecret { name: String },
     #[error("there are no bytes {hash} in this store")]
     NoSuchBlob { hash: String },
     #[error("{size} bytes are too many to be kept together: at most {limit}")]
     TooLarge { size: u64, limit: u64 },
+    #[error("a token named `{name}` is there already")]
+    TokenExists { name: String },
+    #[error("no token named `{name}` is in use")]
+    NoSuchToken { name: String },
     #[error("the workflow cannot be run: {why}")]
     NotRunnable { why: String },
     #[error(transparent)]
@@ -170,6 +172,7 @@ impl Error {
                 Some(format!("choose another name, or end that one with `laneway token revoke {name}`"))
             }
             Self::NoSuchToken { .. } => Some("`laneway token list` lists them".to_owned()),
+            Self::NoSuchSecret { name } => Some(format!("`laneway secret set {name}` makes it; `laneway secret list` lists them")),
             Self::Exists { .. } => Some("name a file that is not there yet".to_owned()),
             Self::NotSetAside { run } => Some(format!("`laneway show {}` shows it", run.short())),
             Self::Unreachable { .. } => Some(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use laneway_core::artifact::ArtifactName;
 use laneway_core::cause::Cause;
 use laneway_core::class::Offer;
 use laneway_core::hash::{ContentHash, Version};
@@ -373,6 +374,31 @@ pub struct LastRun {
     /// `None` when it cannot be read.
     pub status: Option<RunStatus>,
     pub submitted_at: Millis,
+}
+
+/// A file that a step left behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    pub name: ArtifactName,
+    pub hash: ContentHash,
+    pub size: u64,
+    pub is_executable: bool,
+}
+
+/// The same, with who left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArtifactView {
+    pub step: String,
+    pub attempt: u32,
+    pub artifact: Artifact,
+}
+
+/// A secret of the store, without its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretView {
+    pub name: String,
+    pub set_at: Millis,
+    pub set_by: String,
 }
 
 /// A piece of what an attempt printed: bytes of its framed log, from a place on.

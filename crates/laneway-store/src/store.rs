@@ -5,6 +5,7 @@
 //! claim (`fence.rs`). Both databases pass the same suite, `tests/conformance/`.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +26,10 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished,
-    Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed,
-    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
+    Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
+    Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Token,
+    Whom, WorkflowView,
 };
 use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
 
@@ -100,6 +102,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Bytes by their hash, and none but those.
     async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>>;
 
+    /// Keeps what is in a file, by its hash: beside an embedded store, else as a blob, of which there is less room.
+    async fn keep_file(&self, path: &Path) -> Result<(ContentHash, u64)>;
+
+    /// Writes what is kept under a hash to a file that is not there yet.
+    async fn fetch_file(&self, hash: &ContentHash, to: &Path) -> Result<()>;
+
+    /// Names the files that an attempt leaves behind, which are kept already. They are its artifacts if it succeeds.
+    async fn keep_artifacts(&self, claim: ClaimRef, artifacts: Vec<Artifact>) -> Result<Fate>;
+
+    /// What the steps of a run that succeeded left behind, in the order of steps and names.
+    async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>>;
+
     /// Keeps pieces of the logs of attempts, by claim, of however many at once. A piece may be said twice. It need not be on
     /// disk before the attempt's end is.
     async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>>;
@@ -107,6 +121,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// A range of the framed log of an attempt, by bytes, at most `MAX_LOG_PART` of them; from any node, also while it grows
     /// and after its node's death.
     async fn log(&self, of: &LogName, offset: u64, limit: usize) -> Result<LogPart>;
+
+    /// Keeps what was sealed with a key that the store does not have, in place of what had that name.
+    async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()>;
+
+    /// What is sealed under a name; an error if there is none. For nodes: people never read it back.
+    async fn secret(&self, name: &str) -> Result<Vec<u8>>;
+
+    /// By name, without values.
+    async fn secrets(&self) -> Result<Vec<SecretView>>;
+
+    /// An error if there is none.
+    async fn remove_secret(&self, name: &str) -> Result<()>;
 
     // ---- people ------------------------------------------------------------------------------------
 
@@ -182,10 +208,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn status(&self, run: RunId) -> Result<RunStatus>;
     /// By name.
     async fn limits(&self) -> Result<Vec<LimitView>>;
-    /// How many tasks nobody has taken, by the gate at which they wait; those that wait for a taker alone have none.
-    async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>>;
     /// By workflow.
     async fn triggers(&self) -> Result<Vec<TriggerView>>;
+    /// How many tasks nobody has taken, by the gate at which they wait; those that wait for a taker alone have none.
+    async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>>;
     /// Nodes that are alive, by address, with up to `claims` of what each holds.
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.
@@ -202,7 +228,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Changes nothing.
     async fn examine(&self, limit: usize) -> Result<Examination>;
     /// Writes a whole copy, as of one moment, to a file that is not there yet, while work goes on. Logs are not in it.
-    async fn backup(&self, to: &std::path::Path) -> Result<()>;
+    async fn backup(&self, to: &Path) -> Result<()>;
 
     /// Ticks after every commit that this process made, and when another process changed the store. A hint:
     /// correctness never needs it.
@@ -223,5 +249,5 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Whether all of its nodes are on this host, with the files of those who submit.
     fn is_embedded(&self) -> bool;
     /// Where logs and scratch files of this store live.
-    fn dir(&self) -> &std::path::Path;
+    fn dir(&self) -> &Path;
 }

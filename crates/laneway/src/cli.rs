@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Drain(command::nodes::DrainArgs),
     /// Make, change and list named limits
     Limit(command::limit::Args),
+    /// Set, list and remove secrets of the store
+    Secret(command::secret::Args),
     /// Let a run or a workflow start nothing new
     Pause(command::pause::Args),
     /// Let what was paused go on
@@ -76,6 +78,8 @@ pub(crate) enum Command {
     Show(command::show::Args),
     /// Print what the steps of a run wrote
     Logs(command::logs::Args),
+    /// List or fetch the files that steps left behind
+    Artifacts(command::artifacts::Args),
     /// Print the events of a run
     Events(command::events::Args),
     /// Say why tasks wait, or why they ended as they did

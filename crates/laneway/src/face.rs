@@ -8,7 +8,7 @@ use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::node_event::Leaving;
 use laneway_core::state::RunStatus;
-use laneway_engine::log::{Frame, Stream};
+use laneway_engine::log::{Frame, Part, Stream, read_part};
 use laneway_server::client::Client;
 use laneway_server::{ask, wire};
 use laneway_store::Store;
@@ -22,6 +22,9 @@ const LOOK: Duration = Duration::from_millis(300);
 
 /// The most that a server gives at once.
 const PAGE: usize = 1_000;
+
+/// The most of a log that is held in memory.
+const LOG_PART: usize = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Face {
@@ -85,27 +88,19 @@ impl Face {
         })
     }
 
-    /// About `most` bytes of what an attempt printed, from an offset on.
-    pub(crate) async fn log(&self, of: &LogName, offset: u64, most: usize) -> anyhow::Result<ask::LogRead> {
-        Ok(match self {
-            Self::Store(store) => ask::log(store.as_ref(), of, offset, most).await?,
+    /// What an attempt printed from an offset on, and where to go on.
+    pub(crate) async fn log(&self, of: &LogName, offset: u64) -> anyhow::Result<Part> {
+        match self {
+            Self::Store(store) => Ok(read_part(store.as_ref(), of, offset, LOG_PART).await?),
             Self::Server(client) => {
                 let page = client.log(of.run, &of.step, of.attempt, offset).await?;
-                ask::LogRead {
+                Ok(Part {
                     frames: page.pieces.iter().map(frame).collect(),
                     next_offset: page.next_offset,
                     is_end: page.is_over,
                     may_lack_end: page.may_lack_end,
-                }
+                })
             }
-        })
-    }
-
-    /// Whether files of this host are looked at.
-    pub(crate) fn is_near(&self) -> bool {
-        match self {
-            Self::Store(store) => store.is_embedded(),
-            Self::Server(_) => false,
         }
     }
 
@@ -147,6 +142,25 @@ impl Face {
             Self::Store(store) => ask::versions(store.as_ref(), name, limit).await?.versions,
             Self::Server(client) => client.versions(name, limit.min(PAGE)).await?.versions,
         })
+    }
+
+    pub(crate) async fn triggers(&self) -> anyhow::Result<Vec<wire::Trigger>> {
+        Ok(match self {
+            Self::Store(store) => ask::triggers(store.as_ref()).await?.triggers,
+            Self::Server(client) => client.triggers().await?.triggers,
+        })
+    }
+
+    /// Lets a workflow start by itself no more, or again.
+    pub(crate) async fn pause_triggers(&self, workflow: &str, is_paused: bool) -> anyhow::Result<()> {
+        match (self, is_paused) {
+            (Self::Store(store), true) => store.pause_triggers(workflow, &env::person()).await?,
+            (Self::Store(store), false) => store.resume_triggers(workflow).await?,
+            (Self::Server(client), _) => {
+                client.pause_triggers(workflow, is_paused).await?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) async fn nodes(&self) -> anyhow::Result<Vec<wire::Node>> {
@@ -201,6 +215,14 @@ impl Face {
             Self::Store(store) => ask::tokens(store.as_ref()).await?.tokens,
             Self::Server(client) => client.tokens().await?.tokens,
         })
+    }
+
+    /// Whether everything is on this host, so that to look costs little.
+    pub(crate) fn is_embedded(&self) -> bool {
+        match self {
+            Self::Store(store) => store.is_embedded(),
+            Self::Server(_) => false,
+        }
     }
 
     /// Hints that something changed.

@@ -21,8 +21,9 @@ pub(super) const WORKFLOW: Keys = Keys {
         "limits",
         "schedule",
         "after",
+        "secrets",
     ],
-    later: &["pools", "hooks", "secrets"],
+    later: &["pools", "hooks"],
 };
 
 pub(super) const STEP: Keys = Keys {
@@ -47,21 +48,11 @@ pub(super) const STEP: Keys = Keys {
         "runs_on",
         "prefers",
         "priority",
+        "artifacts",
+        "inputs",
         "description",
     ],
-    later: &[
-        "for_each",
-        "matrix",
-        "image",
-        "pool",
-        "call",
-        "wait",
-        "workflow",
-        "cache",
-        "artifacts",
-        "isolate",
-        "key",
-    ],
+    later: &["for_each", "matrix", "image", "pool", "call", "wait", "workflow", "cache", "isolate", "key"],
 };
 
 pub(super) const GROUP: Keys = Keys {
@@ -78,6 +69,8 @@ pub(super) const RETRY: Keys = Keys {
     known: &["max", "backoff", "factor", "max_backoff", "jitter", "on"],
     later: &[],
 };
+
+pub(super) const SECRET: Keys = Keys { owner: "a secret", known: &["env", "file", "store"], later: &[] };
 
 pub(super) const ORDER: Keys = Keys { owner: "`order`", known: &["key", "version"], later: &[] };
 

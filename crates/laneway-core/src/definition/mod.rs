@@ -6,6 +6,7 @@
 //! ```
 
 mod diagnostic;
+mod files;
 mod finding;
 mod gates;
 mod json;
@@ -18,6 +19,7 @@ mod read;
 mod reader;
 mod scalar;
 mod schema;
+mod secrets;
 mod text;
 mod triggers;
 mod value;

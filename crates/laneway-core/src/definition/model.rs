@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::artifact::ArtifactPattern;
 use crate::expression::{Expression, Template};
 use crate::limit::Limit;
 use crate::max_runs::MaxRuns;
@@ -31,6 +32,8 @@ pub struct Workflow {
     /// Named limits that it declares, in document order. They are objects of the store, shared by all workflows.
     pub limits: Vec<(String, Limit)>,
     pub max_runs: Option<MaxRuns>,
+    /// Where the values of its secrets come from, by name, in document order.
+    pub secrets: Vec<(String, SecretSource)>,
     pub placement: Placement,
     /// What starts it by itself, once it is applied.
     pub triggers: Vec<Trigger>,
@@ -55,6 +58,17 @@ pub struct Step {
     /// `None` for the many steps that ask nothing; read it by `demands()`. Boxed, because a document may have a hundred
     /// thousand steps.
     pub(crate) demands: Option<Box<Demands>>,
+    /// The same for the few steps that hand files on; read it by `files()`.
+    pub(crate) files: Option<Box<Files>>,
+}
+
+/// Files that a step hands on, and that it is given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Files {
+    /// What it leaves behind, relative to its directory. Kept if it succeeds.
+    pub artifacts: Vec<ArtifactPattern>,
+    /// Steps that it needs, whose artifacts are put into its directory before it starts.
+    pub inputs: Vec<String>,
 }
 
 /// What a step asks for before it may start, beyond what it needs: keys, labels, priority.
@@ -71,6 +85,17 @@ pub struct Demands {
     pub prefers: Vec<(String, String)>,
     /// From `rank::LEAST_PRIORITY` to `rank::HIGHEST_PRIORITY`.
     pub priority: i8,
+}
+
+/// Where the value of a secret is found, by the node that runs a step which reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// A variable of the node's own environment.
+    Env(String),
+    /// A file on the node; a relative path is below the run's directory.
+    File(String),
+    /// A secret of the store.
+    Store(String),
 }
 
 /// The `order` key: on one key smaller versions go first. Both read `params` only.
@@ -92,6 +117,11 @@ impl Step {
             priority: 0,
         };
         self.demands.as_deref().unwrap_or(&NONE)
+    }
+
+    pub fn files(&self) -> &Files {
+        static NONE: Files = Files { artifacts: Vec::new(), inputs: Vec::new() };
+        self.files.as_deref().unwrap_or(&NONE)
     }
 }
 

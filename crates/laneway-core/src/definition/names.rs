@@ -102,11 +102,12 @@ impl Check<'_> {
                     ),
                     None => {}
                 },
-                root @ ("item" | "secrets" | "groups") => {
+                "secrets" => self.found.extend(self.secret(site, &read, wrong)),
+                root @ ("item" | "groups") => {
                     self.found.push(wrong(format!("`{root}` is not supported yet")));
                 }
                 root => {
-                    let hint = match nearest(root, ["params", "steps", "run"]) {
+                    let hint = match nearest(root, ["params", "steps", "run", "secrets"]) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!(
                             "an expression can read `params`, `steps` and `run`; a string needs quotes: \"{root}\""
@@ -142,6 +143,34 @@ impl Check<'_> {
             None => format!("declare it: `params: {{{name}: {{type: string, required: true}}}}`"),
         };
         Some(wrong(format!("there is no parameter {}", shown(name))).hint(hint))
+    }
+
+    /// A secret is read as it is, by name, in `env`: there it is in no list of processes, and no error tells a part of it.
+    fn secret(&self, site: &Site, read: &Read, wrong: impl Fn(String) -> Finding) -> Option<Finding> {
+        if !site.is_env {
+            let finding = wrong("`secrets` can only be read in `env`".to_owned());
+            return Some(finding.hint("pass it through `env: {X: \"${{ secrets.NAME }}\"}` and use \"$X\""));
+        }
+        let (Some(name), 2) = (read.segments.get(1), read.segments.len()) else {
+            let finding = wrong("a secret is read by its name".to_owned());
+            return Some(finding.hint("write `${{ secrets.NAME }}`"));
+        };
+        let secrets = &self.workflow.secrets;
+        if !secrets.iter().any(|(known, _)| known == name) {
+            let hint = match nearest(name, secrets.iter().map(|(known, _)| known.as_str())) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("say where it comes from: `secrets: {{{name}: {{env: VARIABLE}}}}`"),
+            };
+            return Some(wrong(format!("there is no secret {}", shown(name))).hint(hint));
+        }
+        let source = site.source.trim();
+        let is_alone = source == format!("secrets.{name}")
+            || source == format!("secrets[\"{name}\"]")
+            || source == format!("secrets['{name}']");
+        (!is_alone).then(|| {
+            wrong("a secret is taken as it is: nothing can be done to it in an expression".to_owned())
+                .hint(format!("write `${{{{ secrets.{name} }}}}`, with other text around it if need be"))
+        })
     }
 
     fn step(&mut self, site: &Site, read: &Read, wrong: impl Fn(String) -> Finding) -> Option<Finding> {

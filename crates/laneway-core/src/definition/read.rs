@@ -1,9 +1,10 @@
 //! From the tree to a workflow. A step that is broken in some key is kept with what could be read,
 //! under its name, so that what is said about other steps is still right.
 
+use super::files;
 use super::finding::{Finding, Findings, Span};
 use super::keys;
-use super::model::{Action, Demands, Group, OnFailure, OnLost, Placement, Step, When, Workflow};
+use super::model::{Action, Demands, Files, Group, OnFailure, OnLost, Placement, Step, When, Workflow};
 use super::reader::{Field, Reader, Site};
 use super::yaml::{Data, Tree};
 use crate::nearest::nearest;
@@ -32,6 +33,7 @@ pub(super) struct Spans {
 pub(super) struct StepSpans {
     pub(super) name: Span,
     pub(super) needs: Vec<Span>,
+    pub(super) inputs: Vec<Span>,
     /// The key `order`.
     pub(super) order: Option<Span>,
     /// An entry of `needs` could not be read, so what is behind it is not known.
@@ -49,7 +51,8 @@ const RUN_ADVICE: &str =
     "a value must not become code: pass it through `env: {X: \"${{ … }}\"}` and use \"$X\" in the script";
 
 pub(super) fn workflow<'t>(text: &'t str, tree: &'t Tree<'t>, default_name: &str) -> Outcome {
-    let mut reader = Reader { text, tree, findings: Findings::default(), sites: Vec::new(), step: None };
+    let mut reader =
+        Reader { text, tree, findings: Findings::default(), sites: Vec::new(), step: None, is_env: false };
     let mut spans = Spans::default();
     let workflow = document(&mut reader, &mut spans, default_name);
     Outcome { workflow, spans, findings: reader.findings, sites: reader.sites }
@@ -84,6 +87,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         groups: Vec::new(),
         limits: Vec::new(),
         max_runs: None,
+        secrets: Vec::new(),
         placement: Placement::default(),
         triggers: Vec::new(),
     };
@@ -108,7 +112,8 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
                 workflow.on_failure = reader.choice(field, &choices).unwrap_or_default();
             }
             "timeout" => workflow.timeout = reader.timeout(field),
-            "env" => workflow.env = reader.env(field),
+            "env" => workflow.env = reader.variables(field),
+            "secrets" => workflow.secrets = reader.secrets(field),
             "execution" => later(reader, field, &["dataflow"], &["levels"]),
             "placement" => {
                 let choices = Placement::ALL.map(|value| (value.as_str(), value));
@@ -140,6 +145,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         spans.step.push(places);
     }
     reader.step = None;
+    files::check(&workflow, spans, &mut reader.findings);
     Some(workflow)
 }
 
@@ -186,8 +192,9 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
         retry: Default::default(),
         on_lost: OnLost::default(),
         demands: None,
+        files: None,
     };
-    let mut demands = Demands::default();
+    let (mut demands, mut files) = (Demands::default(), Files::default());
     let must_be = "a mapping such as {run: ./build.sh}";
     let Some(fields) = reader.fields(entry, &keys::STEP, must_be) else {
         spans.has_broken_needs = true;
@@ -208,7 +215,7 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
                 step.when = reader.choice(field, &choices).unwrap_or_default();
             }
             "if" => step.condition = reader.condition(field),
-            "env" => step.env = reader.env(field),
+            "env" => step.env = reader.variables(field),
             "workdir" => step.workdir = workdir(reader, field),
             "timeout" => step.timeout = reader.timeout(field),
             "retry" => step.retry = reader.retry(field).unwrap_or_default(),
@@ -224,6 +231,8 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
             "limits" => demands.limits = reader.limits_of_step(field),
             "runs_on" => demands.runs_on = reader.labels(field),
             "prefers" => demands.prefers = reader.labels(field),
+            "artifacts" => files.artifacts = reader.artifacts(field),
+            "inputs" => (files.inputs, spans.inputs) = reader.inputs(field).into_iter().unzip(),
             "priority" => demands.priority = reader.priority(field).unwrap_or_default(),
             "description" => {
                 reader.string(field, "a string");
@@ -231,6 +240,7 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
             _ => {}
         }
     }
+    step.files = (files != Files::default()).then(|| Box::new(files));
     step.demands = (demands != Demands::default()).then(|| Box::new(demands));
     let (input, misplaced, advice) = match function {
         Some(_) => (with, args, "a function takes its input by name: `with: {NAME: VALUE}`"),

@@ -40,6 +40,8 @@ pub(super) struct Site {
     pub(super) at_submit: Option<&'static str>,
     /// What a trigger's parameters read, and nothing else: what happened, and what is known of that.
     pub(super) only: Option<(&'static str, &'static [&'static str])>,
+    /// It becomes a variable of a process: the only place where secrets may be read.
+    pub(super) is_env: bool,
 }
 
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub(super) struct Reader<'t> {
     pub(super) sites: Vec<Site>,
     /// The step being read.
     pub(super) step: Option<usize>,
+    /// What is read are variables of processes.
+    pub(super) is_env: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -303,6 +307,7 @@ impl<'t> Reader<'t> {
                 source: expression.source.clone(),
                 at_submit: None,
                 only: None,
+                is_env: self.is_env,
             });
         }
     }

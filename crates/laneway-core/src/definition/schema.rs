@@ -20,6 +20,8 @@ const LABEL: &str = "^[A-Za-z0-9_./:-]{1,100}$";
 const KEY: &str = "^\\S([\\s\\S]*\\S)?$";
 /// Numbers between dots, or anything with an expression in it.
 const VERSION: &str = "^v?[0-9]{1,18}(\\.[0-9]{1,18}){0,31}$|\\$\\{\\{";
+/// A relative path that stays where it is, with `*`, `?` and `**`.
+const ARTIFACT: &str = "^(?!/)(?!.*//)(?!.*/$)(?!(.*/)?\\.\\.?(/|$))[^\\[\\]{}!\\u0000-\\u001f]+$";
 /// Text that is taken as it is: no expression may stand in it.
 const LITERAL: &str = "^(?![\\s\\S]*\\$\\{\\{)[\\s\\S]*\\S";
 
@@ -66,6 +68,19 @@ pub fn schema() -> Value {
                 "enum": Placement::ALL.map(Placement::as_str),
             },
             "max_runs": {"$ref": "#/$defs/max_runs"},
+            "secrets": {
+                "description": "Names for values that are found where a step runs, read as ${{ secrets.NAME }} in env: a variable of the node, a file on it, or a secret of the store.",
+                "type": "object",
+                "propertyNames": {"pattern": NAME},
+                "additionalProperties": {
+                    "type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
+                    "properties": {
+                        "env": {"description": "A variable of the node's own environment.", "type": "string", "pattern": "^[A-Za-z0-9_]+$"},
+                        "file": {"description": "A file on the node.", "type": "string", "pattern": LITERAL},
+                        "store": {"description": "A secret that `laneway secret set` has made.", "type": "string", "pattern": "^[A-Za-z0-9_-]+$"},
+                    },
+                },
+            },
             "limits": {
                 "description": "Named limits, shared by all runs on the store: so many tasks at once, such as 3, or a rate, such as 100/1m.",
                 "type": "object",
@@ -170,6 +185,18 @@ fn step() -> Value {
             },
             "runs_on": labels("Labels that a node must have to run it."),
             "prefers": labels("Labels that a node had better have; they only order."),
+            "artifacts": {
+                "description": "Files that it leaves behind, relative to its directory: paths with *, ? and **. Kept if it succeeds.",
+                "type": "array", "uniqueItems": true,
+                "items": {"type": "string", "minLength": 1, "pattern": ARTIFACT},
+            },
+            "inputs": {
+                "description": "Steps it needs, whose artifacts are put into its directory before it starts.",
+                "oneOf": [
+                    {"type": "string", "minLength": 1},
+                    {"type": "array", "items": {"type": "string", "minLength": 1}},
+                ],
+            },
             "priority": {
                 "description": "Higher goes first; each step is worth a minute of waiting. Default: 0.",
                 "type": "integer", "minimum": LEAST_PRIORITY, "maximum": HIGHEST_PRIORITY,

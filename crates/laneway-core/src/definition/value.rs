@@ -69,6 +69,14 @@ impl<'t> Reader<'t> {
     }
 
     /// Values may hold expressions. Numbers and booleans are taken as their text.
+    /// Variables of processes, which may read secrets.
+    pub(super) fn variables(&mut self, field: Field<'_>) -> Vec<(String, Template)> {
+        self.is_env = true;
+        let env = self.env(field);
+        self.is_env = false;
+        env
+    }
+
     pub(super) fn env(&mut self, field: Field<'_>) -> Vec<(String, Template)> {
         let Some(entries) = self.entries(field, "a mapping of names to values") else {
             return Vec::new();

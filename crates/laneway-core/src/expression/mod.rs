@@ -88,6 +88,11 @@ impl Expression {
         }
     }
 
+    /// Names of the secrets it reads.
+    pub fn secrets_read(&self) -> impl Iterator<Item = &str> {
+        self.reads.iter().filter_map(|path| path.strip_prefix("secrets."))
+    }
+
     /// Names of the steps it reads, each once, so that only their outputs need loading.
     pub fn steps_read(&self) -> impl Iterator<Item = &str> {
         let mut seen: Vec<&str> = Vec::new();

@@ -88,6 +88,11 @@ impl Template {
         })
     }
 
+    /// Names of the secrets it reads; a name may come more than once.
+    pub fn secrets_read(&self) -> impl Iterator<Item = &str> {
+        self.expressions().flat_map(Expression::secrets_read)
+    }
+
     /// Names of the steps it reads; a name may come more than once.
     pub fn steps_read(&self) -> impl Iterator<Item = &str> {
         self.expressions().flat_map(Expression::steps_read)

@@ -73,6 +73,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         groups: Vec::new(),
         limits: Vec::new(),
         max_runs: None,
+        secrets: Vec::new(),
         placement: Placement::default(),
         triggers: Vec::new(),
     }
@@ -91,5 +92,6 @@ fn step(name: String, needs: Vec<String>) -> Step {
         retry: Retry::default(),
         on_lost: OnLost::default(),
         demands: None,
+        files: None,
     }
 }

@@ -37,7 +37,7 @@ pub enum Error {
     #[error("{}: {why}", path.display())]
     Rules { path: PathBuf, why: String },
     #[error(
-        "the files beside the workflow, in {}, are too many to be packed: {}, and a bundle holds {}; the largest are {}",
+        "the files beside the workflow, in {}, are too large to be packed: {}, and a bundle holds {}; the largest are {}",
         dir.display(), size(*total), size(MAX_BYTES), largest.join(", ")
     )]
     TooLarge { dir: PathBuf, total: u64, largest: Vec<String> },

@@ -232,7 +232,7 @@ mod tests {
         write(dir.path(), IGNORE_FILE, "*.log\n/big/\n");
         let own = dir.path().canonicalize().expect("a path").join("own/logs");
         let packed = pack(dir.path(), &[own]).expect("packed");
-        assert_eq!(names(&packed), [".lanewayignore", "keep.sh", "own/", "sub/", "sub/keep.txt"]);
+        assert_eq!(names(&packed), [".lanewayignore", "keep.sh", "own", "sub", "sub/keep.txt"]);
         assert_eq!(packed.files, 3);
     }
 

@@ -264,3 +264,107 @@ async fn carry(inner: Arc<Inner>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use laneway_core::definition::{Source, compile};
+    use laneway_core::id::SessionId;
+    use laneway_store::Open;
+    use laneway_store::model::{Ask, LogName, NewSession, Submission};
+    use laneway_store::sqlite::SqliteStore;
+
+    use super::*;
+
+    /// Two tasks that somebody has claimed. How a log gets to a store is the same for every store.
+    async fn claimed(dir: &std::path::Path) -> (Arc<dyn Store>, Vec<ClaimRef>) {
+        let store = SqliteStore::open(&dir.join("laneway.db"), Open::Create).expect("a store");
+        let store: Arc<dyn Store> = Arc::new(store);
+        let session: SessionId = store.register(NewSession::ephemeral("here", 4)).await.expect("a session");
+        let text = "steps: {a: {run: 'true'}, b: {run: 'true'}}\n".to_owned();
+        let source = Source { file: "flow.yaml".into(), default_name: "flow".into(), text: text.clone() };
+        let plan = compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+        let submission = Submission {
+            plan: Arc::new(plan),
+            document: text,
+            dir: "/".into(),
+            bundle: None,
+            params: serde_json::Map::new(),
+            max_parallel: 4,
+            session,
+            is_shared: false,
+            key: None,
+            by: "ada".into(),
+        };
+        let run = store.submit(submission).await.expect("a run");
+        let claims = store.claim(Ask { session, run: Some(run), limit: 2, ahead: 0 }).await.expect("claims");
+        (store, claims.iter().map(|claim| claim.at).collect())
+    }
+
+    async fn kept(store: &dyn Store, claim: &ClaimRef, step: &str) -> Vec<u8> {
+        let of = LogName { run: claim.run, step: step.into(), attempt: claim.attempt };
+        store.log(&of, 0, usize::MAX).await.expect("a log").bytes
+    }
+
+    #[tokio::test]
+    async fn what_was_pushed_is_with_the_store_once_it_is_settled() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (store, claims) = claimed(dir.path()).await;
+        let courier = Courier::start(Arc::clone(&store));
+        let (one, two) = (courier.sending(claims[0]), courier.sending(claims[1]));
+        one.push(0, b"one ").expect("room");
+        two.push(0, b"two").expect("room");
+        one.push(4, b"more").expect("room");
+        courier.settle(claims[0]).await.expect("settled");
+        assert_eq!(kept(&*store, &claims[0], "a").await, b"one more");
+        courier.settle(claims[1]).await.expect("settled");
+        assert_eq!(kept(&*store, &claims[1], "b").await, b"two");
+        assert_eq!(courier.inner.bag().bytes, 0);
+    }
+
+    #[tokio::test]
+    async fn more_than_a_round_goes_in_order_and_more_than_the_bag_holds_is_refused() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (store, claims) = claimed(dir.path()).await;
+        let courier = Courier::start(Arc::clone(&store));
+        let sending = courier.sending(claims[0]);
+        let piece: Vec<u8> = (0..1 << 20).map(|at: u32| (at / 7) as u8).collect();
+        let mut length = 0;
+        // Nothing is carried before this task waits for something.
+        while sending.push(length, &piece).is_ok() {
+            length += piece.len() as u64;
+        }
+        assert_eq!(length, FULL as u64);
+        courier.settle(claims[0]).await.expect("settled");
+        let of = LogName { run: claims[0].run, step: "a".into(), attempt: claims[0].attempt };
+        for round in 0..length >> 20 {
+            let part = store.log(&of, round << 20, 1 << 20).await.expect("a part");
+            assert!(part.bytes == piece, "piece {round}");
+        }
+        sending.push(length, b"there is room again").expect("room");
+    }
+
+    #[tokio::test]
+    async fn log_of_a_lost_claim_is_dropped_and_nobody_waits_for_it() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (store, claims) = claimed(dir.path()).await;
+        let courier = Courier::start(Arc::clone(&store));
+        let lost = ClaimRef { attempt: claims[0].attempt + 1, ..claims[0] };
+        courier.sending(lost).push(0, b"nobody's").expect("room");
+        courier.settle(lost).await.expect("settled");
+        assert_eq!(kept(&*store, &lost, "a").await, b"");
+        assert_eq!(courier.inner.bag().bytes, 0);
+    }
+
+    #[tokio::test]
+    async fn what_could_not_be_sent_stands_in_front_of_what_came_meanwhile() {
+        let dir = tempfile::tempdir().expect("dir");
+        let (_, claims) = claimed(dir.path()).await;
+        let mut bag = Bag::default();
+        bag.waiting.insert(claims[0], (0, b"first ".to_vec()));
+        let pieces = bag.take();
+        assert!(bag.has(&claims[0]), "it is under way");
+        bag.waiting.insert(claims[0], (6, b"second".to_vec()));
+        bag.put_back(pieces);
+        assert_eq!(bag.waiting[&claims[0]], (0, b"first second".to_vec()));
+    }
+}

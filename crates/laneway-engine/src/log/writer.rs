@@ -14,6 +14,7 @@ use laneway_torture::{Point, pass};
 use super::clock::unix_ms;
 use super::courier::Sending;
 use super::format::{HEADER, Head, MAGIC, MAX_PAYLOAD, Stream};
+use crate::secret::{self, Masks};
 
 /// What became of an attempt's output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,6 +52,15 @@ pub struct Writer {
     length: u64,
     is_capped: bool,
     summary: Summary,
+    veil: Option<Box<Veil>>,
+}
+
+/// What keeps secrets out of a log. Each stream is looked at for itself.
+#[derive(Debug)]
+struct Veil {
+    masks: Masks,
+    stdout: secret::Stream,
+    stderr: secret::Stream,
 }
 
 impl Writer {
@@ -64,12 +74,45 @@ impl Writer {
             length: 0,
             is_capped: false,
             summary: Summary::default(),
+            veil: None,
         }
+    }
+
+    /// With secrets that are not to be seen in it.
+    #[must_use]
+    pub fn masking(mut self, masks: &Masks) -> Self {
+        self.veil = (!masks.is_empty()).then(|| {
+            Box::new(Veil { masks: masks.clone(), stdout: Default::default(), stderr: Default::default() })
+        });
+        self
     }
 
     /// Keeps one piece of output. `framed` holds [`HEADER`] spare bytes in front of the output, so that
     /// a frame goes out in one write without being copied.
     pub fn append(&mut self, stream: Stream, framed: &mut [u8]) {
+        match self.veiled(stream, Some(&framed[HEADER..])) {
+            Some(mut veiled) => self.keep(stream, &mut veiled),
+            None => self.keep(stream, framed),
+        }
+    }
+
+    /// A new frame without secrets; `None` where there are none to look for. Nothing given: the end of the stream.
+    fn veiled(&mut self, stream: Stream, bytes: Option<&[u8]>) -> Option<Vec<u8>> {
+        let veil = self.veil.as_deref_mut()?;
+        let of_stream = match stream {
+            Stream::Stdout => &mut veil.stdout,
+            Stream::Stderr => &mut veil.stderr,
+            Stream::Note => return None,
+        };
+        let mut framed = vec![0; HEADER];
+        match bytes {
+            Some(bytes) => of_stream.push(&veil.masks, bytes, &mut framed),
+            None => of_stream.finish(&veil.masks, &mut framed),
+        }
+        Some(framed)
+    }
+
+    fn keep(&mut self, stream: Stream, framed: &mut [u8]) {
         let wanted = framed.len() - HEADER;
         if wanted == 0 {
             return;
@@ -102,6 +145,11 @@ impl Writer {
 
     /// Closes the log, saying in it what is missing.
     pub fn finish(mut self) -> Summary {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            if let Some(mut held_back) = self.veiled(stream, None) {
+                self.keep(stream, &mut held_back);
+            }
+        }
         if self.summary.dropped > 0 {
             let text = match &self.summary.error {
                 None => format!("{} bytes dropped", self.summary.dropped),

@@ -61,7 +61,7 @@ pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
     let begun = Instant::now();
     let mut tries = 0;
     loop {
-        let log = log::Writer::new(job.log.clone(), job.log_cap);
+        let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
         let (group, pump) = match start(&warden, &launch, log) {
             Ok(started) => started,
             Err(error) => return never_ran(Outcome::StartFailed(error.to_string())),
@@ -78,6 +78,14 @@ pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
             Ok((outcome, exited_at, log)) => {
                 pass(Point::OutputBefore);
                 let output = output::take(&job.output);
+                let output = match output {
+                    Ok(output) if !job.masks.is_empty() => Ok(job.masks.output(output)),
+                    Err(mut error) if !job.masks.is_empty() => {
+                        error.message = job.masks.text(&error.message);
+                        Err(error)
+                    }
+                    output => output,
+                };
                 pass(Point::OutputAfter);
                 return Ending { outcome, duration: exited_at - begun, output, log };
             }

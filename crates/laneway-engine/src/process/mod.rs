@@ -26,6 +26,7 @@ pub(crate) use launch::Launch;
 pub use stop::StopSignal;
 
 use crate::log;
+use crate::secret::Masks;
 
 /// Everything needed to execute one attempt. Relative paths are taken from the current directory.
 #[derive(Debug, Clone)]
@@ -42,6 +43,8 @@ pub struct Job {
     /// Begun by the first byte that the step prints.
     pub log: log::Target,
     pub log_cap: u64,
+    /// Not to be seen in the log, nor in the output.
+    pub masks: Masks,
     pub timeout: Option<Duration>,
     /// Time between TERM and KILL.
     pub kill_grace: Duration,

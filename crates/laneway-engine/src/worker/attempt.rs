@@ -1,5 +1,6 @@
 //! One attempt, from its claim to what the store is told of its end.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,11 +10,13 @@ use laneway_core::reason::Reason;
 use laneway_store::Store;
 use laneway_store::model::{Claim, Outcome};
 
+use super::artifacts;
 use super::prepare::{self, Places, Spot, Work};
 use super::workspace::Workspaces;
 use crate::function::{self, Functions};
 use crate::log::Courier;
 use crate::process::{self, Ending, StopSignal};
+use crate::secret::{self, Masks};
 use crate::warden::Warden;
 
 /// How long to wait before a store that is busy or full is asked again.
@@ -49,7 +52,7 @@ impl Ended {
 }
 
 pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> Ended {
-    let scope = loop {
+    let mut scope = loop {
         match scope(&setting, &claim).await {
             Ok(scope) => break scope,
             // A busy or full disk is not the step's fault.
@@ -69,13 +72,20 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
             Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
         }
     };
-    let spot = Spot { places: &setting.places, dir: &dir, courier: setting.courier.as_ref() };
+    let masks = match secrets(&setting, &claim, &dir, &mut scope, &stop).await {
+        Ok(masks) => masks,
+        Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
+    };
+    let spot = Spot { places: &setting.places, dir: &dir, courier: setting.courier.as_ref(), masks: &masks };
     let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
         Ok(Work::Process(job)) => job,
         Ok(Work::Function(job)) => return call(&setting, job, &stop).await,
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
-    let timeout = job.timeout;
+    let (timeout, workdir) = (job.timeout, job.workdir.clone());
+    if let Err(error) = passing_by(&stop, || artifacts::give(&setting.store, &claim, &workdir)).await {
+        return Ended::unstarted(Reason::StartFailed, error.to_string());
+    }
     let mut ending = process::execute(setting.warden.clone(), job, stop.clone()).await;
     if let Some(courier) = &setting.courier {
         // Whoever reads that it has ended reads all that it printed. A node that is to stop at once waits a moment only.
@@ -98,7 +108,55 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
     {
         tracing::warn!("{error}; the steps go on, and `laneway logs` shows where something is missing");
     }
-    Ended { took: ending.duration, outcome: outcome(ending, timeout) }
+    let took = ending.duration;
+    let mut outcome = outcome(ending, timeout);
+    if matches!(outcome, Some(Outcome::Succeeded { .. })) {
+        let kept = passing_by(&stop, || artifacts::keep(setting.store.as_ref(), &claim, &workdir)).await;
+        if let Err(error) = kept {
+            outcome = Some(failed(Reason::BadOutput, error.to_string()));
+        }
+    }
+    Ended { took, outcome }
+}
+
+/// Adds the values of the secrets that a step reads to what its expressions see, and says what is not to be shown.
+async fn secrets(
+    setting: &Setting,
+    claim: &Claim,
+    dir: &Path,
+    scope: &mut Scope,
+    stop: &StopSignal,
+) -> Result<Masks, secret::Error> {
+    let mut values = serde_json::Map::new();
+    for name in prepare::secrets_read(claim) {
+        let declared = claim.head.plan.workflow.secrets.iter().find(|(known, _)| *known == name);
+        let Some((_, source)) = declared else { continue };
+        let value = loop {
+            match secret::find(setting.store.as_ref(), &name, source, dir).await {
+                Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+                value => break value?,
+            }
+        };
+        values.insert(name, value.into());
+    }
+    let masks = Masks::of(values.values().filter_map(serde_json::Value::as_str));
+    if !values.is_empty() {
+        scope.insert("secrets".into(), values.into());
+    }
+    Ok(masks)
+}
+
+/// Asks again as long as the store is only busy or full, unless somebody wants the attempt to end.
+async fn passing_by<T, F>(stop: &StopSignal, ask: impl Fn() -> F) -> Result<T, artifacts::Error>
+where
+    F: Future<Output = Result<T, artifacts::Error>>,
+{
+    loop {
+        match ask().await {
+            Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+            answer => return answer,
+        }
+    }
 }
 
 async fn call(setting: &Setting, job: function::Job, stop: &StopSignal) -> Ended {

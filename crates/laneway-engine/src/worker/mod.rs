@@ -11,6 +11,7 @@
 //! itself. A claim is durable before its task starts, always; `lineup.rs` holds a few ahead, so that short tasks do
 //! not wait for that.
 
+mod artifacts;
 mod attempt;
 mod control;
 mod counts;

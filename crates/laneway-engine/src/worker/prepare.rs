@@ -11,6 +11,7 @@ use laneway_store::model::Claim;
 use crate::function;
 use crate::log::{Courier, Target};
 use crate::process::{InheritEnv, Job, Program};
+use crate::secret::Masks;
 
 /// What of an attempt's output is kept.
 const LOG_CAP: u64 = 64 << 20;
@@ -71,11 +72,22 @@ pub(super) enum Work {
     Function(function::Job),
 }
 
+/// Secrets that the variables of this one read.
+pub(super) fn secrets_read(claim: &Claim) -> BTreeSet<String> {
+    let plan = &claim.head.plan;
+    if plan.workflow.secrets.is_empty() {
+        return BTreeSet::new();
+    }
+    let env = plan.workflow.env.iter().chain(&plan.step(claim.at.position).env);
+    env.flat_map(|(_, template)| template.secrets_read()).map(str::to_owned).collect()
+}
+
 /// Where one attempt runs, and where its output goes.
 pub(super) struct Spot<'a> {
     pub(super) places: &'a Places,
     pub(super) dir: &'a Path,
     pub(super) courier: Option<&'a Courier>,
+    pub(super) masks: &'a Masks,
 }
 
 /// Everything that an engine needs. An expression that cannot be evaluated fails the attempt.
@@ -85,7 +97,7 @@ pub(super) fn work(
     spot: &Spot<'_>,
     kill_grace: std::time::Duration,
 ) -> Result<Work, String> {
-    let Spot { places, dir, courier } = *spot;
+    let Spot { places, dir, courier, masks } = *spot;
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
     if let Some(condition) = &step.condition {
@@ -126,6 +138,7 @@ pub(super) fn work(
             Some(courier) => Target::Store(courier.sending(claim.at)),
         },
         log_cap: if courier.is_none() { LOG_CAP } else { SHARED_LOG_CAP },
+        masks: masks.clone(),
         timeout: step.timeout,
         kill_grace,
     }))

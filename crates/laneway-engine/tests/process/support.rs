@@ -46,6 +46,7 @@ impl Bench {
             output: self.path("output"),
             log: self.path("log").into(),
             log_cap: 1 << 20,
+            masks: Default::default(),
             timeout: None,
             kill_grace: Duration::from_secs(20),
         }

@@ -1,8 +1,8 @@
 //! Questions and changes as functions of a store: what the routes answer, and what the command line shows of a store of its
 //! own. One path for both, so that they cannot part.
 
+mod apply;
 mod explain;
-mod log;
 mod submit;
 
 use laneway_core::id::RunId;
@@ -12,8 +12,8 @@ use laneway_store::{Error, Result, Store};
 
 use crate::wire;
 
+pub use apply::{apply, bring};
 pub use explain::{explain_run, explain_step};
-pub use log::{LogFault, LogRead, log};
 pub use submit::{Terms, submit};
 
 /// Claims that are listed of a node.
@@ -36,6 +36,28 @@ pub async fn runs(store: &dyn Store, filter: RunFilter) -> Result<wire::RunList>
     runs.truncate(limit);
     let next_cursor = runs.last().filter(|_| has_more).map(|run| run.run.to_string());
     Ok(wire::RunList { runs: runs.iter().map(wire::RunSummary::from).collect(), next_cursor })
+}
+
+/// Workflows that were applied, by name.
+pub async fn workflows(store: &dyn Store) -> Result<wire::WorkflowList> {
+    let workflows = store.workflows().await?;
+    Ok(wire::WorkflowList { workflows: workflows.iter().map(wire::WorkflowSummary::from).collect() })
+}
+
+/// What was applied under a name, newest first; nothing of one that only ran.
+pub async fn versions(store: &dyn Store, name: &str, limit: usize) -> Result<wire::VersionList> {
+    let versions = store.versions(name, limit).await?;
+    if versions.is_empty() {
+        // Says that it is not known at all.
+        store.latest(name).await?;
+    }
+    Ok(wire::VersionList { versions: versions.iter().map(wire::Definition::from).collect() })
+}
+
+/// What starts by itself, by workflow.
+pub async fn triggers(store: &dyn Store) -> Result<wire::TriggerList> {
+    let triggers = store.triggers().await?;
+    Ok(wire::TriggerList { triggers: triggers.iter().map(wire::Trigger::from).collect() })
 }
 
 pub async fn run(store: &dyn Store, run: RunId) -> Result<wire::Run> {
@@ -109,20 +131,6 @@ pub async fn workflow(store: &dyn Store, name: &str) -> Result<wire::Workflow> {
     let document = store.document(&known.version).await?;
     let (name, version) = (name.to_owned(), known.version.to_string());
     Ok(wire::Workflow { name, version, directory: known.dir, document })
-}
-
-pub async fn workflows(store: &dyn Store) -> Result<wire::WorkflowList> {
-    let workflows = store.workflows().await?;
-    Ok(wire::WorkflowList { workflows: workflows.iter().map(wire::WorkflowSummary::from).collect() })
-}
-
-/// Of one that has only run there are none; one that nobody knows is refused.
-pub async fn versions(store: &dyn Store, name: &str, limit: usize) -> Result<wire::VersionList> {
-    let versions = store.versions(name, limit).await?;
-    if versions.is_empty() {
-        store.latest(name).await?;
-    }
-    Ok(wire::VersionList { versions: versions.iter().map(wire::Definition::from).collect() })
 }
 
 pub async fn tokens(store: &dyn Store) -> Result<wire::TokenList> {

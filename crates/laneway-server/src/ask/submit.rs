@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_core::definition::{self, Placement, Source};
+use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;
 use laneway_core::params;
 use laneway_core::plan::Plan;
@@ -27,23 +28,28 @@ pub struct Terms {
 }
 
 pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Answer<wire::Submitted> {
-    let wire::Submit { document, name, workflow, directory, params, max_parallel } = asked;
+    let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel } = asked;
     if [&name, &workflow, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
     }
+    let brought = bundle.map(|hash| parse_hash(&hash)).transpose()?;
     let directory = directory.map(|given| absolute(&given)).transpose()?;
     let (plan, document, dir, bundle) = match (document, workflow) {
         (Some(document), None) => {
             let dir = directory.unwrap_or(terms.directory);
             let (plan, document) = compile(document, name).await?;
-            (Arc::new(plan), document, dir.to_string_lossy().into_owned(), None)
+            (Arc::new(plan), document, dir.to_string_lossy().into_owned(), brought)
         }
         (None, Some(workflow)) => {
             let known = store.latest(&workflow).await?;
             let plan = store.plan(&known.version).await?;
             let document = store.document(&known.version).await?;
-            let dir = directory.map_or(known.dir, |dir| dir.to_string_lossy().into_owned());
-            (plan, document, dir, known.bundle)
+            // In a directory that somebody names its steps find what is there, and not what was applied.
+            let (dir, bundle) = match directory {
+                Some(dir) => (dir.to_string_lossy().into_owned(), None),
+                None => (known.dir, known.bundle),
+            };
+            (plan, document, dir, bundle)
         }
         (Some(_), Some(_)) | (None, None) => {
             return Err(Problem::new(Code::BadBody, "give either `document` or `workflow`"));
@@ -78,6 +84,10 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
     Ok(wire::Submitted { run, workflow })
 }
 
+fn parse_hash(text: &str) -> Answer<ContentHash> {
+    ContentHash::parse(text).ok_or_else(|| Problem::new(Code::BadBody, "`bundle` is no hash of content"))
+}
+
 /// No path is put together from what somebody sent; one that leads from nowhere would be.
 fn absolute(given: &str) -> Answer<PathBuf> {
     let path = Path::new(given);
@@ -88,7 +98,7 @@ fn absolute(given: &str) -> Answer<PathBuf> {
 }
 
 /// On a thread of its own: a large document takes its time, and others are asking.
-async fn compile(document: String, name: Option<String>) -> Answer<(Plan, String)> {
+pub(super) async fn compile(document: String, name: Option<String>) -> Answer<(Plan, String)> {
     let name = name.unwrap_or_else(|| "workflow".to_owned());
     let compiled = tokio::task::spawn_blocking(move || {
         let source = Source { file: "<document>".to_owned(), default_name: name, text: document };

@@ -13,9 +13,9 @@ use laneway_store::model::LogName;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use crate::ask::{self, LogRead};
+use crate::ask;
 use crate::extract::{Path, Query};
-use crate::logs::{self, Wanted};
+use crate::logs::{self, Part, Wanted};
 use crate::problem::Answer;
 use crate::service::App;
 use crate::wire::{LogPage, LogPiece, Moment};
@@ -54,17 +54,16 @@ pub(crate) async fn read(
         most: query.limit.unwrap_or(PAGE).clamp(1, MOST),
         wait: Duration::from_secs(query.wait.unwrap_or(0)).min(MAX_WAIT),
     };
-    let at_once = Wanted { wait: Duration::ZERO, ..wanted.clone() };
-    let (part, is_over) = tokio::select! {
-        read = logs::read(app.store.as_ref(), &wanted) => read?,
+    let part = tokio::select! {
+        part = logs::read(app.store.as_ref(), wanted.clone()) => part?,
         // Nobody is waited for when the service ends.
-        () = app.stop.cancelled() => logs::read(app.store.as_ref(), &at_once).await?,
+        () = app.stop.cancelled() => logs::read(app.store.as_ref(), Wanted { wait: Duration::ZERO, ..wanted }).await?,
     };
     let is_raw = headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/octet-stream");
-    Ok(if is_raw { raw(part, is_over) } else { Json(pieces(&part, is_over)).into_response() })
+    Ok(if is_raw { raw(part) } else { Json(pieces(part)).into_response() })
 }
 
-fn pieces(part: &LogRead, is_over: bool) -> LogPage {
+fn pieces(part: Part) -> LogPage {
     let piece = |frame: &Frame| {
         let time = Moment(Millis(i64::try_from(frame.unix_ms).unwrap_or(i64::MAX)));
         LogPiece::new(time, frame.stream.as_str(), &frame.bytes)
@@ -72,13 +71,13 @@ fn pieces(part: &LogRead, is_over: bool) -> LogPage {
     LogPage {
         pieces: part.frames.iter().map(piece).collect(),
         next_offset: part.next_offset,
-        is_over,
+        is_over: part.is_over,
         may_lack_end: part.may_lack_end,
     }
 }
 
 /// What the step wrote, without what Laneway noted.
-fn raw(part: LogRead, is_over: bool) -> Response {
+fn raw(part: Part) -> Response {
     let wrote = part.frames.into_iter().filter(|frame| match frame.stream {
         Stream::Stdout | Stream::Stderr => true,
         Stream::Note => false,
@@ -87,7 +86,7 @@ fn raw(part: LogRead, is_over: bool) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (NEXT_OFFSET, part.next_offset.to_string()),
-        (IS_OVER, is_over.to_string()),
+        (IS_OVER, part.is_over.to_string()),
     ];
     (headers, bytes).into_response()
 }

@@ -8,6 +8,7 @@ pub(crate) mod logs;
 pub(crate) mod nodes;
 pub(crate) mod runs;
 pub(crate) mod tasks;
+pub(crate) mod triggers;
 pub(crate) mod workflows;
 
 use crate::problem::{Answer, Code, Problem};

@@ -5,16 +5,19 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use laneway_core::hash::Version;
+use laneway_engine::bundle;
 use laneway_store::model::Pausable;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::page;
 use crate::access::Caller;
-use crate::extract::{Path, Query};
+use crate::extract::{Body, LARGE, Path, Query, Raw};
 use crate::problem::Answer;
 use crate::service::App;
 use crate::{ask, wire};
+
+/// All files of a bundle, with what the archive adds for each.
+const MAX_BUNDLE: usize = bundle::MAX_BYTES as usize + 2 * bundle::MAX_ENTRIES * 1024;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +35,30 @@ pub(crate) async fn versions(
     Path(name): Path<String>,
     Query(query): Query<VersionsQuery>,
 ) -> Answer<Json<wire::VersionList>> {
-    Ok(Json(ask::versions(app.store.as_ref(), &name, page(query.limit)?).await?))
+    let limit = query.limit.unwrap_or(100).clamp(1, 1000);
+    Ok(Json(ask::versions(app.store.as_ref(), &name, limit).await?))
+}
+
+pub(crate) async fn apply(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Body(asked): Body<wire::Apply, LARGE>,
+) -> Answer<Json<wire::Applied>> {
+    let applied = ask::apply(app.store.as_ref(), asked, &caller.name).await?;
+    let what = format!("workflow {} as version {}", applied.workflow, applied.version);
+    app.record(&caller, "apply", what).await?;
+    Ok(Json(applied))
+}
+
+pub(crate) async fn bring(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(hash): Path<String>,
+    Raw(bytes): Raw<MAX_BUNDLE>,
+) -> Answer<Json<wire::Brought>> {
+    let brought = ask::bring(app.store.as_ref(), &hash, bytes).await?;
+    app.record(&caller, "bring", format!("bundle {}", brought.hash)).await?;
+    Ok(Json(brought))
 }
 
 pub(crate) async fn show(

@@ -6,6 +6,7 @@ mod explain;
 mod node;
 mod run;
 mod submit;
+mod trigger;
 mod workflow;
 
 use std::borrow::Cow;
@@ -24,7 +25,11 @@ pub use node::{
 };
 pub use run::{Cause, EventList, Holder, Place, Run, RunList, RunSummary, SetAside, Task, TaskList};
 pub use submit::{Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
-pub use workflow::{Definition, Health, LastRun, VersionList, Workflow, WorkflowList, WorkflowSummary};
+pub use trigger::{Trigger, TriggerList, TriggersPaused};
+pub use workflow::{
+    Applied, Apply, Brought, Definition, Health, LastRun, VersionList, Workflow, WorkflowList,
+    WorkflowSummary,
+};
 
 /// A moment, written as RFC 3339 in UTC with milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -27,6 +27,9 @@ pub struct Submit {
     /// was submitted before, the one it had. Nodes of a store for many hosts give every run a directory of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// Hash of the files that go with the document, brought before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub params: Map<String, Value>,
@@ -93,8 +96,7 @@ pub struct LogPage {
     pub next_offset: u64,
     /// The attempt has ended and there is nothing behind `next_offset`.
     pub is_over: bool,
-    /// Its node died: what was printed in the last second before that may be missing.
-    #[serde(default)]
+    /// Its node died: what was printed in the last second before that may be missing
     pub may_lack_end: bool,
 }
 

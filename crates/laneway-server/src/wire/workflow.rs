@@ -1,5 +1,6 @@
 //! Workflows that the store has seen, and how the service is.
 
+use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_store::model;
@@ -25,16 +26,23 @@ pub struct Definition {
     pub workflow: String,
     /// Counted from 1 for each name.
     pub version: u32,
-    /// By content.
+    /// Hash of the document.
     pub document: String,
-    /// The files that came with it, by content.
+    /// Hash of the files that came with it.
     pub bundle: Option<String>,
     pub applied_at: Moment,
     pub applied_by: String,
+    /// From where it was applied.
     pub dir: String,
 }
 
-/// A workflow that was applied: its newest version, and how its newest run stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VersionList {
+    /// Newest first.
+    pub versions: Vec<Definition>,
+}
+
+/// A workflow that was applied, and how it ran last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowSummary {
     pub workflow: String,
@@ -47,7 +55,6 @@ pub struct WorkflowSummary {
     pub last_run: Option<LastRun>,
 }
 
-/// The newest run of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LastRun {
     #[schema(value_type = String, format = "uuid")]
@@ -58,16 +65,39 @@ pub struct LastRun {
     pub submitted_at: Moment,
 }
 
-/// Workflows that were applied, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowList {
+    /// By name.
     pub workflows: Vec<WorkflowSummary>,
 }
 
-/// Versions of a workflow that were applied, newest first.
+/// A workflow to be known by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct VersionList {
-    pub versions: Vec<Definition>,
+#[serde(deny_unknown_fields)]
+pub struct Apply {
+    pub document: String,
+    /// Its name, where the document gives none.
+    pub name: Option<String>,
+    /// Hash of the files that go with it, brought before.
+    pub bundle: Option<String>,
+    /// From where it is applied; told to people, and read by nobody.
+    pub directory: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Applied {
+    pub workflow: String,
+    pub version: u32,
+    /// False if the newest was the same.
+    pub changed: bool,
+    pub bundle: Option<String>,
+}
+
+/// Files that were brought.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Brought {
+    pub hash: String,
+    pub bytes: u64,
 }
 
 impl From<&model::Definition> for Definition {
@@ -76,7 +106,7 @@ impl From<&model::Definition> for Definition {
             workflow: one.name.clone(),
             version: one.no,
             document: one.version.to_string(),
-            bundle: one.bundle.as_ref().map(ToString::to_string),
+            bundle: one.bundle.as_ref().map(ContentHash::to_string),
             applied_at: Moment(one.applied_at),
             applied_by: one.applied_by.clone(),
             dir: one.dir.clone(),

@@ -2,6 +2,7 @@
 //! connection. What tasks do is played by a node that claims and finishes without running anything.
 
 mod access;
+mod applied;
 mod documents;
 mod matrix;
 mod runs;

@@ -18,6 +18,7 @@ fn example(path: &str) -> String {
         .replace("{step}", "a")
         .replace("{attempt}", "1")
         .replace("{address}", "nobody:1")
+        .replace("{hash}", &"0".repeat(64))
         .replace("{name}", "nothing");
     if filled == "/v1/events" { "/v1/events?nodes=0".to_owned() } else { filled }
 }

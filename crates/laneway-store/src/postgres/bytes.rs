@@ -4,9 +4,14 @@
 //! text or better, and is pure Rust.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read as _;
+use std::path::Path;
 
+use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
+use laneway_core::plan::Position;
 use lz4_flex::block::{compress, decompress};
+use tokio_postgres::Row;
 
 use super::base::Base;
 use super::fault::Done;
@@ -14,11 +19,11 @@ use super::link::{Begin, Link, sql};
 use super::read;
 use super::row::{self, unreadable};
 use super::run_work::Terms;
-use super::shelf::Shelf;
-use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, MAX_LOG_PART, verify};
+use super::shelf::{Head, Shelf};
+use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, MAX_LOG_PART, MAX_SHARED_FILE, verify};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
-use crate::model::{LogName, LogPart, LogPiece};
+use crate::model::{Artifact, ArtifactView, LogName, LogPart, LogPiece};
 
 /// The most of a log that is one row, before it is compressed; `log_read.sql` counts on it.
 const LOG_CHUNK: usize = 256 << 10;
@@ -72,6 +77,59 @@ pub(super) async fn blob(link: &Link, hash: &ContentHash) -> Done<Vec<u8>> {
             return Ok(verify(hash, bytes)?);
         }
     }
+}
+
+/// What is in a file that is to be a blob, if it is small enough.
+pub(super) fn read_file(path: &Path) -> Result<Vec<u8>> {
+    let failed = |error: std::io::Error| Error::Io { path: path.to_owned(), why: error.to_string() };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    file.take(MAX_SHARED_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_SHARED_FILE {
+        return Err(Error::TooLarge { size, limit: MAX_SHARED_FILE });
+    }
+    Ok(bytes)
+}
+
+/// All of them, or none: the claim is the same for all.
+pub(super) async fn keep_artifacts(
+    shelf: &Shelf,
+    link: &Link,
+    claim: ClaimRef,
+    artifacts: &[Artifact],
+) -> Done<Fate> {
+    let no = shelf.head(link, claim.run).await?.no;
+    let (position, attempt) = (i64::from(claim.position), i64::from(claim.attempt));
+    let session = claim.session.to_string();
+    let names: Vec<&str> = artifacts.iter().map(|one| one.name.as_str()).collect();
+    let hashes: Vec<&str> = artifacts.iter().map(|one| one.hash.as_str()).collect();
+    let sizes: Vec<i64> = artifacts.iter().map(|one| i64::try_from(one.size).unwrap_or(i64::MAX)).collect();
+    let executable: Vec<bool> = artifacts.iter().map(|one| one.is_executable).collect();
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(
+        sql!("artifact_add", INT8, INT8, INT8, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY),
+        vec![&no, &position, &attempt, &session, &names, &hashes, &sizes, &executable],
+    );
+    let answers = flight.commit().await?;
+    let added = answers.first().map_or(0, Vec::len);
+    Ok(if added == artifacts.len() { Fate::Recorded } else { Fate::ClaimLost })
+}
+
+pub(super) async fn artifacts(link: &Link, head: &Head) -> Done<Vec<ArtifactView>> {
+    let rows = link.rows(sql!("artifacts", INT8), &[&head.no]).await?;
+    let view = |found: &Row| {
+        let position: Position = row::number(found, 0)?;
+        let artifact = Artifact {
+            name: row::word(found, 2, "name of an artifact", |text| ArtifactName::parse(text).ok())?,
+            hash: row::word(found, 3, "hash of an artifact", ContentHash::parse)?,
+            size: row::number(found, 4)?,
+            is_executable: found.try_get(5)?,
+        };
+        let step = head.head.plan.step(position).name.clone();
+        Ok(ArtifactView { step, attempt: row::number(found, 1)?, artifact })
+    };
+    rows.iter().map(view).collect()
 }
 
 /// Pieces of however many logs, as one statement. It is not waited for the disk: the end of an attempt, which is, comes

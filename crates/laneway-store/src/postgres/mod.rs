@@ -51,7 +51,7 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{apply, claim, finish, lives, people, promote, triggers};
+use verbs::{apply, claim, finish, lives, people, promote, secrets, triggers};
 
 use crate::Open;
 use crate::bytes::admit;
@@ -59,9 +59,10 @@ use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished,
-    Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed,
-    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
+    Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
+    Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Token,
+    Whom, WorkflowView,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -300,6 +301,53 @@ impl Store for PostgresStore {
 
     async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>> {
         self.base.ask(|link| async move { bytes::blob(&link, hash).await }).await
+    }
+
+    async fn keep_file(&self, path: &Path) -> Result<(ContentHash, u64)> {
+        let bytes = bytes::read_file(path)?;
+        let size = bytes.len() as u64;
+        Ok((self.keep_blob(bytes).await?, size))
+    }
+
+    async fn fetch_file(&self, hash: &ContentHash, to: &Path) -> Result<()> {
+        let bytes = self.blob(hash).await?;
+        std::fs::write(to, bytes).map_err(|error| Error::Io { path: to.to_owned(), why: error.to_string() })
+    }
+
+    async fn keep_artifacts(&self, claim: ClaimRef, artifacts: Vec<Artifact>) -> Result<Fate> {
+        let artifacts = &artifacts;
+        self.base
+            .write(|link, _| async move {
+                bytes::keep_artifacts(&self.base.shelf, &link, claim, artifacts).await
+            })
+            .await
+    }
+
+    async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>> {
+        self.base
+            .ask(|link| async move {
+                bytes::artifacts(&link, &*self.base.shelf.head(&link, run).await?).await
+            })
+            .await
+    }
+
+    async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()> {
+        let sealed = &sealed;
+        self.base
+            .write(|link, terms| async move { secrets::set(&link, terms, (name, sealed), by).await })
+            .await
+    }
+
+    async fn secret(&self, name: &str) -> Result<Vec<u8>> {
+        self.base.ask(|link| async move { secrets::sealed(&link, name).await }).await
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretView>> {
+        self.base.ask(|link| async move { secrets::list(&link).await }).await
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<()> {
+        self.base.write(|link, _| async move { secrets::remove(&link, name).await }).await
     }
 
     async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>> {

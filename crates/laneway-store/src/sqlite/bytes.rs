@@ -6,17 +6,18 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
 use laneway_core::plan::Position;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read_head;
-use super::txn::{Done, Plans, Txn, sql};
+use super::txn::{Done, Head, Plans, Txn, sql};
 use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, MAX_LOG_PART, log_path, verify};
 use crate::error::Error;
-use crate::fence::Fate;
-use crate::keeper::no_such_step;
-use crate::model::{LogName, LogPart, LogPiece};
+use crate::fence::{ClaimRef, Fate};
+use crate::keeper::{no_such_step, unreadable};
+use crate::model::{Artifact, ArtifactView, LogName, LogPart, LogPiece};
 
 pub(super) fn has_blob(connection: &Connection, hash: &ContentHash) -> Done<bool> {
     let mut statement = connection.prepare_cached(sql!("blob_size"))?;
@@ -52,6 +53,46 @@ pub(super) fn blob(connection: &Connection, hash: &ContentHash) -> Done<Vec<u8>>
         bytes.extend_from_slice(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?);
     }
     Ok(verify(hash, bytes)?)
+}
+
+/// All of them, or none: the claim is the same for all.
+pub(super) fn keep_artifacts(txn: &Txn<'_>, claim: &ClaimRef, artifacts: &[Artifact]) -> Done<Fate> {
+    let no = txn.head(claim.run)?.no;
+    let mut insert = txn.connection.prepare_cached(sql!("artifact_add"))?;
+    for one in artifacts {
+        let added = insert.execute(params![
+            no,
+            claim.position,
+            claim.attempt,
+            claim.session.to_string(),
+            one.name.as_str(),
+            one.hash.as_str(),
+            i64::try_from(one.size).unwrap_or(i64::MAX),
+            one.is_executable
+        ])?;
+        if added == 0 {
+            return Ok(Fate::ClaimLost);
+        }
+    }
+    Ok(Fate::Recorded)
+}
+
+pub(super) fn artifacts(connection: &Connection, head: &Head) -> Done<Vec<ArtifactView>> {
+    let mut statement = connection.prepare_cached(sql!("artifacts"))?;
+    let mut rows = statement.query([head.no])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (position, name, hash): (Position, String, String) = (row.get(0)?, row.get(2)?, row.get(3)?);
+        let artifact = Artifact {
+            name: ArtifactName::parse(&name).map_err(|_| unreadable("name of an artifact", &name))?,
+            hash: ContentHash::parse(&hash).ok_or_else(|| unreadable("hash of an artifact", &hash))?,
+            size: row.get(4)?,
+            is_executable: row.get(5)?,
+        };
+        let step = head.head.plan.step(position).name.clone();
+        found.push(ArtifactView { step, attempt: row.get(1)?, artifact });
+    }
+    Ok(found)
 }
 
 /// The fence, and the step's name for its file.

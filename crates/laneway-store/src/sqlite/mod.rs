@@ -10,6 +10,7 @@ mod connect;
 mod counts;
 mod doctor;
 mod fault;
+mod files;
 mod migrate;
 mod quarantine;
 mod read;
@@ -45,7 +46,7 @@ use uuid::Uuid;
 pub use clock::Clock;
 use txn::{Done, Failure, Head, Plans, Shelf, plan, read_head, sql};
 use verbs::{
-    apply, cancel, claim, finish, give_back, lives, people, promote, reopen, start, submit, triggers,
+    apply, cancel, claim, finish, give_back, lives, people, promote, reopen, secrets, start, submit, triggers,
 };
 use writer::Writer;
 
@@ -55,9 +56,10 @@ use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Ask, Attempt, AuditEntry, Claim, Deed, Definition, Examination, Finished,
-    Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView, Pausable, Reaped, Renewed,
-    RunFilter, RunSummary, RunView, Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
+    Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
+    Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Token,
+    Whom, WorkflowView,
 };
 use crate::store::Store;
 use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
@@ -366,6 +368,46 @@ impl Store for SqliteStore {
     async fn blob(&self, hash: &ContentHash) -> Result<Vec<u8>> {
         let hash = hash.clone();
         self.read(move |connection, _| bytes::blob(connection, &hash)).await
+    }
+
+    async fn keep_file(&self, path: &Path) -> Result<(ContentHash, u64)> {
+        let (dir, path) = (self.dir.clone(), path.to_owned());
+        let kept = tokio::task::spawn_blocking(move || files::keep(&dir, &path));
+        kept.await.map_err(|error| Error::Closed { why: error.to_string() })?
+    }
+
+    async fn fetch_file(&self, hash: &ContentHash, to: &Path) -> Result<()> {
+        let (dir, hash, to) = (self.dir.clone(), hash.clone(), to.to_owned());
+        let fetched = tokio::task::spawn_blocking(move || files::fetch(&dir, &hash, &to));
+        fetched.await.map_err(|error| Error::Closed { why: error.to_string() })?
+    }
+
+    async fn keep_artifacts(&self, claim: ClaimRef, artifacts: Vec<Artifact>) -> Result<Fate> {
+        self.write(move |txn| bytes::keep_artifacts(txn, &claim, &artifacts)).await
+    }
+
+    async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>> {
+        self.read(move |connection, shared| bytes::artifacts(connection, &shared.head(connection, run)?))
+            .await
+    }
+
+    async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()> {
+        let (name, by) = (name.to_owned(), by.to_owned());
+        self.write(move |txn| secrets::set(txn, &name, &sealed, &by)).await
+    }
+
+    async fn secret(&self, name: &str) -> Result<Vec<u8>> {
+        let name = name.to_owned();
+        self.read(move |connection, _| secrets::sealed(connection, &name)).await
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretView>> {
+        self.read(|connection, _| secrets::list(connection)).await
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.write(move |txn| secrets::remove(txn, &name)).await
     }
 
     async fn keep_logs(&self, pieces: Vec<LogPiece>) -> Result<Vec<Fate>> {

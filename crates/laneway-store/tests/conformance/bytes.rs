@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Application, Applied, Ask, Claim, LogName, LogPiece, RunFilter, Submission};
+use laneway_store::model::{
+    Application, Applied, Artifact, Ask, Claim, LogName, LogPiece, RunFilter, Submission,
+};
 use laneway_store::{Error, Fate, Store};
 use serde_json::json;
 
@@ -21,6 +24,10 @@ for_each_database! {
     version_with_a_bundle_that_is_not_there_is_refused,
     applied_workflows_are_listed_with_their_newest_runs,
     claims_bring_the_bundle_of_their_run,
+    artifacts_are_those_of_attempts_that_succeeded,
+    artifacts_of_a_claim_that_is_lost_are_not_kept,
+    file_comes_out_as_it_went_in,
+    sealed_secrets_are_kept_listed_and_removed,
     log_is_read_by_range_and_from_elsewhere,
     pieces_of_several_logs_go_together_and_twice_is_once,
     log_of_a_claim_that_is_lost_is_not_written,
@@ -147,6 +154,88 @@ async fn claims_bring_the_bundle_of_their_run(place: Place) {
         let claims: Vec<Claim> = other.claim(ask).await.expect("a claim");
         assert_eq!(claims[0].head.bundle.as_ref(), Some(&bundle), "shared: {is_shared}");
     }
+}
+
+fn artifact(name: &str, content: &[u8]) -> Artifact {
+    Artifact {
+        name: ArtifactName::parse(name).expect("a name"),
+        hash: ContentHash::of(content),
+        size: content.len() as u64,
+        is_executable: name.ends_with(".sh"),
+    }
+}
+
+async fn artifacts_are_those_of_attempts_that_succeeded(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("", &[("a", "retry: {max: 1, backoff: 0s}"), ("b", "")])).await;
+    let first = node.begin(run, "a").await;
+    let one = vec![artifact("out/x.sh", b"first")];
+    assert_eq!(node.store.keep_artifacts(first.at, one).await.expect("an answer"), Fate::Recorded);
+    assert!(node.store.artifacts(run).await.expect("a list").is_empty(), "it has not ended");
+    node.fail(&first).await;
+    node.promote().await;
+    let mut held = node.take(run, 2).await;
+    held.sort_by(|one, other| one.step.cmp(&other.step));
+    let [second, b] = <[Held; 2]>::try_from(held).expect("both are available");
+    for _ in 0..2 {
+        let two = vec![artifact("out/y", b"second"), artifact("out/x.sh", b"second, too")];
+        assert_eq!(node.store.keep_artifacts(second.at, two).await.expect("an answer"), Fate::Recorded);
+    }
+    node.succeed(&second).await;
+    node.succeed(&b).await;
+    let found = node.store.artifacts(run).await.expect("a list");
+    let told: Vec<_> =
+        found.iter().map(|view| (view.step.as_str(), view.attempt, view.artifact.clone())).collect();
+    assert_eq!(
+        told,
+        [("a", 2, artifact("out/x.sh", b"second, too")), ("a", 2, artifact("out/y", b"second"))]
+    );
+}
+
+async fn artifacts_of_a_claim_that_is_lost_are_not_kept(place: Place) {
+    let (dying, node) = (place.node("dying").await, place.node("heir").await);
+    let run = node.submit(&flat(1, 1)).await;
+    let stale = dying.begin(run, "s0").await;
+    drop(dying);
+    node.store.reap().await.expect("an answer");
+    let current = node.begin(run, "s0").await;
+    let lost = node.store.keep_artifacts(stale.at, vec![artifact("x", b"x")]).await;
+    assert_eq!(lost.expect("an answer"), Fate::ClaimLost);
+    node.succeed(&current).await;
+    assert!(node.store.artifacts(run).await.expect("a list").is_empty());
+}
+
+async fn file_comes_out_as_it_went_in(place: Place) {
+    let (store, dir) = (place.open(), tempfile::tempdir().expect("dir"));
+    let (path, to) = (dir.path().join("from"), dir.path().join("to"));
+    let bytes: Vec<u8> = (0..300_000_u32).map(|at| (at / 3) as u8).collect();
+    std::fs::write(&path, &bytes).expect("written");
+    let (hash, size) = store.keep_file(&path).await.expect("kept");
+    assert_eq!((&hash, size), (&ContentHash::of(&bytes), 300_000));
+    assert_eq!(store.keep_file(&path).await.expect("kept").0, hash, "twice is once");
+    place.open().fetch_file(&hash, &to).await.expect("fetched");
+    assert!(std::fs::read(&to).expect("there") == bytes);
+    let missing = store.fetch_file(&ContentHash::of(b"none"), &dir.path().join("none")).await;
+    assert!(matches!(missing, Err(Error::NoSuchBlob { .. })), "{missing:?}");
+    let large = std::fs::File::create(dir.path().join("large")).expect("made");
+    large.set_len((8 << 20) + 1).expect("sparse");
+    let kept = store.keep_file(&dir.path().join("large")).await;
+    assert_eq!(kept.is_ok(), place.database == Database::Sqlite, "{kept:?}");
+}
+
+async fn sealed_secrets_are_kept_listed_and_removed(place: Place) {
+    let store = place.open();
+    assert!(matches!(store.secret("db").await, Err(Error::NoSuchSecret { .. })));
+    store.set_secret("db", vec![1, 0, 255], "ada").await.expect("set");
+    store.set_secret("api", vec![2], "ada").await.expect("set");
+    store.set_secret("db", vec![3], "eve").await.expect("set again");
+    assert_eq!(place.open().secret("db").await.expect("there"), [3]);
+    let listed = store.secrets().await.expect("a list");
+    let told: Vec<_> = listed.iter().map(|one| (one.name.as_str(), one.set_by.as_str())).collect();
+    assert_eq!(told, [("api", "ada"), ("db", "eve")]);
+    store.remove_secret("db").await.expect("removed");
+    assert!(matches!(store.secret("db").await, Err(Error::NoSuchSecret { .. })));
+    assert!(matches!(store.remove_secret("db").await, Err(Error::NoSuchSecret { .. })));
 }
 
 fn piece(held: &Held, start: u64, bytes: &[u8]) -> LogPiece {

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_core::hash::ContentHash;
+use laneway_core::plan::Plan;
 use laneway_engine::bundle::{self, Bundle};
+use laneway_server::client::Client;
+use laneway_server::wire;
 use laneway_store::Store;
 use laneway_store::model::Application;
-use serde_json::json;
 
 use super::Context;
-use crate::document;
+use crate::document::{self, Document};
 use crate::exit::{Exit, Refusal};
 use crate::{env, text};
 
@@ -43,34 +45,79 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         let bundle = pack(context, &document.dir)?;
         read.push((document, plan, bundle));
     }
-    let store = context.open_or_create()?;
+    let target = Target::of(context)?;
     let mut told = Vec::new();
     for (document, plan, bundle) in read {
-        let (name, files) = (plan.workflow.name.clone(), bundle.files);
-        let hash = store.keep_blob(bundle.bytes).await?;
-        let application = Application {
-            plan: Arc::new(plan),
-            document: document.source.text,
-            dir: document.dir.to_string_lossy().into_owned(),
-            bundle: Some(hash.clone()),
-            by: env::person(),
-        };
-        let applied = store.apply(application).await?;
+        let files = bundle.files;
+        let bundle = Some(target.bring(bundle).await?);
+        let applied = target.apply(document, plan, bundle).await?;
+        let wire::Applied { workflow, version, changed, .. } = &applied;
         if args.json {
-            told.push(json!({
-                "workflow": name, "version": applied.no, "changed": !applied.was_there, "bundle": hash,
-            }));
-        } else if applied.was_there {
-            context.printer.line(&format!("{name} has not changed: it is version {}", applied.no))?;
-        } else {
+            told.push(applied);
+        } else if *changed {
             let files = text::count(files as u64, "file");
-            context.printer.line(&format!("{name} is applied as version {}, with {files}", applied.no))?;
+            context.printer.line(&format!("{workflow} is applied as version {version}, with {files}"))?;
+        } else {
+            context.printer.line(&format!("{workflow} has not changed: it is version {version}"))?;
         }
     }
     if args.json {
         context.printer.json(&told)?;
     }
     Ok(Exit::Succeeded)
+}
+
+/// Where workflows and their files are brought: a store, which is made if it is not there, or a server with one.
+pub(super) enum Target {
+    Store(Arc<dyn Store>),
+    Server(Client),
+}
+
+impl Target {
+    fn of(context: &Context) -> anyhow::Result<Self> {
+        Ok(match context.client()? {
+            Some(client) => Self::Server(client),
+            None => Self::Store(context.open_or_create()?),
+        })
+    }
+
+    async fn bring(&self, bundle: Bundle) -> anyhow::Result<ContentHash> {
+        match self {
+            Self::Store(store) => Ok(store.keep_blob(bundle.bytes).await?),
+            Self::Server(client) => {
+                let hash = ContentHash::of(&bundle.bytes);
+                client.bring(hash.as_str(), bundle.bytes).await?;
+                Ok(hash)
+            }
+        }
+    }
+
+    async fn apply(
+        &self,
+        document: Document,
+        plan: Plan,
+        bundle: Option<ContentHash>,
+    ) -> anyhow::Result<wire::Applied> {
+        let (workflow, dir) = (plan.workflow.name.clone(), document.dir.to_string_lossy().into_owned());
+        let hash = bundle.as_ref().map(ContentHash::to_string);
+        match self {
+            Self::Store(store) => {
+                let (plan, document, by) = (Arc::new(plan), document.source.text, env::person());
+                let applied = store.apply(Application { plan, document, dir, bundle, by }).await?;
+                let changed = !applied.was_there;
+                Ok(wire::Applied { workflow, version: applied.no, changed, bundle: hash })
+            }
+            Self::Server(client) => {
+                let apply = wire::Apply {
+                    document: document.source.text,
+                    name: Some(workflow),
+                    bundle: hash,
+                    directory: Some(dir),
+                };
+                Ok(client.apply(&apply).await?)
+            }
+        }
+    }
 }
 
 /// What lies beside a workflow file, without what is Laneway's own.
@@ -101,6 +148,6 @@ fn own(context: &Context) -> Vec<PathBuf> {
 }
 
 /// Brings the directory of a file to a store that others read, for one run.
-pub(super) async fn bring(context: &Context, store: &dyn Store, dir: &Path) -> anyhow::Result<ContentHash> {
-    Ok(store.keep_blob(pack(context, dir)?.bytes).await?)
+pub(super) async fn bring(context: &Context, target: &Target, dir: &Path) -> anyhow::Result<ContentHash> {
+    target.bring(pack(context, dir)?).await
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
-use laneway_engine::log::{Frame, Line, Lines, Stream};
-use laneway_server::ask;
+use laneway_engine::log::{Frame, Line, Lines, Stream, read_part};
 use laneway_server::wire::{Run, Task};
 use laneway_store::Store;
 use laneway_store::model::LogName;
@@ -24,7 +23,7 @@ use crate::text;
 /// A file that grows commits nothing, so it is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Nodes bring their logs to a shared store once a second, and a server is asked over a line.
+/// Nodes bring their logs to a shared store once a second.
 const LOOK_AT_SHARED: Duration = Duration::from_millis(500);
 
 /// Bytes of a log that are read at once.
@@ -74,6 +73,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         opened: HashMap::new(),
     };
     let (mut watch, mut looks) = (face.watch(), 0_u32);
+    let look = if face.is_embedded() { LOOK } else { LOOK_AT_SHARED };
     loop {
         reader.open(&run, &args);
         reader.drain(&run).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if context.printer.is_closed() {
             break;
         }
-        tokio::time::sleep(if face.is_near() { LOOK } else { LOOK_AT_SHARED }).await;
+        tokio::time::sleep(look).await;
         looks += 1;
         // A commit tells that a step may have ended; now and then it is looked at without being told.
         if !watch.has_hint() && !looks.is_multiple_of(LOOKS_WITHOUT_HINT) {
@@ -177,7 +177,7 @@ struct Source {
 
 /// The last lines of a log, of all streams in the order in which they ended; none if nothing was printed.
 pub(crate) async fn last_lines(store: &dyn Store, of: LogName, count: usize) -> anyhow::Result<Vec<Line>> {
-    let (mut offset, mut lines) = (0, Lines::default());
+    let (mut lines, mut offset) = (Lines::default(), 0);
     let mut last = VecDeque::with_capacity(count);
     let mut keep = |line| {
         if last.len() == count {
@@ -186,9 +186,9 @@ pub(crate) async fn last_lines(store: &dyn Store, of: LogName, count: usize) -> 
         last.push_back(line);
     };
     loop {
-        let part = ask::log(store, &of, offset, PART).await?;
-        part.frames.iter().flat_map(|frame| lines.push(frame)).for_each(&mut keep);
+        let part = read_part(store, &of, offset, PART).await?;
         offset = part.next_offset;
+        part.frames.iter().flat_map(|frame| lines.push(frame)).for_each(&mut keep);
         if part.frames.is_empty() {
             break;
         }
@@ -236,7 +236,7 @@ impl Reader<'_> {
         let mut open = Vec::new();
         for mut source in std::mem::take(&mut self.sources) {
             loop {
-                let part = self.face.log(&source.of, source.offset, PART).await?;
+                let part = self.face.log(&source.of, source.offset).await?;
                 (source.offset, source.may_lack_end) = (part.next_offset, part.may_lack_end);
                 for frame in &part.frames {
                     self.show(&mut source, frame)?;

@@ -2,6 +2,7 @@
 //! What several commands share stands one level up: reading documents, opening the store and driving runs.
 
 pub(crate) mod apply;
+pub(crate) mod artifacts;
 pub(crate) mod backup;
 pub(crate) mod cancel;
 pub(crate) mod completions;
@@ -21,6 +22,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schedule;
 pub(crate) mod schema;
+pub(crate) mod secret;
 pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod show;
@@ -147,9 +149,11 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Replay(_) => Some("replay"),
         Command::Doctor(_) => Some("doctor"),
         Command::Backup(_) => Some("backup"),
-        Command::Apply(_) => Some("apply"),
-        Command::Schedule(_) => Some("schedule"),
+        Command::Secret(_) => Some("secret"),
+        Command::Artifacts(_) => Some("artifacts"),
         Command::Validate(_)
+        | Command::Apply(_)
+        | Command::Schedule(_)
         | Command::Plan(_)
         | Command::Graph(_)
         | Command::Schema(_)
@@ -195,6 +199,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Openapi(args) => openapi::execute(context, args),
         Command::Nodes(args) => nodes::execute(context, args).await,
         Command::Drain(args) => nodes::drain(context, args).await,
+        Command::Secret(args) => secret::execute(context, args).await,
         Command::Limit(args) => limit::execute(context, args).await,
         Command::Pause(args) => pause::execute(context, args).await,
         Command::Resume(args) => pause::resume(context, args).await,
@@ -202,6 +207,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Runs(args) => runs::execute(context, args).await,
         Command::Show(args) => show::execute(context, args).await,
         Command::Logs(args) => logs::execute(context, args).await,
+        Command::Artifacts(args) => artifacts::execute(context, args).await,
         Command::Events(args) => events::execute(context, args).await,
         Command::Explain(args) => explain::execute(context, args).await,
         Command::Cancel(args) => cancel::execute(context, args).await,

@@ -2,16 +2,17 @@
 
 use clap::Subcommand;
 use comfy_table::Cell;
+use laneway_core::id::RunId;
 use laneway_core::schedule::{CatchUp, Cron, Schedule, Shift, Tick, Zone};
 use laneway_core::time::Millis;
 use laneway_core::trigger::Start;
+use laneway_server::wire::Trigger;
 use laneway_store::sqlite::Clock;
-use laneway_store::trigger::{Outcome, TriggerView};
 use serde_json::{Value, json};
 
 use super::Context;
 use crate::exit::{Exit, Refusal};
-use crate::{document, env, text};
+use crate::{document, text};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway schedule preview nightly.yaml\n  \
@@ -89,11 +90,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         What::Preview(args) => preview(context, &args)?,
         What::List { json } => list(context, json).await?,
         What::Pause { workflow } => {
-            context.open()?.pause_triggers(&workflow, &env::person()).await?;
+            context.face()?.pause_triggers(&workflow, true).await?;
             context.printer.line(&format!("{workflow} starts by itself no more"))?;
         }
         What::Resume { workflow } => {
-            context.open()?.resume_triggers(&workflow).await?;
+            context.face()?.pause_triggers(&workflow, false).await?;
             context.printer.line(&format!("{workflow} starts by itself again"))?;
         }
     }
@@ -169,9 +170,9 @@ fn note(tick: &Tick) -> Option<String> {
 }
 
 async fn list(context: &Context, json: bool) -> anyhow::Result<()> {
-    let triggers = context.open()?.triggers().await?;
+    let triggers = context.face()?.triggers().await?;
     if json {
-        return context.printer.json(&triggers.iter().map(wire).collect::<Vec<_>>());
+        return context.printer.json(&triggers);
     }
     if triggers.is_empty() {
         context.printer.note("nothing starts by itself; `laneway apply FILE` makes what a file says so");
@@ -181,8 +182,8 @@ async fn list(context: &Context, json: bool) -> anyhow::Result<()> {
     text::color(&mut table, context.printer.out_palette());
     for trigger in &triggers {
         table.add_row(vec![
-            Cell::new(&trigger.at.workflow),
-            Cell::new(&trigger.at.key),
+            Cell::new(&trigger.workflow),
+            Cell::new(&trigger.trigger),
             Cell::new(next(trigger)),
             Cell::new(last(trigger)),
         ]);
@@ -190,37 +191,18 @@ async fn list(context: &Context, json: bool) -> anyhow::Result<()> {
     context.printer.text(&text::lines(&table))
 }
 
-fn next(trigger: &TriggerView) -> String {
-    match (&trigger.pause, trigger.due_at) {
-        (Some((by, _)), _) => format!("paused by {by}"),
-        (None, Some(at)) => text::date(at),
+fn next(trigger: &Trigger) -> String {
+    match (&trigger.paused_by, trigger.next) {
+        (Some(by), _) => format!("paused by {by}"),
+        (None, Some(at)) => text::date(at.0),
         (None, None) => "-".to_owned(),
     }
 }
 
-fn last(trigger: &TriggerView) -> String {
-    match &trigger.last {
-        None => "-".to_owned(),
-        Some(last) => match &last.outcome {
-            Outcome::Started(run) => format!("run {}", run.short()),
-            Outcome::Refused(why) => format!("no run: {why}"),
-        },
+fn last(trigger: &Trigger) -> String {
+    match (&trigger.run, &trigger.fault) {
+        (Some(run), _) => RunId::parse(run).map_or_else(|| run.clone(), |run| format!("run {}", run.short())),
+        (None, Some(why)) => format!("no run: {why}"),
+        (None, None) => "-".to_owned(),
     }
-}
-
-fn wire(trigger: &TriggerView) -> Value {
-    let (run, fault) = match trigger.last.as_ref().map(|last| &last.outcome) {
-        None => (None, None),
-        Some(Outcome::Started(run)) => (Some(run.to_string()), None),
-        Some(Outcome::Refused(why)) => (None, Some(why)),
-    };
-    json!({
-        "workflow": trigger.at.workflow,
-        "trigger": trigger.at.key,
-        "next": trigger.due_at.map(|at| at.to_string()),
-        "paused_by": trigger.pause.as_ref().map(|(by, _)| by),
-        "fired_at": trigger.last.as_ref().map(|last| last.at.to_string()),
-        "run": run,
-        "fault": fault,
-    })
 }

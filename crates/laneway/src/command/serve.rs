@@ -4,7 +4,8 @@
 //!   signals ── first: streams end, requests drain, then the worker lets what runs end; second: kill
 //!      │
 //!      ├──▶ stop ──▶ laneway_server::serve ──┐
-//!      └──▶ control ──▶ worker ──────────────┴──▶ store
+//!      └──▶ control ──▶ worker ──────────────┤
+//!                       triggers ────────────┴──▶ store
 //! ```
 
 use std::net::{SocketAddr, ToSocketAddrs as _};

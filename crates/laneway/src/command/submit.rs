@@ -1,6 +1,7 @@
 //! `laneway submit`: a run for whoever takes it. Workers do, here or on other hosts; nothing is run by this process.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use laneway_core::definition::Placement;
 use laneway_core::node_event::{LeaveReason, Leaving};
@@ -8,8 +9,9 @@ use laneway_server::wire;
 use laneway_store::Store;
 use laneway_store::model::{NewSession, Submission};
 
+use super::Context;
+use super::apply::{self, Target};
 use super::run::Start;
-use super::{Context, apply};
 use crate::document::{self, ParamArgs};
 use crate::env;
 use crate::exit::{Exit, Refusal};
@@ -42,7 +44,13 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let mut start = Start::of(context, document, &args.params, args.max_parallel)?;
     refuse_local(&start)?;
     if let Some(client) = context.client()? {
+        let target = Target::Server(client.clone());
+        let bundle = match args.file.as_str() {
+            "-" => None,
+            _ => Some(apply::bring(context, &target, &dir).await?.to_string()),
+        };
         let submit = wire::Submit {
+            bundle,
             name: Some(start.plan.workflow.name.clone()),
             document: Some(start.document),
             params: start.params,
@@ -55,7 +63,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let store = context.open_or_create()?;
     // Nodes on other hosts do not have the directory. What came through stdin has none.
     if !store.is_embedded() && args.file != "-" {
-        start.bundle = Some(apply::bring(context, store.as_ref(), &dir).await?);
+        start.bundle = Some(apply::bring(context, &Target::Store(Arc::clone(&store)), &dir).await?);
     }
     hand_over(context, store.as_ref(), start, args.key, args.json).await
 }

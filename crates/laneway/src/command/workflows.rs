@@ -84,14 +84,13 @@ fn versions_table(context: &Context, versions: &[Definition]) -> String {
         text::table(&["VERSION", "APPLIED", "BY", "DOCUMENT", "BUNDLE", "FROM"], context.printer.width());
     text::color(&mut table, context.printer.out_palette());
     for one in versions {
-        let bundle = one.bundle.as_deref().map_or("none", |hash| hash.get(..12).unwrap_or(hash));
-        let document: String = one.document.chars().take(12).collect();
+        let short = |hash: &str| hash.chars().take(12).collect::<String>();
         table.add_row(vec![
             Cell::new(one.version),
             Cell::new(text::date(one.applied_at.0)),
             Cell::new(&one.applied_by),
-            Cell::new(document),
-            Cell::new(bundle),
+            Cell::new(short(&one.document)),
+            Cell::new(one.bundle.as_deref().map_or_else(|| "none".to_owned(), short)),
             Cell::new(&one.dir),
         ]);
     }

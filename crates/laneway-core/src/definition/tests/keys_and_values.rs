@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, quux: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, description
+      = help: the keys are: run, command, args, function, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28

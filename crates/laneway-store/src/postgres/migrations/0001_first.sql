@@ -57,6 +57,14 @@ CREATE TABLE log_chunks (
 -- They are compressed already.
 ALTER TABLE log_chunks ALTER COLUMN bytes SET STORAGE EXTERNAL;
 
+-- Values that nobody reads back but a step: sealed with a key that the store does not have.
+CREATE TABLE secrets (
+    name   TEXT COLLATE "C" PRIMARY KEY,
+    sealed BYTEA NOT NULL,
+    set_at BIGINT NOT NULL,
+    set_by TEXT NOT NULL
+);
+
 CREATE TABLE sessions (
     id            TEXT COLLATE "C" PRIMARY KEY,
     node          TEXT NOT NULL,
@@ -255,6 +263,18 @@ CREATE TABLE attempts (
     PRIMARY KEY (run_no, position, attempt)
 );
 
+-- Files that attempts left behind, by their paths. What is in them is kept by hash.
+CREATE TABLE artifacts (
+    run_no        BIGINT NOT NULL,
+    position      BIGINT NOT NULL,
+    attempt       BIGINT NOT NULL,
+    name          TEXT COLLATE "C" NOT NULL,
+    hash          TEXT COLLATE "C" NOT NULL,
+    size          BIGINT NOT NULL CHECK (size >= 0),
+    is_executable BOOLEAN NOT NULL,
+    PRIMARY KEY (run_no, position, attempt, name)
+);
+
 CREATE TABLE events (
     run_no  BIGINT NOT NULL,
     seq     BIGINT NOT NULL,
@@ -305,7 +325,6 @@ CREATE TABLE firings (
     workflow TEXT NOT NULL,                -- whose trigger
     key      TEXT NOT NULL,
     PRIMARY KEY (run, seq, workflow, key)
-);
 
 -- Who may ask the service for what. A secret is never kept, only its SHA-256; what is revoked stays listed.
 CREATE TABLE tokens (

@@ -10,4 +10,4 @@ SELECT current_setting('server_version_num')::bigint,
         WHERE relnamespace = to_regnamespace(quote_ident(current_schema())) AND relkind IN ('r', 'p', 'v', 'm')
           AND relname IN ('meta', 'workflows', 'sessions', 'runs', 'tasks', 'needs_sets', 'attempts', 'events',
                           'quarantine', 'classes', 'takers', 'paused_workflows', 'limits', 'keys', 'holds', 'orders',
-                          'definitions', 'blobs', 'blob_chunks', 'log_chunks'));
+                          'definitions', 'blobs', 'blob_chunks', 'log_chunks', 'artifacts', 'secrets'));

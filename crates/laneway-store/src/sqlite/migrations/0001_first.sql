@@ -39,6 +39,14 @@ CREATE TABLE blob_chunks (
     PRIMARY KEY (hash, no)
 ) STRICT;
 
+-- Values that nobody reads back but a step: sealed with a key that the store does not have.
+CREATE TABLE secrets (
+    name   TEXT PRIMARY KEY,
+    sealed BLOB NOT NULL,
+    set_at INTEGER NOT NULL,
+    set_by TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE sessions (
     id            TEXT PRIMARY KEY,
     node          TEXT NOT NULL,
@@ -229,6 +237,18 @@ CREATE TABLE attempts (
     finished_at INTEGER NOT NULL,
     took_ms     INTEGER,
     PRIMARY KEY (run_no, position, attempt)
+) STRICT, WITHOUT ROWID;
+
+-- Files that attempts left behind, by their paths. What is in them is kept by hash.
+CREATE TABLE artifacts (
+    run_no        INTEGER NOT NULL,
+    position      INTEGER NOT NULL,
+    attempt       INTEGER NOT NULL,
+    name          TEXT NOT NULL,
+    hash          TEXT NOT NULL,
+    size          INTEGER NOT NULL CHECK (size >= 0),
+    is_executable INTEGER NOT NULL CHECK (is_executable IN (0, 1)),
+    PRIMARY KEY (run_no, position, attempt, name)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE events (

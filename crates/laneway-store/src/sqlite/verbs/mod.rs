@@ -10,6 +10,7 @@ pub(super) mod lives;
 pub(super) mod people;
 pub(super) mod promote;
 pub(super) mod reopen;
+pub(super) mod secrets;
 pub(super) mod start;
 pub(super) mod submit;
 pub(super) mod triggers;

@@ -1,0 +1,269 @@
+//! Files that steps hand on: finds and keeps what a step that succeeded declares, and puts what it is given into its directory
+//! before it starts. Neither ever leads out of that directory, whatever links lie there.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use laneway_core::artifact::{ArtifactName, ArtifactPattern};
+use laneway_core::hash::Hasher;
+use laneway_store::Store;
+use laneway_store::model::{Artifact, Claim};
+
+/// A step that leaves more behind than this has named the wrong directory.
+const MAX_FILES: usize = 1_000;
+
+/// Nor is more looked at to find them.
+const MAX_SEEN: usize = 100_000;
+
+/// Not looked into, unless a path names them.
+const PASSED_OVER: [&str; 2] = [".git", ".laneway"];
+
+/// Why files are not handed on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("no file is like its artifact `{pattern}`")]
+    NoMatch { pattern: ArtifactPattern },
+    #[error("more than {MAX_FILES} files are like its artifacts; pack them into one")]
+    TooMany,
+    #[error("its artifact `{name}` is a link that leads out of its directory")]
+    LeadsOut { name: ArtifactName },
+    #[error(
+        "its artifact `{name}` has {size} bytes, and at most {limit} of one are kept in a store for many nodes"
+    )]
+    TooLarge { name: ArtifactName, size: u64, limit: u64 },
+    #[error("{}: {source}", path.display())]
+    Files { path: PathBuf, source: io::Error },
+    #[error("artifact `{name}` of `{step}` cannot be put into its directory: {why}")]
+    Misplaced { name: ArtifactName, step: String, why: String },
+    #[error(transparent)]
+    Store(#[from] laneway_store::Error),
+}
+
+impl Error {
+    /// Whether to ask again.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_passing())
+    }
+}
+
+/// Keeps what a step declares. Said before its end is recorded, so that whoever comes behind it finds them.
+pub(super) async fn keep(store: &dyn Store, claim: &Claim, dir: &Path) -> Result<(), Error> {
+    let step = claim.head.plan.step(claim.at.position);
+    let (patterns, place) = (step.files().artifacts.clone(), dir.to_owned());
+    if patterns.is_empty() {
+        return Ok(());
+    }
+    let found = tokio::task::spawn_blocking(move || find(&place, &patterns)).await;
+    let found = found.map_err(|error| files(dir, io::Error::other(error.to_string())))??;
+    let mut artifacts = Vec::with_capacity(found.len());
+    for Found { name, path, is_executable } in found {
+        let (hash, size) = store.keep_file(&path).await.map_err(|error| match error {
+            laneway_store::Error::TooLarge { size, limit } => {
+                Error::TooLarge { name: name.clone(), size, limit }
+            }
+            other => other.into(),
+        })?;
+        artifacts.push(Artifact { name, hash, size, is_executable });
+    }
+    // A claim that is lost is noticed by the end that follows.
+    store.keep_artifacts(claim.at, artifacts).await?;
+    Ok(())
+}
+
+/// Puts the artifacts of the steps it names into the directory of a step.
+pub(super) async fn give(store: &Arc<dyn Store>, claim: &Claim, dir: &Path) -> Result<(), Error> {
+    let inputs = &claim.head.plan.step(claim.at.position).files().inputs;
+    if inputs.is_empty() {
+        return Ok(());
+    }
+    let root = dir.canonicalize().map_err(|source| files(dir, source))?;
+    for view in store.artifacts(claim.head.run).await? {
+        if !inputs.contains(&view.step) {
+            continue;
+        }
+        let misplaced =
+            |why: String| Error::Misplaced { name: view.artifact.name.clone(), step: view.step.clone(), why };
+        let target = room(&root, &view.artifact.name).map_err(&misplaced)?;
+        if has(&target, &view.artifact) {
+            continue;
+        }
+        // Whole, or not at all, and in the place of a link rather than through it.
+        let fresh = target.with_file_name(format!(".laneway-{}-{}", claim.at.position, claim.at.attempt));
+        drop(fs::remove_file(&fresh));
+        let fetched = store.fetch_file(&view.artifact.hash, &fresh).await;
+        let mode = if view.artifact.is_executable { 0o755 } else { 0o644 };
+        let placed = match fetched {
+            Ok(()) => fs::set_permissions(&fresh, fs::Permissions::from_mode(mode))
+                .and_then(|()| fs::rename(&fresh, &target))
+                .map_err(|error| misplaced(error.to_string())),
+            Err(error) => Err(error.into()),
+        };
+        if placed.is_err() {
+            drop(fs::remove_file(&fresh));
+        }
+        placed?;
+    }
+    Ok(())
+}
+
+/// Where a file goes; its directories are made. None of them may be a link to elsewhere.
+fn room(root: &Path, name: &ArtifactName) -> Result<PathBuf, String> {
+    let target = root.join(name.as_str());
+    let parent = target.parent().unwrap_or(root);
+    let mut made = root.to_owned();
+    for part in parent.strip_prefix(root).unwrap_or(Path::new("")) {
+        made.push(part);
+        match fs::create_dir(&made) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error.to_string()),
+            Ok(()) | Err(_) => {}
+        }
+        let is_inside = made.canonicalize().is_ok_and(|path| path.starts_with(root) && path.is_dir());
+        if !is_inside {
+            return Err(format!("{} leads out of it", made.display()));
+        }
+    }
+    Ok(target)
+}
+
+/// Whether the very file is there, as it is where steps share a directory.
+fn has(target: &Path, artifact: &Artifact) -> bool {
+    let Ok(data) = fs::symlink_metadata(target) else { return false };
+    if !data.is_file() || data.len() != artifact.size {
+        return false;
+    }
+    let (Ok(mut file), mut hasher) = (fs::File::open(target), Hasher::new()) else { return false };
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match io::Read::read(&mut file, &mut buffer) {
+            Ok(0) => return hasher.finish() == artifact.hash,
+            Ok(read) => hasher.update(&buffer[..read]),
+            Err(_) => return false,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    name: ArtifactName,
+    path: PathBuf,
+    is_executable: bool,
+}
+
+/// The files that are like one of the patterns, by name; each of those has to have one.
+fn find(dir: &Path, patterns: &[ArtifactPattern]) -> Result<Vec<Found>, Error> {
+    let root = dir.canonicalize().map_err(|source| files(dir, source))?;
+    let mut names = Vec::new();
+    let mut seen = 0;
+    for pattern in patterns {
+        // Only what is below the part without any `*` or `?` can be like it.
+        let plain = pattern.as_str().split('/').take_while(|part| !part.contains(['*', '?']));
+        let base: Vec<&str> = plain.collect();
+        walk(&root, &base.join("/"), pattern, &mut names, &mut seen)?;
+        if !names.iter().any(|name| pattern.matches(name)) {
+            return Err(Error::NoMatch { pattern: pattern.clone() });
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    if names.len() > MAX_FILES {
+        return Err(Error::TooMany);
+    }
+    names.into_iter().map(|name| look(&root, name)).collect()
+}
+
+/// Adds what is like a pattern, from a path below the root on. Links are not followed to directories.
+fn walk(
+    root: &Path,
+    from: &str,
+    pattern: &ArtifactPattern,
+    names: &mut Vec<ArtifactName>,
+    seen: &mut usize,
+) -> Result<(), Error> {
+    *seen += 1;
+    if *seen > MAX_SEEN || names.len() > MAX_FILES {
+        return Err(Error::TooMany);
+    }
+    let path = root.join(from);
+    let Ok(data) = fs::symlink_metadata(&path) else { return Ok(()) };
+    if !data.is_dir() {
+        if let Ok(name) = ArtifactName::parse(from)
+            && pattern.matches(&name)
+        {
+            names.push(name);
+        }
+        return Ok(());
+    }
+    for entry in fs::read_dir(&path).map_err(|source| files(&path, source))? {
+        let entry = entry.map_err(|source| files(&path, source))?;
+        // A name that is no text can be like no pattern.
+        let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+        if PASSED_OVER.contains(&name.as_str()) {
+            continue;
+        }
+        let below = if from.is_empty() { name } else { format!("{from}/{name}") };
+        walk(root, &below, pattern, names, seen)?;
+    }
+    Ok(())
+}
+
+fn look(root: &Path, name: ArtifactName) -> Result<Found, Error> {
+    let path = root.join(name.as_str());
+    let real = path.canonicalize().map_err(|source| files(&path, source))?;
+    if !real.starts_with(root) {
+        return Err(Error::LeadsOut { name });
+    }
+    let data = fs::metadata(&real).map_err(|source| files(&path, source))?;
+    if !data.is_file() {
+        return Err(files(&path, io::Error::other("it is no plain file")));
+    }
+    Ok(Found { name, path: real, is_executable: data.permissions().mode() & 0o111 != 0 })
+}
+
+fn files(path: &Path, source: io::Error) -> Error {
+    Error::Files { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn found(dir: &Path, patterns: &[&str]) -> Result<Vec<String>, Error> {
+        let parsed: Vec<_> =
+            patterns.iter().map(|text| ArtifactPattern::parse(text).expect("a pattern")).collect();
+        Ok(find(dir, &parsed)?.into_iter().map(|found| found.name.to_string()).collect())
+    }
+
+    #[test]
+    fn what_is_like_a_pattern_is_found_once_and_links_lead_nowhere_else() {
+        let dir = tempfile::tempdir().expect("dir");
+        fs::create_dir_all(dir.path().join("dist/sub")).expect("made");
+        for name in ["dist/a.txt", "dist/sub/b.txt", "top.txt"] {
+            fs::write(dir.path().join(name), name).expect("written");
+        }
+        symlink("a.txt", dir.path().join("dist/alias.txt")).expect("a link");
+        let names = found(dir.path(), &["dist/*.txt", "**/*.txt"]).expect("found");
+        assert_eq!(names, ["dist/a.txt", "dist/alias.txt", "dist/sub/b.txt", "top.txt"]);
+        assert!(matches!(found(dir.path(), &["none/*"]), Err(Error::NoMatch { .. })));
+        symlink("/etc", dir.path().join("etc")).expect("a link");
+        assert!(matches!(found(dir.path(), &["etc/*"]), Err(Error::NoMatch { .. })));
+        symlink("/etc/passwd", dir.path().join("dist/out.txt")).expect("a link");
+        assert!(matches!(found(dir.path(), &["dist/*.txt"]), Err(Error::LeadsOut { .. })));
+    }
+
+    #[test]
+    fn nothing_is_put_through_a_link_that_leads_out() {
+        let (dir, outside) = (tempfile::tempdir().expect("dir"), tempfile::tempdir().expect("dir"));
+        let root = dir.path().canonicalize().expect("a path");
+        symlink(outside.path(), root.join("link")).expect("a link");
+        let name = |text: &str| ArtifactName::parse(text).expect("a name");
+        assert!(room(&root, &name("link/x")).is_err());
+        assert!(room(&root, &name("link/deeper/x")).is_err());
+        assert_eq!(room(&root, &name("new/x")).expect("room"), root.join("new/x"));
+        assert_eq!(fs::read_dir(outside.path()).expect("dir").count(), 0);
+    }
+}

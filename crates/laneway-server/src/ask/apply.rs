@@ -1,0 +1,47 @@
+//! A workflow becomes known by its name, with the files that go with it.
+
+use std::sync::Arc;
+
+use laneway_core::hash::ContentHash;
+use laneway_store::Store;
+use laneway_store::model::Application;
+
+use super::submit::compile;
+use crate::problem::{Answer, Code, Problem};
+use crate::wire;
+
+/// Keeps files of a workflow under their hash, which whoever brings them has to know: what was broken on the way is refused.
+pub async fn bring(store: &dyn Store, hash: &str, bytes: Vec<u8>) -> Answer<wire::Brought> {
+    let told = ContentHash::parse(hash).ok_or_else(|| bad_hash(hash))?;
+    if ContentHash::of(&bytes) != told {
+        return Err(Problem::new(Code::BadBody, "the body has another hash than the address says"));
+    }
+    let length = bytes.len() as u64;
+    let hash = store.keep_blob(bytes).await?;
+    Ok(wire::Brought { hash: hash.to_string(), bytes: length })
+}
+
+pub async fn apply(store: &dyn Store, asked: wire::Apply, by: &str) -> Answer<wire::Applied> {
+    let wire::Apply { document, name, bundle, directory } = asked;
+    if [&name, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
+        return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
+    }
+    let bundle = bundle.map(|hash| ContentHash::parse(&hash).ok_or_else(|| bad_hash(&hash))).transpose()?;
+    let (plan, document) = compile(document, name).await?;
+    let workflow = plan.workflow.name.clone();
+    let application = Application {
+        plan: Arc::new(plan),
+        document,
+        dir: directory.unwrap_or_default(),
+        bundle: bundle.clone(),
+        by: by.to_owned(),
+    };
+    let applied = store.apply(application).await?;
+    let bundle = bundle.as_ref().map(ContentHash::to_string);
+    Ok(wire::Applied { workflow, version: applied.no, changed: !applied.was_there, bundle })
+}
+
+fn bad_hash(text: &str) -> Problem {
+    let shown: String = text.chars().take(80).collect();
+    Problem::new(Code::BadRequest, format!("`{}` is no hash of content", shown.escape_debug()))
+}

@@ -1,0 +1,34 @@
+//! What starts by itself.
+
+use axum::extract::State;
+use axum::{Extension, Json};
+
+use crate::access::Caller;
+use crate::extract::Path;
+use crate::problem::Answer;
+use crate::service::App;
+use crate::{ask, wire};
+
+pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::TriggerList>> {
+    Ok(Json(ask::triggers(app.store.as_ref()).await?))
+}
+
+pub(crate) async fn pause(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer<Json<wire::TriggersPaused>> {
+    app.store.pause_triggers(&name, &caller.name).await?;
+    app.record(&caller, "pause_triggers", format!("workflow {name}")).await?;
+    Ok(Json(wire::TriggersPaused { workflow: name, paused: true }))
+}
+
+pub(crate) async fn resume(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer<Json<wire::TriggersPaused>> {
+    app.store.resume_triggers(&name).await?;
+    app.record(&caller, "resume_triggers", format!("workflow {name}")).await?;
+    Ok(Json(wire::TriggersPaused { workflow: name, paused: false }))
+}

@@ -1,0 +1,2 @@
+-- What is sealed, for who has the key.
+SELECT sealed FROM secrets WHERE name = ?1;
