@@ -1,5 +1,6 @@
 //! A workflow becomes known by its name, with the files that go with it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use laneway_core::hash::ContentHash;
@@ -21,7 +22,13 @@ pub async fn bring(store: &dyn Store, hash: &str, bytes: Vec<u8>) -> Answer<wire
     Ok(wire::Brought { hash: hash.to_string(), bytes: length })
 }
 
-pub async fn apply(store: &dyn Store, asked: wire::Apply, by: &str) -> Answer<wire::Applied> {
+/// Where neither files nor a directory come with it, its steps run in `otherwise`.
+pub async fn apply(
+    store: &dyn Store,
+    asked: wire::Apply,
+    by: &str,
+    otherwise: &Path,
+) -> Answer<wire::Applied> {
     let wire::Apply { document, name, bundle, directory } = asked;
     if [&name, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
@@ -32,7 +39,7 @@ pub async fn apply(store: &dyn Store, asked: wire::Apply, by: &str) -> Answer<wi
     let application = Application {
         plan: Arc::new(plan),
         document,
-        dir: directory.unwrap_or_default(),
+        dir: directory.unwrap_or_else(|| otherwise.to_string_lossy().into_owned()),
         bundle: bundle.clone(),
         by: by.to_owned(),
     };

@@ -44,7 +44,7 @@ pub(crate) async fn apply(
     Extension(caller): Extension<Caller>,
     Body(asked): Body<wire::Apply, LARGE>,
 ) -> Answer<Json<wire::Applied>> {
-    let applied = ask::apply(app.store.as_ref(), asked, &caller.name).await?;
+    let applied = ask::apply(app.store.as_ref(), asked, &caller.name, &app.directory).await?;
     let what = format!("workflow {} as version {}", applied.workflow, applied.version);
     app.record(&caller, "apply", what).await?;
     Ok(Json(applied))

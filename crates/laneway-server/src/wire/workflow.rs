@@ -80,7 +80,8 @@ pub struct Apply {
     pub name: Option<String>,
     /// Hash of the files that go with it, brought before.
     pub bundle: Option<String>,
-    /// From where it is applied; told to people, and read by nobody.
+    /// From where it is applied: told to people, and where its steps run if no files come with it. The directory of the
+    /// server without it.
     pub directory: Option<String>,
 }
 

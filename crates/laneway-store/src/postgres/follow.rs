@@ -95,6 +95,28 @@ pub(super) async fn work<T>(
     Ok((made, columns))
 }
 
+/// Does the same to several runs, one after the other, in the order of locks; what that means for others shows when all of
+/// them are done with. What one lets go of would else be taken by another that is about to be changed as well.
+pub(super) async fn on_each(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    runs: Vec<RunId>,
+    mut verb: impl FnMut(&mut Keeper<&mut Known>) -> Done<bool>,
+) -> Done<()> {
+    let within = Terms { is_begun: true, ..terms };
+    let mut follows = Follows::default();
+    for run in runs {
+        let seed = Missing { unstarted: true, live: true, line: 8, ..Missing::default() };
+        let job = job(shelf, link, run, seed).await?;
+        let plan = Arc::clone(&job.head.head.plan);
+        let made = on_runs(link, within, vec![job], |_, keeper| verb(keeper)).await?;
+        save(link, &made).await?;
+        made.iter().for_each(|made| follows.add(&plan.workflow, &made.changes, made.queued));
+    }
+    follow(shelf, link, within, follows).await
+}
+
 async fn save<T>(link: &Link, made: &[Made<T>]) -> Done<()> {
     let mut columns = Columns::default();
     made.iter().for_each(|made| columns.add(made.no, made.now, &made.changes));

@@ -36,6 +36,20 @@ pub(super) fn on_run<T>(
     Ok(answer)
 }
 
+/// Does the same to several runs; what that means for others shows when all of them are done with. What one lets go of would
+/// else be taken by another that is about to be changed as well.
+pub(super) fn on_each(
+    txn: &Txn<'_>,
+    runs: Vec<RunId>,
+    mut verb: impl FnMut(&mut Keeper<Stored<'_, '_>>) -> Done<bool>,
+) -> Done<()> {
+    let mut follows = Follows::default();
+    for run in runs {
+        follows.extend(change(txn, run, &mut verb)?.1);
+    }
+    follow(txn, follows)
+}
+
 /// What the change of one run means for others.
 #[derive(Debug, Default)]
 pub(super) struct Follows {

@@ -325,6 +325,7 @@ CREATE TABLE firings (
     workflow TEXT NOT NULL,                -- whose trigger
     key      TEXT NOT NULL,
     PRIMARY KEY (run, seq, workflow, key)
+);
 
 -- Who may ask the service for what. A secret is never kept, only its SHA-256; what is revoked stays listed.
 CREATE TABLE tokens (

@@ -13,7 +13,7 @@ use crate::keeper::{Key, Pause};
 use crate::model::Pausable;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
-use crate::postgres::follow::{Follows, follow, job, runs_of, work};
+use crate::postgres::follow::{Follows, follow, job, on_each, runs_of};
 use crate::postgres::link::{Begin, Link, sql};
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
@@ -105,20 +105,12 @@ pub(in crate::postgres) async fn pause(
             (ids(flight.land().await?.pop().unwrap_or_default())?, PauseScope::Workflow)
         }
     };
-    for run in runs {
-        let seed = Missing { unstarted: true, ..Missing::default() };
-        let job = job(shelf, link, run, seed).await?;
-        let within = Terms { is_begun: true, ..terms };
-        let is_whole = scope == PauseScope::Workflow;
-        let (_, columns) = work(shelf, link, within, vec![job], |_, keeper| {
-            // It may have ended since it was listed.
-            if is_whole && keeper.run.status.is_final() { Ok(false) } else { keeper.pause(scope, by) }
-        })
-        .await?;
-        let mut flight = link.flight();
-        columns.say(&mut flight);
-        flight.land().await?;
-    }
+    let is_whole = scope == PauseScope::Workflow;
+    on_each(shelf, link, terms, runs, |keeper| {
+        // It may have ended since it was listed.
+        if is_whole && keeper.run.status.is_final() { Ok(false) } else { keeper.pause(scope, by) }
+    })
+    .await?;
     link.flight().commit().await?;
     Ok(())
 }
@@ -140,15 +132,7 @@ pub(in crate::postgres) async fn resume(
             (ids(flight.land().await?.pop().unwrap_or_default())?, PauseScope::Workflow)
         }
     };
-    for run in runs {
-        let seed = Missing { unstarted: true, live: true, line: 8, ..Missing::default() };
-        let job = job(shelf, link, run, seed).await?;
-        let within = Terms { is_begun: true, ..terms };
-        let (_, columns) = work(shelf, link, within, vec![job], |_, keeper| keeper.resume(scope, by)).await?;
-        let mut flight = link.flight();
-        columns.say(&mut flight);
-        flight.land().await?;
-    }
+    on_each(shelf, link, terms, runs, |keeper| keeper.resume(scope, by)).await?;
     link.flight().commit().await?;
     Ok(())
 }

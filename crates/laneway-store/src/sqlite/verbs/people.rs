@@ -7,7 +7,7 @@ use rusqlite::params;
 
 use crate::keeper::{Key, unreadable};
 use crate::model::Pausable;
-use crate::sqlite::run_work::{Follows, follow, on_run};
+use crate::sqlite::run_work::{Follows, follow, on_each, on_run};
 use crate::sqlite::txn::{Done, Txn, sql};
 
 /// Who waits at the limit is looked at again: there may be room now.
@@ -22,10 +22,7 @@ pub(in crate::sqlite) fn pause(txn: &Txn<'_>, what: &Pausable, by: &str) -> Done
         Pausable::Run(run) => on_run(txn, *run, |keeper| keeper.pause(PauseScope::Run, by)).map(drop),
         Pausable::Workflow(name) => {
             txn.connection.prepare_cached(sql!("workflow_pause"))?.execute(params![name, by, txn.now.0])?;
-            for run in unended(txn, name)? {
-                on_run(txn, run, |keeper| keeper.pause(PauseScope::Workflow, by))?;
-            }
-            Ok(())
+            on_each(txn, unended(txn, name)?, |keeper| keeper.pause(PauseScope::Workflow, by))
         }
     }
 }
@@ -35,10 +32,7 @@ pub(in crate::sqlite) fn resume(txn: &Txn<'_>, what: &Pausable, by: &str) -> Don
         Pausable::Run(run) => on_run(txn, *run, |keeper| keeper.resume(PauseScope::Run, by)).map(drop),
         Pausable::Workflow(name) => {
             txn.connection.prepare_cached(sql!("workflow_resume"))?.execute([name])?;
-            for run in unended(txn, name)? {
-                on_run(txn, run, |keeper| keeper.resume(PauseScope::Workflow, by))?;
-            }
-            Ok(())
+            on_each(txn, unended(txn, name)?, |keeper| keeper.resume(PauseScope::Workflow, by))
         }
     }
 }
