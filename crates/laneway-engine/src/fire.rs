@@ -31,6 +31,9 @@ const LOOK_AFTER: Duration = Duration::from_millis(500);
 /// The hint that something was applied may get lost, and a node may have slept through a tick.
 const LOOK_AT_LEAST: Duration = Duration::from_secs(30);
 
+/// How long a schedule of which something cannot be read is left alone.
+const PUT_OFF: Duration = Duration::from_secs(60);
+
 /// A store that cannot be reached may be there again.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 
@@ -79,10 +82,15 @@ impl Firer {
                 return Ok(due.next.map(|next| next.since(due.now)));
             }
             for view in &due.schedules {
-                self.fire_schedule(view, due.now).await?;
+                if let Err(error) = self.fire_schedule(view, due.now).await {
+                    self.store.fire(put_off(view, due.now, broken(error)?)).await?;
+                }
             }
             for firing in &due.firings {
-                self.fire_end(firing, due.now).await?;
+                if let Err(error) = self.fire_end(firing, due.now).await {
+                    let last = LastFired { at: due.now, outcome: Outcome::Refused(broken(error)?) };
+                    self.store.settle(firing.end.clone(), Some(last)).await?;
+                }
             }
         }
     }
@@ -174,6 +182,27 @@ impl Firer {
             Err(error) if error.is_passing() => Err(error),
             Err(error) => Ok(refused(workflow, error.to_string())),
         }
+    }
+}
+
+/// What cannot be read stops only itself. An error of the store is given back: all of it is tried again.
+fn broken(error: Error) -> Result<String, Error> {
+    if error.is_passing() || matches!(error, Error::SessionOver { .. } | Error::Closed { .. }) {
+        return Err(error);
+    }
+    tracing::warn!("a trigger cannot fire: {error}");
+    Ok(error.to_string())
+}
+
+/// A schedule that cannot be read is looked at again later; what comes meanwhile is left out.
+fn put_off(view: &TriggerView, now: Millis, why: String) -> Fired {
+    Fired {
+        workflow: view.at.workflow.clone(),
+        key: view.at.key.clone(),
+        seen: view.dealt_with,
+        dealt_with: now.max(view.dealt_with),
+        next: Some(now.after(PUT_OFF)),
+        last: Some(LastFired { at: now, outcome: Outcome::Refused(why) }),
     }
 }
 

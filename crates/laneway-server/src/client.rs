@@ -1,6 +1,7 @@
 //! A typed client: what the routes answer, as the types of the wire. One connection for each question; who asks by it is a
 //! person at a terminal.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,6 +72,14 @@ impl Error {
             Self::Refused(problem) => problem.status >= 500,
         }
     }
+}
+
+/// Whether a server's address is one of this host that nobody else can have.
+pub fn is_on_this_host(url: &str) -> bool {
+    let Ok(uri) = url.parse::<Uri>() else { return false };
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// A server, and the token to ask it with.
@@ -370,6 +379,23 @@ mod tests {
         }
         for bad in ["", "localhost:7878", "ftp://x", "http://", "http://x/v1", "http://x?y", "http://a b"] {
             assert!(matches!(Client::new(bad, None), Err(Error::Address { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_an_address_of_this_host_is_one() {
+        for near in ["http://localhost:7878", "http://127.0.0.1:1", "https://[::1]:7878/", "http://LOCALHOST"]
+        {
+            assert!(is_on_this_host(near), "{near}");
+        }
+        for far in [
+            "http://lane.example:7878",
+            "http://10.0.0.1",
+            "http://localhost.example",
+            "http://127.0.0.1.example",
+            "x",
+        ] {
+            assert!(!is_on_this_host(far), "{far}");
         }
     }
 

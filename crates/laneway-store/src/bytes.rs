@@ -26,6 +26,9 @@ pub const MAX_LOG_PART: usize = 1 << 20;
 /// Directories that a store or a node makes beside its file, or in its own directory.
 pub const OWN_DIRS: [&str; 6] = ["artifacts", "bundles", "logs", "scratch", "sessions", "workspaces"];
 
+/// Files there that nobody but their owner may read.
+pub const OWN_FILES: [&str; 2] = ["admin.token", "secret.key"];
+
 /// Where the output of an attempt is kept by an embedded store. Names of steps are safe in paths: letters, digits, `_`
 /// and `-`.
 pub fn log_path(store_dir: &Path, run: RunId, step: &str, attempt: u32) -> PathBuf {

@@ -63,7 +63,7 @@ pub enum Outcome {
 /// An end of a run that fires a trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Firing {
-    /// `None` if it is not armed any more.
+    /// `None` if it is not armed any more, or paused: then the end fires nothing.
     pub trigger: Option<TriggerRef>,
     pub ended: Ended,
     pub end: End,

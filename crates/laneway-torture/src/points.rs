@@ -127,9 +127,7 @@ points! {
     SharedCommitBefore = "shared.commit.before" in Shared;
     /// COMMIT was answered, nobody was told.
     SharedCommitAfter = "shared.commit.after" in Shared;
-    /// Committed; no other node was notified.
-    NotifyBefore = "shared.notify.before" in Shared;
-    /// Other nodes were notified.
+    /// Other nodes were notified, behind the commit or along with it.
     NotifyAfter = "shared.notify.after" in Shared;
     /// Sessions were found whose lease has ended; nothing of them is returned.
     ExpiredFound = "shared.expired" in Shared;

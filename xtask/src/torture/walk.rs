@@ -192,7 +192,6 @@ fn scenes(point: Point) -> &'static [Scene] {
         // `nodes/hunt.rs` walks to these.
         Point::SharedCommitBefore
         | Point::SharedCommitAfter
-        | Point::NotifyBefore
         | Point::NotifyAfter
         | Point::ExpiredFound
         | Point::ExpiredReaped

@@ -33,6 +33,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Note};
 pub(crate) use finding::{is_invisible, shown};
 pub use model::*;
 pub use params_file::read_params;
+pub use read::is_workflow_name;
 pub use schema::schema;
 pub use text::MAX_BYTES;
 pub(crate) use value::parse_duration;

@@ -149,14 +149,18 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     Some(workflow)
 }
 
+/// 1 to 100 characters that can be seen, on one line.
+pub fn is_workflow_name(name: &str) -> bool {
+    !name.trim().is_empty()
+        && name.trim() == name
+        && name.chars().count() <= 100
+        && !name.chars().any(|c| c.is_control() || super::finding::is_invisible(c))
+}
+
 fn workflow_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
     let must_be = "a name of 1 to 100 characters without line breaks";
     let name = reader.string(field, must_be)?;
-    let is_fine = !name.trim().is_empty()
-        && name.trim() == name
-        && name.chars().count() <= 100
-        && !name.chars().any(|c| c.is_control() || super::finding::is_invisible(c));
-    if !is_fine {
+    if !is_workflow_name(name) {
         let finding = reader.wrong(field, must_be);
         reader.findings.push(finding);
         return None;

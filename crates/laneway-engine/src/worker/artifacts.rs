@@ -91,7 +91,8 @@ pub(super) async fn give(store: &Arc<dyn Store>, claim: &Claim, dir: &Path) -> R
             continue;
         }
         // Whole, or not at all, and in the place of a link rather than through it.
-        let fresh = target.with_file_name(format!(".laneway-{}-{}", claim.at.position, claim.at.attempt));
+        let (run, position, attempt) = (claim.head.run, claim.at.position, claim.at.attempt);
+        let fresh = target.with_file_name(format!(".laneway-{run}-{position}-{attempt}"));
         drop(fs::remove_file(&fresh));
         let fetched = store.fetch_file(&view.artifact.hash, &fresh).await;
         let mode = if view.artifact.is_executable { 0o755 } else { 0o644 };

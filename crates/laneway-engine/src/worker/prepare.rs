@@ -132,7 +132,8 @@ pub(super) fn work(
         inherit_env: places.ground.inherit(),
         workdir: step.workdir.as_ref().map_or_else(|| dir.to_owned(), |workdir| dir.join(workdir)),
         scratch: places.scratch.clone(),
-        output: places.scratch.join(format!("{}.a{}.out", step.name, claim.at.attempt)),
+        // A worker has tasks of many runs, and one scratch directory.
+        output: places.scratch.join(format!("{}.{}.a{}.out", claim.head.run, step.name, claim.at.attempt)),
         log: match courier {
             None => Target::File(log_path(&places.store_dir, claim.head.run, &step.name, claim.at.attempt)),
             Some(courier) => Target::Store(courier.sending(claim.at)),

@@ -7,7 +7,7 @@ use laneway_core::hash::ContentHash;
 use laneway_store::Store;
 use laneway_store::model::Application;
 
-use super::submit::compile;
+use super::submit::{absolute, compile};
 use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
@@ -34,12 +34,13 @@ pub async fn apply(
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
     }
     let bundle = bundle.map(|hash| ContentHash::parse(&hash).ok_or_else(|| bad_hash(&hash))).transpose()?;
+    let directory = directory.map(|given| absolute(&given)).transpose()?;
     let (plan, document) = compile(document, name).await?;
     let workflow = plan.workflow.name.clone();
     let application = Application {
         plan: Arc::new(plan),
         document,
-        dir: directory.unwrap_or_else(|| otherwise.to_string_lossy().into_owned()),
+        dir: directory.as_deref().unwrap_or(otherwise).to_string_lossy().into_owned(),
         bundle: bundle.clone(),
         by: by.to_owned(),
     };

@@ -89,7 +89,7 @@ fn parse_hash(text: &str) -> Answer<ContentHash> {
 }
 
 /// No path is put together from what somebody sent; one that leads from nowhere would be.
-fn absolute(given: &str) -> Answer<PathBuf> {
+pub(super) fn absolute(given: &str) -> Answer<PathBuf> {
     let path = Path::new(given);
     if path.is_absolute() {
         return Ok(path.to_owned());
@@ -100,6 +100,10 @@ fn absolute(given: &str) -> Answer<PathBuf> {
 /// On a thread of its own: a large document takes its time, and others are asking.
 pub(super) async fn compile(document: String, name: Option<String>) -> Answer<(Plan, String)> {
     let name = name.unwrap_or_else(|| "workflow".to_owned());
+    if !definition::is_workflow_name(&name) {
+        return Err(Problem::new(Code::BadBody, "`name` is no name of a workflow")
+            .hint("use 1 to 100 characters without line breaks"));
+    }
     let compiled = tokio::task::spawn_blocking(move || {
         let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
         match definition::compile(&source) {

@@ -148,11 +148,14 @@ impl Ears {
     /// It was made.
     pub(super) fn told(&self, tell: &Tell) {
         self.changes.send_modify(|count| *count += 1);
-        if let (Tell::Soon, Some(listener)) =
-            (tell, self.listener.lock().unwrap_or_else(PoisonError::into_inner).as_ref())
-        {
-            pass(Point::NotifyBefore);
-            listener.told.notify_one();
+        match tell {
+            Tell::Along(_) => pass(Point::NotifyAfter),
+            Tell::Soon => {
+                if let Some(listener) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).as_ref()
+                {
+                    listener.told.notify_one();
+                }
+            }
         }
     }
 }

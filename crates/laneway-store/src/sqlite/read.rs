@@ -134,7 +134,7 @@ pub(super) fn events_since(
     limit: usize,
 ) -> Done<Vec<Event>> {
     let no = run_no(connection, run)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
     let mut statement = connection.prepare_cached(sql!("events_since"))?;
     let mut rows = statement.query(params![no, after, limit])?;
     let mut events: Vec<Event> = Vec::new();

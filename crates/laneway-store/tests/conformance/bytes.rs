@@ -30,6 +30,7 @@ for_each_database! {
     sealed_secrets_are_kept_listed_and_removed,
     log_is_read_by_range_and_from_elsewhere,
     pieces_of_several_logs_go_together_and_twice_is_once,
+    piece_that_is_said_again_may_have_grown,
     log_of_a_claim_that_is_lost_is_not_written,
     log_of_a_step_that_is_not_there_is_refused,
     log_whose_node_was_lost_says_so,
@@ -282,6 +283,18 @@ async fn pieces_of_several_logs_go_together_and_twice_is_once(place: Place) {
     assert_eq!(node.store.log(&log_of(&one), 0, 100).await.expect("a part").bytes, b"one more");
     assert_eq!(node.store.log(&log_of(&two), 0, 100).await.expect("a part").bytes, b"two");
     assert_eq!(node.store.keep_logs(Vec::new()).await.expect("an answer"), []);
+}
+
+/// Its answer was lost, and more was printed meanwhile.
+async fn piece_that_is_said_again_may_have_grown(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flat(1, 1)).await;
+    let held = node.begin(run, "s0").await;
+    for text in ["first", "first and more", "first"] {
+        node.store.keep_logs(vec![piece(&held, 0, text.as_bytes())]).await.expect("an answer");
+    }
+    node.store.keep_logs(vec![piece(&held, 14, b"!")]).await.expect("an answer");
+    assert_eq!(node.store.log(&log_of(&held), 0, 100).await.expect("a part").bytes, b"first and more!");
 }
 
 async fn log_of_a_claim_that_is_lost_is_not_written(place: Place) {

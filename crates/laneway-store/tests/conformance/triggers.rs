@@ -26,6 +26,8 @@ for_each_database! {
     run_that_is_opened_again_ends_again,
     end_is_not_told_to_a_trigger_that_is_paused,
     run_that_is_skipped_when_it_is_submitted_has_ended,
+    new_trigger_of_a_workflow_whose_triggers_are_paused_is_paused,
+    end_before_a_pause_that_nobody_looked_at_fires_nothing,
 }
 
 /// A document that starts by itself.
@@ -249,4 +251,28 @@ async fn run_that_is_skipped_when_it_is_submitted_has_ended(place: Place) {
     node.submit(&document).await;
     node.submit(&document).await;
     assert_eq!(due(&node).await.firings.len(), 1);
+}
+
+async fn new_trigger_of_a_workflow_whose_triggers_are_paused_is_paused(place: Place) {
+    let node = place.node("one").await;
+    apply(&node, "flow", ONE).await;
+    node.store.pause_triggers("flow", "ada").await.expect("a pause");
+    apply(&node, "flow", OTHER).await;
+    assert_eq!(due(&node).await.schedules, []);
+    let view = only(&node).await;
+    assert_eq!(
+        (view.at.key.as_str(), view.pause.map(|(by, _)| by)),
+        ("schedule 0 2 * * * UTC", Some("ada".to_owned()))
+    );
+    node.store.resume_triggers("flow").await.expect("triggers that go on");
+    assert_eq!(due(&node).await.schedules.len(), 1);
+}
+
+async fn end_before_a_pause_that_nobody_looked_at_fires_nothing(place: Place) {
+    let node = place.node("one").await;
+    apply(&node, "next", "after: {workflow: flow}").await;
+    ended(&node, true).await;
+    node.store.pause_triggers("next", "ada").await.expect("a pause");
+    let firings = due(&node).await.firings;
+    assert_eq!(firings.iter().map(|firing| firing.trigger.clone()).collect::<Vec<_>>(), [None]);
 }

@@ -129,22 +129,27 @@ fn pack(context: &Context, dir: &Path) -> anyhow::Result<Bundle> {
     })?)
 }
 
-/// Files of a store and of a node that may lie in the directory.
+/// Files of a store and of a node that may lie in the directory, wherever either keeps them.
 fn own(context: &Context) -> Vec<PathBuf> {
     let path = context.store.strip_prefix("sqlite://").unwrap_or(&context.store);
     let data_dir = context.options().map(|options| options.data_dir).unwrap_or_default();
-    let (dir, mut names) = if path.contains("://") {
-        (data_dir.as_path(), Vec::new())
-    } else {
+    let mut dirs = vec![(data_dir, Vec::new())];
+    if !path.contains("://") {
         let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
         let files = ["", "-wal", "-shm"].map(|end| format!("{file}{end}"));
-        (Path::new(path).parent().unwrap_or(Path::new("")), Vec::from(files))
-    };
-    names.extend(laneway_store::OWN_DIRS.map(str::to_owned));
-    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-    // A directory that is not there holds nothing.
-    let Ok(dir) = dir.canonicalize() else { return Vec::new() };
-    names.into_iter().map(|name| dir.join(name)).collect()
+        dirs.push((Path::new(path).parent().unwrap_or(Path::new("")).to_owned(), Vec::from(files)));
+    }
+    let mut own = Vec::new();
+    for (dir, mut names) in dirs {
+        names.extend(laneway_store::OWN_DIRS.map(str::to_owned));
+        names.extend(laneway_store::OWN_FILES.map(str::to_owned));
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir.as_path() };
+        // A directory that is not there holds nothing.
+        if let Ok(dir) = dir.canonicalize() {
+            own.extend(names.into_iter().map(|name| dir.join(name)));
+        }
+    }
+    own
 }
 
 /// Brings the directory of a file to a store that others read, for one run.

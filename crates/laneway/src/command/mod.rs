@@ -41,7 +41,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use laneway_core::id::RunId;
 use laneway_server::access::read_admin_token;
-use laneway_server::client::Client;
+use laneway_server::client::{Client, is_on_this_host};
 use laneway_store::{Open, Options, Store};
 
 use crate::cli::Command;
@@ -76,7 +76,9 @@ impl Context {
         let Some(url) = &self.server else { return Ok(None) };
         let token = match env::token()? {
             Some(token) => Some(token),
-            None => read_admin_token(&self.dir()?),
+            // It is this host's: nobody else is told it.
+            None if is_on_this_host(url) => read_admin_token(&self.dir()?),
+            None => None,
         };
         Ok(Some(Client::new(url, token)?))
     }

@@ -496,3 +496,14 @@ fn secret_of_the_store_is_opened_on_other_nodes_by_the_key() {
     assert_eq!(place.laneway(&format!("logs last a --store {store}")).stdout, "it is ***\n");
     stop(worker);
 }
+
+#[test]
+fn keys_and_tokens_beside_a_workflow_are_not_packed() {
+    let place = Place::with("flow.yaml", "steps: {a: {run: 'ls -A'}}");
+    for file in ["secret.key", "admin.token", "lane.db"] {
+        place.write(file, "");
+    }
+    fs::remove_file(place.path("lane.db")).expect("removed");
+    let applied = place.laneway("--store lane.db apply flow.yaml");
+    assert!(applied.stdout.contains("with one file"), "{applied}");
+}

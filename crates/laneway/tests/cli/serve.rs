@@ -83,7 +83,10 @@ fn commands_that_change_something_do_so_through_a_server() {
     let place = Place::new();
     // The steps run among files that were brought with the document, and not beside it.
     let good = place.path("good").display().to_string();
-    place.write("flow.yaml", &format!("steps: {{a: {{run: 'test -e {good}'}}, b: {{needs: [a], run: 'true'}}}}\n"));
+    place.write(
+        "flow.yaml",
+        &format!("steps: {{a: {{run: 'test -e {good}'}}, b: {{needs: [a], run: 'true'}}}}\n"),
+    );
     let served = Served::start(&place, &[]);
     assert_eq!(served.ask("submit flow.yaml").code, Some(0));
     until("a failure", || served.json("show last --json")["status"] == "failed");

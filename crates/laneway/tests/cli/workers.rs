@@ -230,3 +230,24 @@ fn pinned_run_stays_on_the_worker_that_takes_its_first_step() {
     }
     assert_eq!(place.laneway("replay last").code, Some(0));
 }
+
+#[test]
+fn outputs_of_two_runs_on_one_worker_do_not_mix() {
+    let place = Place::new();
+    let gate = place.path("gate").display().to_string();
+    // Each has written, and both are read only when both have.
+    let script =
+        format!("echo run=$LANEWAY_RUN >> $LANEWAY_OUTPUT; until [ -e {gate} ]; do sleep 0.05; done");
+    place.write("flow.yaml", &format!("steps: {{a: {{run: '{script}'}}}}\n"));
+    let _worker = worker(&place, "--slots 4");
+    let runs = [0, 1].map(|_| text(&place.json("submit flow.yaml --json")["run"]).to_owned());
+    until("both to run", || {
+        runs.iter().all(|run| place.json(&format!("show {run} --json"))["tasks"][0]["status"] == "running")
+    });
+    place.write("gate", "");
+    for run in &runs {
+        until("an end", || place.json(&format!("show {run} --json"))["status"] == "succeeded");
+        let shown = place.json(&format!("show {run} --json"));
+        assert_eq!(text(&shown["tasks"][0]["output"]["run"]), run);
+    }
+}

@@ -1,5 +1,6 @@
 -- Pieces of logs, of however many attempts, by whom these are still held: task, attempt, session and `running` as of this
--- statement. A piece that is there was said before, and its answer was lost. Says which claims are still good.
+-- statement. A piece that is there was said before, and its answer was lost; said again it may have grown. Says which claims are
+-- still good.
 -- Index: tasks_pkey.
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7)
@@ -11,6 +12,8 @@ held AS MATERIALIZED (
 ),
 added AS (
     INSERT INTO log_chunks (run_no, position, attempt, start, length, bytes)
-    SELECT run_no, position, attempt, start, length, bytes FROM held ON CONFLICT DO NOTHING
+    SELECT run_no, position, attempt, start, length, bytes FROM held
+    ON CONFLICT (run_no, position, attempt, start) DO UPDATE SET length = excluded.length, bytes = excluded.bytes
+    WHERE excluded.length > log_chunks.length
 )
 SELECT DISTINCT run_no, position, attempt, session FROM held;

@@ -42,6 +42,8 @@ pub(in crate::postgres) async fn apply(
     if let Some(newest) = &newest
         && newest.version == plan.version
         && newest.bundle == application.bundle
+        // Without files of their own, its steps run there.
+        && (application.bundle.is_some() || newest.dir == application.dir)
     {
         link.roll_back().await;
         return Ok(Applied { no: newest.no, was_there: true });

@@ -43,11 +43,12 @@ impl Arms {
         now: &'a Option<i64>,
     ) {
         let (workflow, version) = of;
-        flight.ask(sql!("triggers_disarm", TEXT, TEXT_ARRAY), vec![workflow, &self.keys]);
         flight.ask(
             sql!("trigger_arm", TEXT, TEXT_ARRAY, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8),
             vec![workflow, &self.keys, version, &self.sources, &self.ends, now],
         );
+        // Behind them: a new one asks those that were there whether they are paused.
+        flight.ask(sql!("triggers_disarm", TEXT, TEXT_ARRAY), vec![workflow, &self.keys]);
     }
 }
 

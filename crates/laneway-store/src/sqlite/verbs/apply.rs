@@ -28,6 +28,8 @@ pub(in crate::sqlite) fn apply(txn: &Txn<'_>, application: &Application) -> Done
     if let Some(newest) = &newest
         && newest.version == plan.version
         && newest.bundle == application.bundle
+        // Without files of their own, its steps run there.
+        && (application.bundle.is_some() || newest.dir == application.dir)
     {
         return Ok(Applied { no: newest.no, was_there: true });
     }

@@ -21,13 +21,14 @@ pub(super) fn arm(txn: &Txn<'_>, plan: &Plan) -> Done<()> {
     let armed: Vec<Armed> = plan.workflow.triggers.iter().map(Armed::of).collect();
     let keys: Vec<&str> = armed.iter().map(|armed| armed.key.as_str()).collect();
     let keys = serde_json::Value::from(keys).to_string();
-    txn.connection.prepare_cached(sql!("triggers_disarm"))?.execute(params![workflow, keys])?;
     for Armed { key, after } in &armed {
         let source = after.as_ref().map(|after| after.workflow.as_str());
         let ends = after.as_ref().map(|after| ends_text(&after.ends));
         let kept = params![workflow, key, version.as_str(), source, ends, txn.now.0];
         txn.connection.prepare_cached(sql!("trigger_arm"))?.execute(kept)?;
     }
+    // Behind them: a new one asks those that were there whether they are paused.
+    txn.connection.prepare_cached(sql!("triggers_disarm"))?.execute(params![workflow, keys])?;
     Ok(())
 }
 
