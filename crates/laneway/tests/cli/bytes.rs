@@ -505,5 +505,5 @@ fn keys_and_tokens_beside_a_workflow_are_not_packed() {
     }
     fs::remove_file(place.path("lane.db")).expect("removed");
     let applied = place.laneway("--store lane.db apply flow.yaml");
-    assert!(applied.stdout.contains("with one file"), "{applied}");
+    assert!(applied.stdout.contains("with 1 file"), "{applied}");
 }
