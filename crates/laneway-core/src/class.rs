@@ -60,7 +60,8 @@ pub enum Lack {
 impl Class {
     pub fn of(step: &Step) -> Self {
         let engine = match &step.action {
-            Action::Run { .. } | Action::Command { .. } => Engine::Process,
+            // Whoever starts programs can send something, too.
+            Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => Engine::Process,
             Action::Function { name, .. } => Engine::Function(name.clone()),
         };
         let demands = step.demands();

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::state::RunStatus;
+
 /// BLAKE3 of a document, in hexadecimal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -17,6 +19,16 @@ impl Version {
         hasher.update(&[0]);
         hasher.update(document.as_bytes());
         Self(hasher.finalize().to_hex().to_string())
+    }
+
+    /// That of the hooks for an end of its runs, which stand in the same document.
+    pub fn of_hooks(&self, end: RunStatus) -> Self {
+        Self(format!("{}.{}", self.0, end.as_str()))
+    }
+
+    /// The end whose hooks it is the version of.
+    pub fn end(&self) -> Option<RunStatus> {
+        self.0.split_once('.').and_then(|(_, end)| RunStatus::parse(end))
     }
 
     /// Takes a version back from the store.

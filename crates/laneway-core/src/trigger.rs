@@ -7,6 +7,7 @@ use crate::expression::{Error, Scope, Template};
 use crate::id::RunId;
 use crate::schedule::{Schedule, Tick};
 use crate::state::RunStatus;
+use crate::words::words;
 
 /// Something that starts a workflow, as its document says it.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,7 @@ pub struct Trigger {
 pub enum Start {
     Schedule(Schedule),
     After(After),
+    Webhook(Webhook),
 }
 
 /// The `after` key: a run of another workflow has ended.
@@ -29,6 +31,26 @@ pub struct After {
     pub workflow: String,
     /// The ends that count, each once.
     pub ends: Vec<RunStatus>,
+}
+
+/// The `webhook` key: somebody else's program says so over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// `POST /v1/hooks/PATH`.
+    pub path: String,
+    /// Which of the workflow's secrets senders sign with.
+    pub secret: String,
+    pub scheme: Scheme,
+}
+
+words! {
+    /// How a sender proves who it is.
+    pub enum Scheme {
+        /// HMAC over moment, delivery and body: what our own callbacks do.
+        Laneway = "laneway",
+        /// HMAC over the body, as GitHub and Gitea do. Says nothing of when.
+        Github = "github",
+    }
 }
 
 /// The value of a parameter.
@@ -54,6 +76,7 @@ impl Trigger {
         match &self.start {
             Start::Schedule(schedule) => format!("schedule {} {}", schedule.cron, schedule.zone.name()),
             Start::After(after) => format!("after {}", after.workflow),
+            Start::Webhook(webhook) => key_of_path(&webhook.path),
         }
     }
 
@@ -67,6 +90,10 @@ impl Trigger {
             "ended",
             json!({"run": run.to_string(), "workflow": workflow, "status": status.as_str()}),
         )
+    }
+
+    pub fn params_of(&self, payload: Value) -> Result<Map<String, Value>, Error> {
+        self.params_by("payload", payload)
     }
 
     fn params_by(&self, root: &str, happened: Value) -> Result<Map<String, Value>, Error> {
@@ -85,8 +112,14 @@ fn tick_scope(tick: &Tick) -> Value {
     json!({"at": format!("{}{offset}", tick.wall), "date": tick.wall.date().to_string()})
 }
 
-/// What expressions of each may read.
+/// The key of the trigger that listens at a path.
+pub fn key_of_path(path: &str) -> String {
+    format!("webhook {path}")
+}
+
+/// What expressions of each may read; nothing named is anything.
 pub(crate) const TICK: (&str, &[&str]) = ("tick", &["at", "date"]);
+pub(crate) const PAYLOAD: (&str, &[&str]) = ("payload", &[]);
 pub(crate) const ENDED: (&str, &[&str]) = ("ended", &["run", "workflow", "status"]);
 
 #[cfg(test)]

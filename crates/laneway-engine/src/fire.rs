@@ -12,14 +12,17 @@ use std::time::Duration;
 use laneway_core::definition::Workflow;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::params;
+use laneway_core::plan::Plan;
 use laneway_core::schedule::Tick;
 use laneway_core::time::Millis;
 use laneway_core::trigger::{Start, Trigger};
 use laneway_store::model::{Known, Submission};
-use laneway_store::trigger::{Fired, Firing, LastFired, Outcome, TriggerView};
+use laneway_store::trigger::{Fired, Firing, LastFired, Outcome, TriggerRef, TriggerView};
 use laneway_store::{Error, Store};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::hooks;
 
 /// How many triggers are dealt with at a time.
 const AT_ONCE: usize = 32;
@@ -96,7 +99,7 @@ impl Firer {
     }
 
     async fn fire_schedule(&self, view: &TriggerView, now: Millis) -> Result<(), Error> {
-        let applied = self.applied(&view.at.workflow).await?;
+        let armed = self.armed(&view.at).await?;
         let mut fired = Fired {
             workflow: view.at.workflow.clone(),
             key: view.at.key.clone(),
@@ -105,13 +108,13 @@ impl Firer {
             next: None,
             last: None,
         };
-        if let Some((applied, trigger)) = applied.as_ref().and_then(|applied| applied.trigger(&view.at.key))
-            && let Start::Schedule(schedule) = &trigger.start
+        if let Some(armed) = &armed
+            && let Start::Schedule(schedule) = &armed.trigger.start
         {
             let due = schedule.due(view.dealt_with, now);
             for tick in &due.fire {
-                let params = trigger.params_at(tick).map_err(|error| error.message);
-                let outcome = self.submit(applied, params, key_of_tick(&fired, tick), "schedule").await?;
+                let params = armed.trigger.params_at(tick).map_err(|error| error.message);
+                let outcome = self.start(armed, params, key_of_tick(&fired, tick), "schedule").await?;
                 fired.last = Some(LastFired { at: now, outcome });
             }
             (fired.dealt_with, fired.next) = (due.dealt_with, due.next);
@@ -121,41 +124,46 @@ impl Firer {
     }
 
     async fn fire_end(&self, firing: &Firing, now: Millis) -> Result<(), Error> {
+        if firing.is_of_hooks() {
+            hooks::submit(self.store.as_ref(), firing, self.session, hooks::Whose::Anybodys).await?;
+            return self.store.settle(firing.end.clone(), None).await;
+        }
         let mut last = None;
-        if let Some(of) = &firing.trigger {
-            let applied = self.applied(&of.workflow).await?;
-            if let Some((applied, trigger)) = applied.as_ref().and_then(|applied| applied.trigger(&of.key)) {
-                let params = trigger.params_after(&firing.ended).map_err(|error| error.message);
-                let (run, seq) = (firing.end.run, firing.end.seq);
-                let key = format!("{} of {} at the end of {run} ({seq})", of.key, of.workflow);
-                let outcome = self.submit(applied, params, key, "trigger").await?;
-                last = Some(LastFired { at: now, outcome });
-            }
+        if let Some(of) = &firing.trigger
+            && let Some(armed) = self.armed(of).await?
+        {
+            let params = armed.trigger.params_after(&firing.ended).map_err(|error| error.message);
+            let (run, seq) = (firing.end.run, firing.end.seq);
+            let key = format!("{} of {} at the end of {run} ({seq})", of.key, of.workflow);
+            let outcome = self.start(&armed, params, key, "trigger").await?;
+            last = Some(LastFired { at: now, outcome });
         }
         self.store.settle(firing.end.clone(), last).await
     }
 
-    /// What starts under the name; `None` if nothing does any more.
-    async fn applied(&self, workflow: &str) -> Result<Option<Applied>, Error> {
-        let known = match self.store.latest(workflow).await {
+    /// A trigger with what it starts; `None` if it is no more.
+    pub async fn armed(&self, of: &TriggerRef) -> Result<Option<Armed>, Error> {
+        let known = match self.store.latest(&of.workflow).await {
             Ok(known) => known,
             Err(Error::NoSuchWorkflow { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
         let plan = self.store.plan(&known.version).await?;
+        let trigger = plan.workflow.triggers.iter().find(|trigger| trigger.key() == of.key).cloned();
+        let Some(trigger) = trigger else { return Ok(None) };
         let document = self.store.document(&known.version).await?;
-        Ok(Some(Applied { known, plan, document }))
+        Ok(Some(Armed { known, plan, document, trigger }))
     }
 
     /// Starts a run. What is wrong with this one is told; an error is one of the store, and all of it is tried again.
-    async fn submit(
+    pub async fn start(
         &self,
-        applied: &Applied,
+        armed: &Armed,
         given: Result<Map<String, Value>, String>,
         key: String,
         by: &str,
     ) -> Result<Outcome, Error> {
-        let workflow = &applied.plan.workflow;
+        let workflow = &armed.plan.workflow;
         let bound = given.and_then(|given| {
             params::bind(workflow, given)
                 .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
@@ -165,10 +173,10 @@ impl Firer {
             Err(why) => return Ok(refused(workflow, why)),
         };
         let submission = Submission {
-            plan: Arc::clone(&applied.plan),
-            document: applied.document.clone(),
-            dir: applied.known.dir.clone(),
-            bundle: applied.known.bundle.clone(),
+            plan: Arc::clone(&armed.plan),
+            document: armed.document.clone(),
+            dir: armed.known.dir.clone(),
+            bundle: armed.known.bundle.clone(),
             params,
             max_parallel: workflow.max_parallel.map_or(self.max_parallel, std::num::NonZeroU32::get),
             session: self.session,
@@ -221,16 +229,11 @@ fn key_of_tick(of: &Fired, tick: &Tick) -> String {
     format!("{} of {} at {}", of.key, of.workflow, tick.at)
 }
 
-/// A workflow as it starts by its name.
-struct Applied {
-    known: Known,
-    plan: Arc<laneway_core::plan::Plan>,
+/// A trigger, and the workflow that it starts, as it starts by its name.
+#[derive(Debug)]
+pub struct Armed {
+    pub known: Known,
+    pub plan: Arc<Plan>,
+    pub trigger: Trigger,
     document: String,
-}
-
-impl Applied {
-    fn trigger(&self, key: &str) -> Option<(&Self, &Trigger)> {
-        let trigger = self.plan.workflow.triggers.iter().find(|trigger| trigger.key() == key)?;
-        Some((self, trigger))
-    }
 }

@@ -3,6 +3,7 @@
 pub mod bundle;
 pub mod fire;
 pub mod function;
+pub mod hooks;
 pub mod log;
 pub mod process;
 pub mod secret;

@@ -2,27 +2,20 @@
 //! person at a terminal.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http1;
+use http_body_util::Full;
 use hyper::{Method, Request, StatusCode, Uri, header};
-use hyper_util::rt::TokioIo;
 use laneway_core::id::RunId;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use rustls::crypto::ring;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
 use crate::access::Secret;
+use crate::line;
 use crate::problem::Problem;
 use crate::wire;
 
@@ -31,6 +24,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// How long to wait for an answer. Longer than the server lets one take.
 const ANSWER: Duration = Duration::from_secs(75);
+
+/// The largest answer: a page of a log, or a document.
+const MOST: usize = 64 << 20;
 
 /// What is left as it is in a part of an address.
 const PART: &AsciiSet =
@@ -310,37 +306,8 @@ impl Client {
         let stream = connected
             .map_err(|_| self.unreachable("no connection came about in time"))?
             .map_err(|error| self.unreachable(error))?;
-        if !self.is_tls {
-            return self.converse(stream, request).await;
-        }
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| self.unreachable(error))?;
-        let stream = TlsConnector::from(self.trust()?).connect(name, stream).await;
-        self.converse(stream.map_err(|error| self.unreachable(error))?, request).await
-    }
-
-    async fn converse<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes)>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let lost = |error: hyper::Error| self.unreachable(error);
-        let (mut sender, line) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
-        let line = tokio::spawn(line);
-        let response = sender.send_request(request).await.map_err(lost)?;
-        let status = response.status();
-        let body = response.into_body().collect().await.map_err(lost)?.to_bytes();
-        line.abort();
-        Ok((status, body))
-    }
-
-    /// What this system trusts.
-    fn trust(&self) -> Result<Arc<ClientConfig>> {
-        let mut roots = RootCertStore::empty();
-        // One that cannot be read vouches for nobody; the others do.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| self.unreachable(error))?;
-        Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
+        let answer = line::ask(stream, host, self.is_tls, request, MOST).await;
+        answer.map_err(|why| self.unreachable(why))
     }
 
     fn unreachable(&self, why: impl std::fmt::Display) -> Error {

@@ -10,8 +10,10 @@
 
 pub mod access;
 pub mod ask;
+pub mod callback;
 pub mod client;
 mod extract;
+mod line;
 mod listen;
 mod logs;
 mod metrics;
@@ -19,8 +21,10 @@ mod openapi;
 mod problem;
 mod routes;
 mod service;
+mod sign;
 mod sse;
 mod table;
+mod webhook;
 pub mod wire;
 
 pub use listen::{Tls, serve};

@@ -16,6 +16,7 @@ use utoipa::openapi::{
 
 use crate::access::Who;
 use crate::problem::Problem;
+use crate::sign;
 use crate::table::{Answers, Route, Shape, table};
 
 /// What the parts of addresses stand for.
@@ -25,8 +26,8 @@ const PARTS: [(&str, &str); 7] = [
     ("step", "Name of a step"),
     ("attempt", "Number of an attempt, from 1 on"),
     ("address", "A node, as the list of nodes names it"),
+    ("path", "Where a workflow's `webhook` listens"),
     ("name", "A name"),
-    ("path", "A path"),
 ];
 
 pub fn openapi() -> OpenApi {
@@ -93,6 +94,12 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
     match rule.who {
         Who::Anybody => {
             operation = operation.securities(Some([SecurityRequirement::default()]));
+        }
+        Who::Signed => {
+            operation = operation
+                .description(Some(sign::ABOUT))
+                .securities(Some([SecurityRequirement::default()]))
+                .response("401", refused("It is not signed as it has to be, or nobody listens there"));
         }
         Who::AtLeast(role) => {
             operation = operation

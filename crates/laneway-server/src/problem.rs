@@ -8,12 +8,13 @@ use axum::response::{IntoResponse, Response};
 use laneway_core::definition::Diagnostics;
 use laneway_store::Error;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 macro_rules! codes {
     ($($(#[$meta:meta])* $variant:ident = $word:literal, $status:ident;)+) => {
         /// A stable word for each kind of refusal; programs decide by it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         pub enum Code {
             $($(#[$meta])* #[serde(rename = $word)] $variant,)+
         }
@@ -32,6 +33,21 @@ macro_rules! codes {
     };
 }
 
+// Derived, it would not see the words through the macro.
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let words = Self::ALL.iter().map(|code| code.as_str());
+        let about = "A stable word for each kind of refusal; programs decide by it";
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some(about))
+            .enum_values(Some(words))
+            .into()
+    }
+}
+
+impl ToSchema for Code {}
+
 codes! {
     /// A part of the address or of the query cannot be read.
     BadRequest = "bad_request", BAD_REQUEST;
@@ -45,6 +61,8 @@ codes! {
     NotRunnable = "not_runnable", UNPROCESSABLE_ENTITY;
     NoToken = "no_token", UNAUTHORIZED;
     BadToken = "bad_token", UNAUTHORIZED;
+    /// What was sent is not signed as it has to be, or nobody listens there: which of them, nobody is told.
+    BadSignature = "bad_signature", UNAUTHORIZED;
     /// The role of the token does not allow it.
     Forbidden = "forbidden", FORBIDDEN;
     /// The name by which the service was asked is none of its own.
@@ -65,6 +83,10 @@ codes! {
     NoSuchBytes = "no_such_bytes", NOT_FOUND;
     NoSuchSecret = "no_such_secret", NOT_FOUND;
     TokenExists = "token_exists", CONFLICT;
+    /// Another workflow listens at that path.
+    PathTaken = "path_taken", CONFLICT;
+    /// The triggers of the workflow are paused.
+    TriggersPaused = "triggers_paused", CONFLICT;
     RunNotEnded = "run_not_ended", CONFLICT;
     RunEnded = "run_ended", CONFLICT;
     RunOwned = "run_owned", CONFLICT;
@@ -209,6 +231,7 @@ fn code_of(error: &Error) -> Code {
         Error::TokenExists { .. } => Code::TokenExists,
         Error::NoSuchToken { .. } => Code::NoSuchToken,
         Error::NoTriggers { .. } => Code::NoTriggers,
+        Error::PathTaken { .. } => Code::PathTaken,
         Error::NoSuchBlob { .. } => Code::NoSuchBytes,
         Error::NoSuchSecret { .. } => Code::NoSuchSecret,
         Error::TooLarge { .. } => Code::BodyTooLarge,

@@ -13,7 +13,7 @@ use utoipa::openapi::{HttpMethod, RefOr, Schema};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Who, admit, front, no_method, no_route};
-use crate::routes::{access, events, health, limits, logs, nodes, runs, tasks, triggers, workflows};
+use crate::routes::{access, events, health, hooks, limits, logs, nodes, runs, tasks, triggers, workflows};
 use crate::service::App;
 use crate::{sse, wire};
 
@@ -121,6 +121,8 @@ pub(crate) fn table() -> Vec<Route> {
             .takes_bytes("application/x-tar").json::<wire::Brought>(),
         get("/v1/workflows/{name}/versions", VIEWER, workflows::versions, "What was applied under a name, newest first")
             .asks::<workflows::VersionsQuery>().json::<wire::VersionList>(),
+        post("/v1/hooks/{path}", Who::Signed, hooks::take, "Start a run from a webhook: signed, and once for each delivery")
+            .takes_bytes("application/json").created::<wire::Submitted>(),
         get("/v1/triggers", VIEWER, triggers::list, "What starts by itself, and when").json::<wire::TriggerList>(),
         post("/v1/workflows/{name}/triggers/pause", OPERATOR, triggers::pause, "Let a workflow start by itself no more").json::<wire::TriggersPaused>(),
         post("/v1/workflows/{name}/triggers/resume", OPERATOR, triggers::resume, "Let it start by itself again, from now on").json::<wire::TriggersPaused>(),

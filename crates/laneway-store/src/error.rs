@@ -97,6 +97,8 @@ pub enum Error {
     NoSuchNode { node: String },
     #[error("no schedule or other trigger starts `{workflow}`")]
     NoTriggers { workflow: String },
+    #[error("the webhook `{path}` is that of the workflow `{workflow}`")]
+    PathTaken { path: String, workflow: String },
     #[error("there is no limit `{name}`")]
     NoSuchLimit { name: String },
     #[error("there is no secret `{name}` in this store")]
@@ -165,6 +167,7 @@ impl Error {
             Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
             Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),
             Self::NoTriggers { .. } => Some("`laneway schedule list` shows what starts by itself".to_owned()),
+            Self::PathTaken { .. } => Some("choose another `path`, or apply that workflow without it".to_owned()),
             Self::NoSuchLimit { name } => Some(format!(
                 "declare it under `limits` of the document, or make it with `laneway limit set {name} N`"
             )),

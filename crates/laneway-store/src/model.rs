@@ -7,6 +7,7 @@ use std::time::Duration;
 use laneway_core::artifact::ArtifactName;
 use laneway_core::cause::Cause;
 use laneway_core::class::Offer;
+use laneway_core::expression::Scope;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::key::TaskKeys;
@@ -18,7 +19,7 @@ use laneway_core::run_state::RunState;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::fence::{ClaimRef, Fate};
 
@@ -145,6 +146,22 @@ pub struct RunHead {
     pub placed: Placed,
     /// The class of tasks that nobody takes but the owner of the run.
     pub own_class: i64,
+}
+
+impl RunHead {
+    /// What expressions of its steps may see, of which `steps` have put something out.
+    pub fn scope(&self, steps: Map<String, Value>) -> Scope {
+        let mut scope = Scope::new();
+        match self.plan.after {
+            None => drop(scope.insert("params".into(), Value::Object(self.params.clone()))),
+            // Hooks are given what their run was given, and how it ended.
+            Some(_) => scope.extend(self.params.clone()),
+        }
+        scope.insert("steps".into(), Value::Object(steps));
+        let workflow = &self.plan.workflow.name;
+        scope.insert("run".into(), json!({ "id": self.run.to_string(), "workflow": workflow }));
+        scope
+    }
 }
 
 /// Who may run the tasks of a run.
@@ -290,6 +307,7 @@ pub struct RunView {
     pub state: RunState,
     pub plan: Arc<Plan>,
     pub dir: String,
+    pub bundle: Option<ContentHash>,
     pub submitted_by: String,
     /// The node that owns it, while that lives.
     pub owner: Option<String>,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_core::definition::{Source, compile};
 use laneway_core::hash::Version;
+use laneway_core::hook::name_of_workflow;
 use laneway_core::plan::Plan;
 
 use crate::error::{Error, Result};
@@ -31,11 +32,22 @@ impl Plans {
 
     /// From the stored document, and kept.
     pub(crate) fn make(&self, version: &Version, name: String, document: String) -> Result<Arc<Plan>> {
-        let source = Source { file: format!("workflow {name}"), default_name: name, text: document };
+        let file = format!("workflow {name}");
+        // Hooks stand in the document of their workflow.
+        let end = version.end();
+        let of_hooks = end.and_then(|end| name_of_workflow(&name, end)).map(str::to_owned);
+        let source = Source { file, default_name: of_hooks.unwrap_or(name), text: document };
         let plan = compile(&source).map_err(|diagnostics| Error::Unreadable {
             what: source.file.clone(),
             why: diagnostics.render(false),
         })?;
+        let plan = match end {
+            None => plan,
+            Some(end) => plan.hooks_at(end).ok_or_else(|| Error::Unreadable {
+                what: source.file.clone(),
+                why: format!("it has no hooks for runs that are {end}"),
+            })?,
+        };
         if plan.version != *version {
             let why = format!("its content has the version {}, not {version}", plan.version);
             return Err(Error::Unreadable { what: source.file, why });

@@ -31,7 +31,7 @@ use crate::model::{
     Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Token,
     Whom, WorkflowView,
 };
-use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
+use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug {
@@ -88,6 +88,15 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Records that the end of a run has fired, and what came of it.
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()>;
+
+    /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to its owner.
+    async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>>;
+
+    /// Who listens at the path of a webhook.
+    async fn listening(&self, path: &str) -> Result<Option<Listening>>;
+
+    /// Records what came of a trigger that was fired from outside.
+    async fn note_fired(&self, of: TriggerRef, last: LastFired) -> Result<()>;
 
     /// Lets the triggers of a workflow fire no more. What comes meanwhile is left out, also afterwards.
     async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()>;

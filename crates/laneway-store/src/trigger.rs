@@ -2,7 +2,9 @@
 //! and which parameters it gives is core's; who starts the run is the engine's (`docs/design/triggers.md`).
 
 use laneway_core::hash::Version;
+use laneway_core::hook;
 use laneway_core::id::RunId;
+use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_core::trigger::{After, Ended, Start, Trigger};
@@ -11,17 +13,20 @@ use laneway_core::trigger::{After, Ended, Start, Trigger};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Armed {
     pub key: String,
-    /// Whose ends fire it; `None` for a schedule.
+    /// Whose ends fire it.
     pub after: Option<After>,
+    /// Where it listens.
+    pub path: Option<String>,
 }
 
 impl Armed {
     pub fn of(trigger: &Trigger) -> Self {
-        let after = match &trigger.start {
-            Start::Schedule(_) => None,
-            Start::After(after) => Some(after.clone()),
+        let (after, path) = match &trigger.start {
+            Start::Schedule(_) => (None, None),
+            Start::After(after) => (Some(after.clone()), None),
+            Start::Webhook(webhook) => (None, Some(webhook.path.clone())),
         };
-        Self { key: trigger.key(), after }
+        Self { key: trigger.key(), after, path }
     }
 }
 
@@ -60,6 +65,14 @@ pub enum Outcome {
     Refused(String),
 }
 
+/// Who listens at a path, and what time it is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listening {
+    pub trigger: TriggerView,
+    /// By the store's clock.
+    pub now: Millis,
+}
+
 /// An end of a run that fires a trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Firing {
@@ -67,6 +80,13 @@ pub struct Firing {
     pub trigger: Option<TriggerRef>,
     pub ended: Ended,
     pub end: End,
+}
+
+impl Firing {
+    /// Whether it is for the hooks of the run itself.
+    pub fn is_of_hooks(&self) -> bool {
+        self.end.key == "hooks" || self.end.key == "hooks here"
+    }
 }
 
 /// Which end of which run, for whom.
@@ -100,6 +120,12 @@ pub struct Fired {
     pub dealt_with: Millis,
     pub next: Option<Millis>,
     pub last: Option<LastFired>,
+}
+
+/// The ends at which a workflow has hooks, as they are stored.
+pub(crate) fn hooks_text(plan: &Plan) -> Option<String> {
+    let ends = hook::ends(&plan.workflow);
+    (!ends.is_empty()).then(|| ends_text(&ends))
 }
 
 /// The ends that fire a trigger, as they are stored.

@@ -16,9 +16,10 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
-use laneway_engine::function::Functions;
+use laneway_engine::hooks::{self, Whose};
 use laneway_engine::warden::{Warden, WardenCommand};
 use laneway_engine::worker::{Control, Counts, Drive, Heartbeat, Means, Pulse};
+use laneway_server::callback;
 use laneway_store::Store;
 use laneway_store::model::{Lease, NewSession};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -153,6 +154,11 @@ impl Presence {
         Ok(Self { store, session, heartbeat })
     }
 
+    /// Where it hears how its session is.
+    pub(crate) fn pulse(&self) -> Option<Pulse> {
+        self.heartbeat.as_ref().map(Heartbeat::pulse)
+    }
+
     pub(crate) async fn end(self, why: Leaving) {
         retire(self.store.as_ref(), self.session, why).await;
         drop(self.heartbeat);
@@ -199,8 +205,14 @@ pub(crate) async fn take_over(
     args: DriveArgs,
 ) -> anyhow::Result<Exit> {
     let was_over = store.status(run).await?.is_final();
+    let owes_hooks = was_over && store.hooks_owed(run).await?.is_some();
     let node = Node::ephemeral(context, store).await?;
     let outcome = async {
+        if owes_hooks {
+            let status = node.store.status(run).await?;
+            hooks(context, &node, run, args).await?;
+            return Ok(Exit::of_run(status, false));
+        }
         match node.store.adopt(run, node.session).await {
             // Canceled, and nothing of it was left but what its dead owner held: returning that has ended it.
             Err(laneway_store::Error::Ended { .. }) if !was_over => {}
@@ -215,13 +227,37 @@ pub(crate) async fn take_over(
     outcome
 }
 
-/// Drives a run of this node to its end.
+/// Drives a run of this node to its end, and its hooks behind it.
 pub(crate) async fn to_the_end(
     context: &Context,
     node: &Node,
     work: Work,
     args: DriveArgs,
 ) -> anyhow::Result<Exit> {
+    let run = work.run;
+    let exit = drive(context, node, work, args).await?;
+    hooks(context, node, run, args).await?;
+    Ok(exit)
+}
+
+/// Runs the hooks of a run that has ended, if it has some. What becomes of them changes nothing about the run.
+async fn hooks(context: &Context, node: &Node, of: RunId, args: DriveArgs) -> anyhow::Result<()> {
+    let Some(firing) = node.store.hooks_owed(of).await? else { return Ok(()) };
+    let submitted = hooks::submit(node.store.as_ref(), &firing, node.session, Whose::Mine).await?;
+    // They are a run like any other from here on, which can be resumed.
+    node.store.settle(firing.end, None).await?;
+    if let Some(run) = submitted {
+        context.printer.note(&format!("run {}: hooks of {}", run.short(), of.short()));
+        let view = node.store.run(run).await?;
+        let work = Work { run, plan: view.plan, max_parallel: view.state.max_parallel, told: 0 };
+        if !view.state.status.is_final() {
+            drive(context, node, work, args).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn drive(context: &Context, node: &Node, work: Work, args: DriveArgs) -> anyhow::Result<Exit> {
     let store = &node.store;
     let mut interrupts = Interrupts::listen()?;
     let mut changes = store.changes();
@@ -234,7 +270,7 @@ pub(crate) async fn to_the_end(
             slots: work.max_parallel.max(MIN_SLOTS) as usize,
             kill_grace: args.kill_grace,
             warden: node.warden.clone(),
-            functions: Functions::new(),
+            functions: callback::functions(&context.settings.reach()?),
             pulse: node.pulse(),
             counts: node.counts.clone(),
             max_poll_interval: context.settings.duration(&MAX_POLL_INTERVAL)?,

@@ -87,7 +87,7 @@ impl<'a> Foreseen<'a> {
         let (head, args): (&[String], &[Template]) = match &step.action {
             Action::Run { args, .. } => (&[], args.as_slice()),
             Action::Command { argv, args } => (argv, args.as_slice()),
-            Action::Function { .. } => (&[], NO_ARGS),
+            Action::Function { .. } | Action::Post { .. } => (&[], NO_ARGS),
         };
         let argv = head.iter().cloned().map(Known::Now).chain(args.iter().map(|arg| Known::of(arg, scope)));
         let condition = step.condition.as_ref().and_then(|condition| condition.holds(scope).ok());
@@ -97,11 +97,11 @@ impl<'a> Foreseen<'a> {
     fn to_json(&self) -> Value {
         let script = match &self.step.action {
             Action::Run { script, .. } => Some(script),
-            Action::Command { .. } | Action::Function { .. } => None,
+            Action::Command { .. } | Action::Function { .. } | Action::Post { .. } => None,
         };
         let function = match &self.step.action {
             Action::Function { name, .. } => Some(name),
-            Action::Run { .. } | Action::Command { .. } => None,
+            Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => None,
         };
         let env: Map<String, Value> =
             self.env.iter().map(|(name, value)| ((*name).to_owned(), value.text().into())).collect();
@@ -147,7 +147,7 @@ impl<'a> Foreseen<'a> {
             let words: Vec<String> = self.argv.iter().map(|word| quoted(word.text())).collect();
             let label = match &self.step.action {
                 Action::Run { .. } => "with ",
-                Action::Command { .. } | Action::Function { .. } => "",
+                Action::Command { .. } | Action::Function { .. } | Action::Post { .. } => "",
             };
             out.push_str(&format!("  {label}{}\n", words.join(" ")));
         }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use laneway_server::callback::Reach;
 use laneway_store::model::Lease;
 
 pub(crate) use file::File;
@@ -91,6 +92,8 @@ settings! {
         "Whether something in front of `laneway serve` encrypts the line, so that it may listen without a certificate";
     ALLOWED_HOSTS = "allowed_hosts", "LANEWAY_ALLOWED_HOSTS", Names, "",
         "Names by which `laneway serve` may be asked, beside localhost and the address it listens at";
+    CALLBACK_HOSTS = "callback_hosts", "LANEWAY_CALLBACK_HOSTS", Names, "",
+        "Hosts and networks that callbacks may reach although they are not on the public network, such as 10.0.0.0/8";
     TLS_CERT = "tls_cert", "LANEWAY_TLS_CERT", Text, "",
         "The certificate of `laneway serve`, with those that vouch for it: a file in PEM";
     TLS_KEY = "tls_key", "LANEWAY_TLS_KEY", Text, "",
@@ -193,6 +196,11 @@ impl Settings {
             };
             Refusal::new(format!("{whose} is `{value}`")).hint(how)
         })
+    }
+
+    /// Where callbacks may go.
+    pub(crate) fn reach(&self) -> Result<Reach, Refusal> {
+        self.read(&CALLBACK_HOSTS, |value| Reach::new(value.split(',')))
     }
 
     /// How sessions of this process are kept alive.

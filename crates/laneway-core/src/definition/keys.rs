@@ -22,8 +22,10 @@ pub(super) const WORKFLOW: Keys = Keys {
         "schedule",
         "after",
         "secrets",
+        "webhook",
+        "hooks",
     ],
-    later: &["pools", "hooks"],
+    later: &["pools"],
 };
 
 pub(super) const STEP: Keys = Keys {
@@ -80,3 +82,28 @@ pub(super) const SCHEDULE: Keys =
     Keys { owner: "`schedule`", known: &["cron", "timezone", "catch_up", "params"], later: &[] };
 
 pub(super) const AFTER: Keys = Keys { owner: "`after`", known: &["workflow", "when", "params"], later: &[] };
+
+pub(super) const WEBHOOK: Keys =
+    Keys { owner: "`webhook`", known: &["path", "secret", "scheme", "params"], later: &[] };
+
+pub(super) const HOOKS: Keys =
+    Keys { owner: "`hooks`", known: &["succeeded", "failed", "finished"], later: &[] };
+
+pub(super) const HOOK: Keys = Keys {
+    owner: "a hook",
+    known: &[
+        "run",
+        "command",
+        "args",
+        "post",
+        "secret",
+        "if",
+        "env",
+        "workdir",
+        "timeout",
+        "retry",
+        "runs_on",
+        "description",
+    ],
+    later: &[],
+};

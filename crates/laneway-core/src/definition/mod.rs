@@ -9,6 +9,7 @@ mod diagnostic;
 mod files;
 mod finding;
 mod gates;
+mod hooks;
 mod json;
 mod keys;
 mod model;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::artifact::ArtifactPattern;
 use crate::expression::{Expression, Template};
+use crate::hook::Hook;
 use crate::limit::Limit;
 use crate::max_runs::MaxRuns;
 use crate::reason::Reason;
@@ -37,6 +38,8 @@ pub struct Workflow {
     pub placement: Placement,
     /// What starts it by itself, once it is applied.
     pub triggers: Vec<Trigger>,
+    /// What runs when a run of it is over, in document order.
+    pub hooks: Vec<Hook>,
 }
 
 /// A node of the graph, as written.
@@ -134,6 +137,8 @@ pub enum Action {
     Command { argv: Vec<String>, args: Vec<Template> },
     /// A function of the program that embeds Laneway, with its input by name.
     Function { name: String, with: Vec<(String, Template)> },
+    /// A callback: the outcome of a run is sent to an address, signed with a secret if one is named. For hooks only.
+    Post { url: Template, secret: Option<String> },
 }
 
 /// The rule on predecessors.

@@ -10,6 +10,7 @@ use super::read::Spans;
 use super::reader::{Site, locate};
 use super::yaml::Tree;
 use crate::expression::{Read, reads_of};
+use crate::hook::ENDED;
 use crate::nearest::nearest;
 
 /// A read of a step by another that does not need it directly.
@@ -77,6 +78,12 @@ impl Check<'_> {
             {
                 let message = format!("`{key}` cannot read `{root}`: it is fixed when the run is submitted");
                 self.found.push(wrong(message).hint("pass it as a parameter: `${{ params.NAME }}`"));
+                continue;
+            }
+            if site.is_hook
+                && let Some(finding) = of_hook(&read, wrong)
+            {
+                self.found.extend(finding);
                 continue;
             }
             match read.segments[0].as_str() {
@@ -211,16 +218,36 @@ impl Check<'_> {
     }
 }
 
+/// What a hook reads otherwise than a step: how the run ended, and not its steps. `None` for what it reads as a step does.
+fn of_hook(read: &Read, wrong: impl Fn(String) -> Finding) -> Option<Option<Finding>> {
+    let all = || ENDED.iter().map(|part| format!("`ended.{part}`")).collect::<Vec<_>>().join(", ");
+    match (read.segments[0].as_str(), read.segments.get(1)) {
+        ("steps", _) => {
+            let finding =
+                wrong("a hook cannot read `steps`: they belong to the run that has ended".to_owned());
+            Some(Some(finding.hint(format!("it can read {}", all()))))
+        }
+        ("ended", Some(part)) if !ENDED.contains(&part.as_str()) => {
+            Some(Some(wrong(format!("`ended` has no {}", shown(part))).hint(format!("there are {}", all()))))
+        }
+        ("ended", _) => Some(None),
+        _ => None,
+    }
+}
+
 /// A trigger's parameters read what happened; there is no run yet.
 fn only(read: &Read, root: &str, parts: &[&str], wrong: impl Fn(String) -> Finding) -> Option<Finding> {
-    let all = || parts.iter().map(|part| format!("`{root}.{part}`")).collect::<Vec<_>>().join(", ");
+    let all = || match parts {
+        [] => format!("`{root}`"),
+        parts => parts.iter().map(|part| format!("`{root}.{part}`")).collect::<Vec<_>>().join(", "),
+    };
     let first = read.segments[0].as_str();
     if first != root {
         let finding = wrong(format!("what a trigger gives cannot read {}", shown(first)));
         return Some(finding.hint(format!("it can read {}", all())));
     }
     match read.segments.get(1) {
-        Some(part) if parts.contains(&part.as_str()) => None,
+        Some(part) if parts.is_empty() || parts.contains(&part.as_str()) => None,
         Some(part) => {
             Some(wrong(format!("`{root}` has no {}", shown(part))).hint(format!("there are {}", all())))
         }

@@ -22,8 +22,15 @@ fn object(text: &str, tree: &Tree<'_>, findings: &mut Findings) -> Option<Map<St
         findings.push(wrong.hint("write `name: value` lines"));
         return None;
     }
-    let mut reader =
-        Reader { text, tree, findings: Findings::default(), sites: Vec::new(), step: None, is_env: false };
+    let mut reader = Reader {
+        text,
+        tree,
+        findings: Findings::default(),
+        sites: Vec::new(),
+        step: None,
+        is_env: false,
+        is_hook: false,
+    };
     let value = reader.json(tree.root);
     findings.append(reader.findings);
     match value {

@@ -5,7 +5,7 @@ use super::files;
 use super::finding::{Finding, Findings, Span};
 use super::keys;
 use super::model::{Action, Demands, Files, Group, OnFailure, OnLost, Placement, Step, When, Workflow};
-use super::reader::{Field, Reader, Site};
+use super::reader::{Field, Keys, Reader, Site};
 use super::yaml::{Data, Tree};
 use crate::nearest::nearest;
 
@@ -51,8 +51,15 @@ const RUN_ADVICE: &str =
     "a value must not become code: pass it through `env: {X: \"${{ … }}\"}` and use \"$X\" in the script";
 
 pub(super) fn workflow<'t>(text: &'t str, tree: &'t Tree<'t>, default_name: &str) -> Outcome {
-    let mut reader =
-        Reader { text, tree, findings: Findings::default(), sites: Vec::new(), step: None, is_env: false };
+    let mut reader = Reader {
+        text,
+        tree,
+        findings: Findings::default(),
+        sites: Vec::new(),
+        step: None,
+        is_env: false,
+        is_hook: false,
+    };
     let mut spans = Spans::default();
     let workflow = document(&mut reader, &mut spans, default_name);
     Outcome { workflow, spans, findings: reader.findings, sites: reader.sites }
@@ -90,9 +97,11 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         secrets: Vec::new(),
         placement: Placement::default(),
         triggers: Vec::new(),
+        hooks: Vec::new(),
     };
     let mut steps = None;
     let mut triggers = Vec::new();
+    let mut hooks = None;
     for field in fields {
         match field.name {
             "name" => {
@@ -122,14 +131,18 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
             "max_runs" => workflow.max_runs = reader.max_runs(field),
             "limits" => workflow.limits = reader.limits(field),
             "groups" => (workflow.groups, spans.group) = groups(reader, field),
-            "schedule" | "after" => triggers.push(field),
+            "schedule" | "after" | "webhook" => triggers.push(field),
+            "hooks" => hooks = Some(field),
             "steps" => steps = Some(field),
             _ => {}
         }
     }
     for field in triggers {
         let params = (!spans.has_broken_params).then_some(&workflow.params[..]);
-        workflow.triggers.extend(reader.triggers(field, params));
+        workflow.triggers.extend(reader.triggers(field, params, &workflow.secrets));
+    }
+    if let Some(field) = hooks {
+        workflow.hooks = reader.hooks(field, &workflow.secrets);
     }
     let Some(field) = steps else {
         let span = Span::new(root.span.start as usize, root.span.start as usize);
@@ -140,7 +153,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     spans.steps = tree.node(field.key).span;
     for entry in reader.entries(field, "a mapping of names to steps")? {
         reader.step = Some(workflow.steps.len());
-        let (step, places) = step(reader, entry);
+        let (step, places) = step(reader, entry, &keys::STEP);
         workflow.steps.push(step);
         spans.step.push(places);
     }
@@ -181,7 +194,8 @@ fn later(reader: &mut Reader<'_>, field: Field<'_>, built: &[&str], later: &[&st
     }
 }
 
-fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
+/// `keys` are those that it may have: a hook is a step as well.
+pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (Step, StepSpans) {
     reader.check_name("step", entry.name, entry.key);
     let mut spans = StepSpans { name: reader.tree.node(entry.key).span, ..StepSpans::default() };
     let mut step = Step {
@@ -200,7 +214,7 @@ fn step(reader: &mut Reader<'_>, entry: Field<'_>) -> (Step, StepSpans) {
     };
     let (mut demands, mut files) = (Demands::default(), Files::default());
     let must_be = "a mapping such as {run: ./build.sh}";
-    let Some(fields) = reader.fields(entry, &keys::STEP, must_be) else {
+    let Some(fields) = reader.fields(entry, keys, must_be) else {
         spans.has_broken_needs = true;
         return (step, spans);
     };

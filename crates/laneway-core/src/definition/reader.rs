@@ -42,6 +42,8 @@ pub(super) struct Site {
     pub(super) only: Option<(&'static str, &'static [&'static str])>,
     /// It becomes a variable of a process: the only place where secrets may be read.
     pub(super) is_env: bool,
+    /// It belongs to a hook, which runs when the run has ended.
+    pub(super) is_hook: bool,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,8 @@ pub(super) struct Reader<'t> {
     pub(super) step: Option<usize>,
     /// What is read are variables of processes.
     pub(super) is_env: bool,
+    /// What is read are hooks.
+    pub(super) is_hook: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -308,6 +312,7 @@ impl<'t> Reader<'t> {
                 at_submit: None,
                 only: None,
                 is_env: self.is_env,
+                is_hook: self.is_hook,
             });
         }
     }

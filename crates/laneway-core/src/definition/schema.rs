@@ -8,6 +8,7 @@ use crate::limit::MAX_LIMIT;
 use crate::max_runs::Strategy;
 use crate::rank::{HIGHEST_PRIORITY, LEAST_PRIORITY};
 use crate::schedule::CatchUp;
+use crate::trigger::Scheme;
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]{0,99}$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
@@ -93,6 +94,8 @@ pub fn schema() -> Value {
             },
             "schedule": {"$ref": "#/$defs/schedule"},
             "after": {"$ref": "#/$defs/after"},
+            "webhook": {"$ref": "#/$defs/webhook"},
+            "hooks": {"$ref": "#/$defs/hooks"},
             "steps": {
                 "description": "The steps by name. Their order breaks ties.",
                 "type": "object",
@@ -109,6 +112,7 @@ pub fn schema() -> Value {
         },
         "$defs": {
             "step": step(),
+            "hook": hook(),
             "group": group(),
             "param": param(),
             "retry": retry(),
@@ -116,6 +120,8 @@ pub fn schema() -> Value {
             "max_runs": max_runs(),
             "schedule": one_or_more("When it starts by itself, once it is applied.", &schedule()),
             "after": one_or_more("Workflows whose ends start it, once it is applied.", &after()),
+            "webhook": one_or_more("Addresses at which others start it, once it is applied.", &webhook()),
+            "hooks": hooks(),
             "scalar": {"type": ["string", "number", "boolean"]},
         },
     })
@@ -293,6 +299,74 @@ fn after() -> Value {
             },
             "params": given("${{ ended.run }}, ${{ ended.workflow }} and ${{ ended.status }}"),
         },
+    })
+}
+
+fn webhook() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["path", "secret"],
+        "properties": {
+            "path": {
+                "description": "Where it listens: POST /v1/hooks/PATH.",
+                "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$",
+            },
+            "secret": {
+                "description": "Which of the workflow's secrets senders sign with.",
+                "type": "string", "pattern": NAME,
+            },
+            "scheme": {
+                "description": "How they sign: laneway signs moment, delivery and body, github the body alone. Default: laneway.",
+                "enum": Scheme::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>(),
+            },
+            "params": given("${{ payload.… }}, which is what was sent,"),
+        },
+    })
+}
+
+fn hooks() -> Value {
+    let on = |when: &str| json!({"description": when, "type": "array", "items": {"$ref": "#/$defs/hook"}});
+    json!({
+        "description": "What runs when a run is over, as a run of its own; LANEWAY_ENDED_STATUS and ${{ ended.status }} say how it ended.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "succeeded": on("When it succeeded."),
+            "failed": on("When it failed."),
+            "finished": on("However it ended."),
+        },
+    })
+}
+
+fn hook() -> Value {
+    let of_a_step = step();
+    let not = |names: &[&str]| {
+        let any: Vec<Value> = names.iter().map(|name| json!({"required": [name]})).collect();
+        json!({"anyOf": any})
+    };
+    let mut properties = json!({
+        "post": {
+            "description": "A callback: the outcome is sent there as JSON, until it is taken. ${{ … }} can stand in it.",
+            "type": "string", "pattern": "^https?://",
+        },
+        "secret": {"description": "Which of the workflow's secrets a callback is signed with.", "type": "string", "pattern": NAME},
+    });
+    for key in
+        ["run", "command", "args", "if", "env", "workdir", "timeout", "retry", "runs_on", "description"]
+    {
+        properties[key] = of_a_step["properties"][key].clone();
+    }
+    json!({
+        "description": "A step that runs when a run is over, or a callback.",
+        "type": "object",
+        "additionalProperties": false,
+        "oneOf": [
+            {"required": ["run"], "not": not(&["secret", "post"])},
+            {"required": ["command"], "not": not(&["secret", "post"])},
+            {"required": ["post"], "not": not(&["run", "command", "args", "env", "workdir", "runs_on"])},
+        ],
+        "properties": properties,
     })
 }
 
@@ -486,6 +560,28 @@ mod tests {
         (false, r#"{"steps": {"a": {"run": "x"}}, "schedule": {"cron": "* * * * *", "catch_up": "some"}}"#),
         (true, r#"{"steps": {"a": {"run": "x"}}, "after": {"workflow": "b", "when": "finished"}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "after": {"when": "failed"}}"#),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x"}}, "secrets": {"k": {"env": "K"}}, "webhook": {"path": "a.b", "secret": "k"}}"#,
+        ),
+        (
+            false,
+            r#"{"steps": {"a": {"run": "x"}}, "secrets": {"k": {"env": "K"}}, "webhook": {"path": "a/b", "secret": "k"}}"#,
+        ),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "webhook": {"path": "a"}}"#),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x"}}, "secrets": {"k": {"env": "K"}},
+                "hooks": {"failed": [{"run": "x", "env": {"A": "${{ ended.reason }}"}}, {"post": "https://a.example/${{ ended.run }}", "secret": "k"}]}}"#,
+        ),
+        (
+            false,
+            r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"run": "x", "post": "https://a.example"}]}}"#,
+        ),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"run": "x", "secret": "k"}]}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": [{"post": "ftp://a.example"}]}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "hooks": {"ended": [{"run": "x"}]}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "hooks": {"failed": {"run": "x"}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "max_parallel": 0}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "max_parallel": 1.5}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "on_failure": "stop"}"#),
@@ -567,6 +663,9 @@ mod tests {
             (&keys::MAX_RUNS, &schema["$defs"]["max_runs"]["oneOf"][1]["properties"]),
             (&keys::SCHEDULE, &schema["$defs"]["schedule"]["oneOf"][0]["properties"]),
             (&keys::AFTER, &schema["$defs"]["after"]["oneOf"][0]["properties"]),
+            (&keys::WEBHOOK, &schema["$defs"]["webhook"]["oneOf"][0]["properties"]),
+            (&keys::HOOKS, &schema["$defs"]["hooks"]["properties"]),
+            (&keys::HOOK, &schema["$defs"]["hook"]["properties"]),
         ] {
             let described = properties.as_object().expect("an object of keys");
             let mut known = keys.known.to_vec();

@@ -1,18 +1,20 @@
-//! Keys of the document that start runs by themselves: `schedule` and `after`. Owns their form; what they do is
+//! Keys of the document that start runs by themselves: `schedule`, `after` and `webhook`. Owns their form; what they do is
 //! `schedule/` and `trigger.rs`.
 
 use super::finding::{Finding, shown};
 use super::keys;
-use super::model::Param;
+use super::model::{Param, SecretSource};
+use super::read::is_workflow_name;
 use super::reader::{Field, Reader};
 use super::yaml::Data;
 use crate::nearest::nearest;
 use crate::schedule::{CatchUp, Cron, Schedule, Zone};
 use crate::state::RunStatus;
-use crate::trigger::{After, ENDED, Given, Start, TICK, Trigger};
+use crate::trigger::{After, ENDED, Given, PAYLOAD, Scheme, Start, TICK, Trigger, Webhook};
 
 const SCHEDULE: &str = "a mapping such as {cron: \"0 2 * * *\", timezone: Europe/Berlin}, or a list of these";
 const AFTER: &str = "a mapping such as {workflow: nightly}, or a list of these";
+const WEBHOOK: &str = "a mapping such as {path: deploy, secret: NAME}, or a list of these";
 const CRON: &str = "a pattern such as \"0 2 * * *\"";
 
 /// Ends of a run, as `after.when` names them.
@@ -25,15 +27,24 @@ const ENDS: [(&str, &[RunStatus]); 4] = [
 
 impl Reader<'_> {
     /// Called when the parameters of the workflow are known; `None` if not all of them are.
-    pub(super) fn triggers(&mut self, field: Field<'_>, params: Option<&[Param]>) -> Vec<Trigger> {
-        let must_be = if field.name == "schedule" { SCHEDULE } else { AFTER };
+    pub(super) fn triggers(
+        &mut self,
+        field: Field<'_>,
+        params: Option<&[Param]>,
+        secrets: &[(String, SecretSource)],
+    ) -> Vec<Trigger> {
+        let must_be = match field.name {
+            "schedule" => SCHEDULE,
+            "after" => AFTER,
+            _ => WEBHOOK,
+        };
         let items = match &self.tree.node(field.value).data {
             Data::List(_) => self.list(field, must_be).unwrap_or_default(),
             Data::Map(_) | Data::Scalar { .. } => vec![field],
         };
         let mut triggers: Vec<Trigger> = Vec::with_capacity(items.len());
         for item in items {
-            let Some(trigger) = self.trigger(item, must_be, params) else { continue };
+            let Some(trigger) = self.trigger(item, must_be, params, secrets) else { continue };
             if triggers.iter().any(|other| other.key() == trigger.key()) {
                 let finding = Finding::new(format!("`{}` is there twice", trigger.key()), self.place(item));
                 self.findings.push(finding.hint("keep one of them; a run starts once"));
@@ -44,17 +55,26 @@ impl Reader<'_> {
         triggers
     }
 
-    fn trigger(&mut self, item: Field<'_>, must_be: &str, params: Option<&[Param]>) -> Option<Trigger> {
-        if item.name == "schedule" {
-            let fields = self.fields(item, &keys::SCHEDULE, must_be)?;
-            let given = self.given(item, &fields, params, TICK);
-            let start = self.schedule(item, &fields)?;
-            return Some(Trigger { start: Start::Schedule(start), params: given });
-        }
-        let fields = self.fields(item, &keys::AFTER, must_be)?;
-        let given = self.given(item, &fields, params, ENDED);
-        let start = self.after(item, &fields)?;
-        Some(Trigger { start: Start::After(start), params: given })
+    fn trigger(
+        &mut self,
+        item: Field<'_>,
+        must_be: &str,
+        params: Option<&[Param]>,
+        secrets: &[(String, SecretSource)],
+    ) -> Option<Trigger> {
+        let (keys, reads) = match item.name {
+            "schedule" => (&keys::SCHEDULE, TICK),
+            "after" => (&keys::AFTER, ENDED),
+            _ => (&keys::WEBHOOK, PAYLOAD),
+        };
+        let fields = self.fields(item, keys, must_be)?;
+        let given = self.given(item, &fields, params, reads);
+        let start = match item.name {
+            "schedule" => Start::Schedule(self.schedule(item, &fields)?),
+            "after" => Start::After(self.after(item, &fields)?),
+            _ => Start::Webhook(self.webhook(item, &fields, secrets)?),
+        };
+        Some(Trigger { start, params: given })
     }
 
     fn schedule(&mut self, item: Field<'_>, fields: &[Field<'_>]) -> Option<Schedule> {
@@ -110,7 +130,7 @@ impl Reader<'_> {
         let (mut workflow, mut ends) = (None, ENDS[0].1);
         for field in fields {
             match field.name {
-                "workflow" => workflow = self.string(*field, "the name of a workflow").map(str::to_owned),
+                "workflow" => workflow = self.workflow_named(*field),
                 "when" => ends = self.choice(*field, &ENDS).unwrap_or(ends),
                 _ => {}
             }
@@ -120,6 +140,79 @@ impl Reader<'_> {
             self.missing("`after`".to_owned(), "workflow", self.place(item), hint);
         }
         Some(After { workflow: workflow?, ends: ends.to_vec() })
+    }
+
+    fn workflow_named(&mut self, field: Field<'_>) -> Option<String> {
+        let must_be = "the name of a workflow";
+        let name = self.string(field, must_be)?;
+        if !is_workflow_name(name) {
+            let finding = self.wrong(field, must_be).hint("1 to 100 characters without line breaks");
+            self.findings.push(finding);
+            return None;
+        }
+        Some(name.to_owned())
+    }
+
+    fn webhook(
+        &mut self,
+        item: Field<'_>,
+        fields: &[Field<'_>],
+        secrets: &[(String, SecretSource)],
+    ) -> Option<Webhook> {
+        let (mut path, mut secret, mut scheme) = (None, None, Scheme::Laneway);
+        for field in fields {
+            match field.name {
+                "path" => path = self.webhook_path(*field),
+                "secret" => secret = self.secret_name(*field, secrets),
+                "scheme" => {
+                    let choices: Vec<(&str, Scheme)> =
+                        Scheme::ALL.iter().map(|word| (word.as_str(), *word)).collect();
+                    scheme = self.choice(*field, &choices).unwrap_or(scheme);
+                }
+                _ => {}
+            }
+        }
+        let has = |name: &str| fields.iter().any(|field| field.name == name);
+        if !has("path") {
+            let hint = "say where it listens: `webhook: {path: deploy, …}` is `POST /v1/hooks/deploy`";
+            self.missing("`webhook`".to_owned(), "path", self.place(item), hint);
+        }
+        if !has("secret") {
+            let hint = "name what senders sign with: `secret: NAME`, and `secrets: {NAME: {store: NAME}}`";
+            self.missing("`webhook`".to_owned(), "secret", self.place(item), hint);
+        }
+        Some(Webhook { path: path?, secret: secret?, scheme })
+    }
+
+    fn webhook_path(&mut self, field: Field<'_>) -> Option<String> {
+        let must_be = "a word of letters, digits, `-`, `_` and `.`, such as deploy";
+        let path = self.string(field, must_be)?;
+        let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if path.is_empty() || path.len() > 100 || path.starts_with('.') || !path.bytes().all(is_fine) {
+            let finding = self.wrong(field, must_be).hint("it is the end of an address: /v1/hooks/PATH");
+            self.findings.push(finding);
+            return None;
+        }
+        Some(path.to_owned())
+    }
+
+    /// The name of one of the workflow's secrets.
+    pub(super) fn secret_name(
+        &mut self,
+        field: Field<'_>,
+        secrets: &[(String, SecretSource)],
+    ) -> Option<String> {
+        let name = self.string(field, "the name of a secret")?;
+        if !secrets.iter().any(|(known, _)| known == name) {
+            let hint = match nearest(name, secrets.iter().map(|(known, _)| known.as_str())) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("say where it comes from: `secrets: {{{name}: {{store: {name}}}}}`"),
+            };
+            let finding = Finding::new(format!("there is no secret {}", shown(name)), self.place(field));
+            self.findings.push(finding.hint(hint));
+            return None;
+        }
+        Some(name.to_owned())
     }
 
     /// The parameters that a trigger gives. All that the workflow requires have to be among them: nobody is there to ask.

@@ -43,6 +43,7 @@ impl Plan {
         let sets = needs::share(&needs);
         Ok(Self {
             version,
+            after: None,
             levels: order::by_level(&level_of),
             level_of,
             critical_path: order::critical_path(&order, &successors),

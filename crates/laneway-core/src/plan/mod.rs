@@ -4,6 +4,7 @@
 
 use crate::definition::Workflow;
 use crate::hash::Version;
+use crate::state::RunStatus;
 
 mod build;
 mod cycle;
@@ -32,6 +33,8 @@ pub struct Plan {
     /// Content address of the document this was made from.
     pub version: Version,
     pub workflow: Workflow,
+    /// Of the hooks of a workflow: the end of a run after which they run.
+    pub after: Option<RunStatus>,
     /// Kahn's order, ties in definition order.
     pub order: Vec<Position>,
     /// By position: length of the longest path from a root.

@@ -76,6 +76,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         secrets: Vec::new(),
         placement: Placement::default(),
         triggers: Vec::new(),
+        hooks: Vec::new(),
     }
 }
 

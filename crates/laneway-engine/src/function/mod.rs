@@ -29,6 +29,9 @@ use serde_json::{Map, Value};
 
 pub(crate) use execute::{Ending, Job, execute};
 
+/// The name of the function that sends callbacks: what it is given is in `worker/prepare.rs`.
+pub const POST: &str = "laneway post";
+
 /// What a function is called with.
 #[derive(Debug, Clone)]
 pub struct Call<I> {

@@ -209,42 +209,72 @@ impl Inner {
 
     async fn round(&self) {
         let pieces = self.bag().take();
-        let size: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
-        let kept = self.store.keep_logs(pieces.clone()).await;
+        let kept = self.keep(pieces).await;
         let pause = {
             let mut bag = self.bag();
             bag.under_way.clear();
             bag.due = Some(Instant::now() + EVERY);
-            match kept {
-                Ok(fates) => {
-                    bag.bytes -= size;
-                    for (piece, fate) in pieces.iter().zip(fates) {
-                        // Nobody will ever want the rest of it.
-                        if fate == Fate::ClaimLost
-                            && let Some((_, rest)) = bag.waiting.remove(&piece.claim)
-                        {
+            let mut later = Vec::new();
+            for (piece, kept) in kept {
+                match kept {
+                    Kept::Later => {
+                        later.push(piece);
+                        continue;
+                    }
+                    Kept::Yes => {}
+                    // Nobody will ever want the rest of it.
+                    Kept::ClaimLost => {
+                        if let Some((_, rest)) = bag.waiting.remove(&piece.claim) {
                             bag.bytes -= rest.len();
                         }
                     }
-                    Duration::ZERO
+                    Kept::Refused(why) => drop(bag.refused.insert(key(&piece.claim), why)),
                 }
-                Err(error) if error.is_passing() => {
-                    bag.put_back(pieces);
-                    ASK_AGAIN
-                }
-                Err(error) => {
-                    bag.bytes -= size;
-                    for piece in &pieces {
-                        bag.refused.insert(key(&piece.claim), error.to_string());
-                    }
-                    Duration::ZERO
-                }
+                bag.bytes -= piece.bytes.len();
             }
+            let pause = if later.is_empty() { Duration::ZERO } else { ASK_AGAIN };
+            bag.put_back(later);
+            pause
         };
         self.rounds.send_modify(|rounds| *rounds += 1);
         if !pause.is_zero() {
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// All at once; where that is refused each on its own, so that what is wrong with one log is not the others' loss.
+    async fn keep(&self, pieces: Vec<LogPiece>) -> Vec<(LogPiece, Kept)> {
+        match self.store.keep_logs(pieces.clone()).await {
+            Ok(fates) => pieces.into_iter().zip(fates.into_iter().map(Kept::of)).collect(),
+            Err(error) if error.is_passing() => {
+                pieces.into_iter().map(|piece| (piece, Kept::Later)).collect()
+            }
+            Err(error) if pieces.len() == 1 => {
+                pieces.into_iter().map(|piece| (piece, Kept::Refused(error.to_string()))).collect()
+            }
+            Err(_) => {
+                let mut kept = Vec::with_capacity(pieces.len());
+                for piece in pieces {
+                    kept.extend(Box::pin(self.keep(vec![piece])).await);
+                }
+                kept
+            }
+        }
+    }
+}
+
+/// What became of a piece.
+enum Kept {
+    Yes,
+    ClaimLost,
+    /// The store is busy or away.
+    Later,
+    Refused(String),
+}
+
+impl Kept {
+    fn of(fate: Fate) -> Self {
+        if fate == Fate::ClaimLost { Self::ClaimLost } else { Self::Yes }
     }
 }
 

@@ -47,12 +47,7 @@ impl Error {
 }
 
 /// Finds the value of a secret, on this node. Relative files are taken from the directory of the step's run.
-pub(crate) async fn find(
-    store: &dyn Store,
-    name: &str,
-    source: &SecretSource,
-    dir: &Path,
-) -> Result<String, Error> {
+pub async fn find(store: &dyn Store, name: &str, source: &SecretSource, dir: &Path) -> Result<String, Error> {
     let unfit = || Error::Unfit { name: name.to_owned() };
     let value = match source {
         SecretSource::Env(variable) => {

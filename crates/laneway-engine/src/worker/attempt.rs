@@ -176,12 +176,7 @@ async fn call(setting: &Setting, job: function::Job, stop: &StopSignal) -> Ended
 async fn scope(setting: &Setting, claim: &Claim) -> laneway_store::Result<Scope> {
     let steps = prepare::steps_read(claim);
     if steps.is_empty() {
-        let mut scope = Scope::new();
-        scope.insert("params".into(), claim.head.params.clone().into());
-        scope.insert("steps".into(), serde_json::json!({}));
-        let (id, workflow) = (claim.head.run.to_string(), &claim.head.plan.workflow.name);
-        scope.insert("run".into(), serde_json::json!({ "id": id, "workflow": workflow }));
-        return Ok(scope);
+        return Ok(claim.head.scope(serde_json::Map::new()));
     }
     let names: Vec<&str> = steps.iter().map(String::as_str).collect();
     setting.store.scope(claim.head.run, &names).await

@@ -13,6 +13,7 @@ use laneway_torture::{Bug, Point, has, pass};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::Error;
 use super::counts::Counts;
 use crate::warden::{Warden, boot_time};
 
@@ -104,6 +105,15 @@ impl Pulse {
             }
             if let Some(beat) = self.beats.borrow_and_update().clone() {
                 return beat;
+            }
+        }
+    }
+
+    /// Waits until the session is over, and says why: for who has one and works for nobody.
+    pub async fn lost(mut self) -> Error {
+        loop {
+            if let Beat::Over(why) = self.next().await {
+                return Error::Fenced { why };
             }
         }
     }

@@ -53,10 +53,10 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
     let step = plan.step(claim.at.position);
     let args = match &step.action {
         Action::Run { args, .. } | Action::Command { args, .. } => args.as_slice(),
-        Action::Function { .. } => &[],
+        Action::Function { .. } | Action::Post { .. } => &[],
     };
     let with = match &step.action {
-        Action::Run { .. } | Action::Command { .. } => &[],
+        Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => &[],
         Action::Function { with, .. } => with.as_slice(),
     };
     let named = plan.workflow.env.iter().chain(&step.env).chain(with).map(|(_, template)| template);
@@ -78,7 +78,11 @@ pub(super) fn secrets_read(claim: &Claim) -> BTreeSet<String> {
     if plan.workflow.secrets.is_empty() {
         return BTreeSet::new();
     }
-    let env = plan.workflow.env.iter().chain(&plan.step(claim.at.position).env);
+    let step = plan.step(claim.at.position);
+    if let Action::Post { secret, .. } = &step.action {
+        return secret.iter().cloned().collect();
+    }
+    let env = plan.workflow.env.iter().chain(&step.env);
     env.flat_map(|(_, template)| template.secrets_read()).map(str::to_owned).collect()
 }
 
@@ -106,6 +110,9 @@ pub(super) fn work(
     }
     let program = match &step.action {
         Action::Function { name, with } => return call(claim, name, with, scope).map(Work::Function),
+        Action::Post { url, secret } => {
+            return post(claim, url, secret.as_deref(), scope).map(Work::Function);
+        }
         Action::Run { script, args } => {
             Program::Script { text: script.clone(), name: step.name.clone(), args: arguments(args, scope)? }
         }
@@ -150,24 +157,44 @@ fn arguments(args: &[Template], scope: &Scope) -> Result<Vec<String>, String> {
     rendered.map_err(|error| format!("`args`: {error}"))
 }
 
+/// A callback is a call of the function that sends it, which whoever starts a worker brings along.
+fn post(claim: &Claim, url: &Template, secret: Option<&str>, scope: &Scope) -> Result<function::Job, String> {
+    let url = url.render(scope).map_err(|error| format!("`post`: {error}"))?;
+    let step = claim.head.plan.step(claim.at.position);
+    let mut input = serde_json::Map::new();
+    input.insert("url".to_owned(), url.into());
+    input.insert("body".to_owned(), scope.get("ended").cloned().unwrap_or_default());
+    // The same for every attempt: whoever has it already knows that it is not another one.
+    input.insert("delivery".to_owned(), format!("{}.{}", claim.head.run, step.name).into());
+    if let Some(name) = secret {
+        let value = scope.get("secrets").and_then(|secrets| secrets.get(name)).cloned();
+        input.insert("secret".to_owned(), value.ok_or_else(|| format!("the secret `{name}` has no value"))?);
+    }
+    Ok(job(claim, function::POST, input))
+}
+
 fn call(
     claim: &Claim,
     name: &str,
     with: &[(String, Template)],
     scope: &Scope,
 ) -> Result<function::Job, String> {
-    let step = claim.head.plan.step(claim.at.position);
     let mut input = serde_json::Map::new();
     for (name, template) in with {
         let value = template.evaluate(scope).map_err(|error| format!("`with.{name}`: {error}"))?;
         input.insert(name.clone(), value);
     }
-    Ok(function::Job {
+    Ok(job(claim, name, input))
+}
+
+fn job(claim: &Claim, name: &str, input: serde_json::Map<String, serde_json::Value>) -> function::Job {
+    let step = claim.head.plan.step(claim.at.position);
+    function::Job {
         name: name.to_owned(),
         input,
         run: claim.head.run,
         step: step.name.clone(),
         attempt: claim.at.attempt,
         timeout: step.timeout,
-    })
+    }
 }

@@ -58,7 +58,7 @@ pub(crate) async fn admit(
     next: Next,
 ) -> Response {
     let admitted = match who {
-        Who::Anybody => Ok(None),
+        Who::Anybody | Who::Signed => Ok(None),
         Who::AtLeast(role) => {
             authenticate(&app, Presented::of(&request, app.is_behind_proxy)).await.and_then(|caller| {
                 if caller.role.may(role) {

@@ -16,6 +16,8 @@ use laneway_core::role::Role;
 pub enum Who {
     /// Without a token: for those who look whether the service lives.
     Anybody,
+    /// Without a token: what is sent is signed, and the route looks at that.
+    Signed,
     /// With a token of this role, or of one that may more.
     AtLeast(Role),
 }

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod events;
 pub(crate) mod health;
+pub(crate) mod hooks;
 pub(crate) mod limits;
 pub(crate) mod logs;
 pub(crate) mod nodes;

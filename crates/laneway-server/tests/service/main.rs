@@ -8,3 +8,4 @@ mod matrix;
 mod runs;
 mod stream;
 mod support;
+mod webhooks;

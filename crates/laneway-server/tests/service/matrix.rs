@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use hyper::Method;
 use laneway_core::role::Role;
 use laneway_server::access::{Who, make};
-use laneway_server::{openapi, rules};
+use laneway_server::{Code, openapi, rules};
 use serde_json::Value;
 
 use crate::support::{Asking, Place, Reply, SOON, Server};
@@ -19,6 +19,7 @@ fn example(path: &str) -> String {
         .replace("{attempt}", "1")
         .replace("{address}", "nobody:1")
         .replace("{hash}", &"0".repeat(64))
+        .replace("{path}", "nowhere")
         .replace("{name}", "nothing");
     if filled == "/v1/events" { "/v1/events?nodes=0".to_owned() } else { filled }
 }
@@ -58,6 +59,12 @@ async fn every_route_is_open_to_those_whom_its_rule_names_and_to_nobody_else() {
         let role = match rule.who {
             Who::Anybody => {
                 assert!(!is_refused(&outcome(ask()).await), "{}", cell("nobody"));
+                continue;
+            }
+            Who::Signed => {
+                let unsigned = (401, "bad_signature".to_owned());
+                assert_eq!(outcome(ask()).await, unsigned, "{}", cell("nobody"));
+                assert_eq!(outcome(ask().by(Role::Admin)).await, unsigned, "{}", cell("an admin"));
                 continue;
             }
             Who::AtLeast(role) => role,
@@ -121,7 +128,7 @@ async fn description_names_every_route_with_its_role_and_no_other() {
         .iter()
         .map(|rule| {
             let role = match rule.who {
-                Who::Anybody => "anybody",
+                Who::Anybody | Who::Signed => "anybody",
                 Who::AtLeast(role) => role.as_str(),
             };
             format!("{} {} {role}", rule.method, rule.path)
@@ -146,4 +153,12 @@ async fn every_shape_that_is_named_is_described() {
     for named in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
         assert!(schemas.contains_key(named), "{named}");
     }
+}
+
+#[tokio::test]
+async fn codes_of_refusals_are_described_as_they_are_sent() {
+    let described = serde_json::to_value(openapi()).expect("a description");
+    let words = described["components"]["schemas"]["Code"]["enum"].as_array().expect("words").clone();
+    let sent: Vec<Value> = Code::ALL.iter().map(|code| serde_json::to_value(code).expect("a word")).collect();
+    assert_eq!(words, sent);
 }

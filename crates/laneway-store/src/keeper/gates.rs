@@ -338,11 +338,7 @@ pub(crate) fn scope(
         let step = head.plan.step(position).name.clone();
         seen.insert(step, json!({ "status": status.as_str(), "output": output }));
     }
-    let mut scope = Scope::new();
-    scope.insert("params".into(), Value::Object(head.params.clone()));
-    scope.insert("steps".into(), Value::Object(seen));
-    scope.insert("run".into(), json!({ "id": head.run.to_string(), "workflow": head.plan.workflow.name }));
-    Ok(scope)
+    Ok(head.scope(seen))
 }
 
 const WHENS: [When; 6] =

@@ -66,7 +66,7 @@ use crate::model::{
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
-use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
+use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
 pub(crate) fn shown(url: &str) -> String {
@@ -435,6 +435,19 @@ impl Store for PostgresStore {
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
         let (end, last) = (&end, last.as_ref());
         self.base.write(|link, _| async move { triggers::settle(&link, end, last).await }).await
+    }
+
+    async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>> {
+        self.base.ask(|link| async move { triggers::hooks_owed(&link, run).await }).await
+    }
+
+    async fn listening(&self, path: &str) -> Result<Option<Listening>> {
+        self.base.ask(|link| async move { triggers::listening(&link, self.base.now(), path).await }).await
+    }
+
+    async fn note_fired(&self, of: TriggerRef, last: LastFired) -> Result<()> {
+        let (of, last) = (&of, &last);
+        self.base.write(|link, _| async move { triggers::note_fired(&link, of, last).await }).await
     }
 
     async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()> {

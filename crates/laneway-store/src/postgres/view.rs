@@ -43,6 +43,7 @@ pub(super) async fn run(link: &Link, shelf: &Shelf, now: Option<Millis>, head: &
         state,
         plan: Arc::clone(&head.head.plan),
         dir: head.head.dir.clone(),
+        bundle: head.head.bundle.clone(),
         submitted_by: by,
         owner,
         is_interrupted,

@@ -62,7 +62,7 @@ use crate::model::{
     Whom, WorkflowView,
 };
 use crate::store::Store;
-use crate::trigger::{DueNow, End, Fired, LastFired, TriggerView};
+use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 use crate::{MAX_LOST, Open};
 
 #[derive(Debug)]
@@ -485,6 +485,23 @@ impl Store for SqliteStore {
 
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
         self.write(move |txn| triggers::settle(txn, &end, last.as_ref())).await
+    }
+
+    async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>> {
+        self.read(move |connection, _| triggers::hooks_owed(connection, run)).await
+    }
+
+    async fn listening(&self, path: &str) -> Result<Option<Listening>> {
+        let path = path.to_owned();
+        self.read(move |connection, shared| {
+            let now = shared.moment(connection)?;
+            Ok(triggers::listening(connection, &path)?.map(|trigger| Listening { trigger, now }))
+        })
+        .await
+    }
+
+    async fn note_fired(&self, of: TriggerRef, last: LastFired) -> Result<()> {
+        self.write(move |txn| triggers::note_fired(txn, &of, &last)).await
     }
 
     async fn pause_triggers(&self, workflow: &str, by: &str) -> Result<()> {

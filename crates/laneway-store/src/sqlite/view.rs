@@ -39,6 +39,7 @@ pub(super) fn run(
         state,
         plan: std::sync::Arc::clone(&head.head.plan),
         dir: head.head.dir.clone(),
+        bundle: head.head.bundle.clone(),
         submitted_by: by,
         owner,
         is_interrupted,

@@ -21,6 +21,7 @@ mod fence;
 mod files;
 mod gates;
 mod harness;
+mod hooks;
 mod line;
 mod lives;
 mod looking;

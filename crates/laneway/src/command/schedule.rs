@@ -142,7 +142,7 @@ fn schedules(args: &Preview) -> anyhow::Result<Vec<Schedule>> {
     let plan = document::compile(&document::read(file)?)?;
     let of = |start: Start| match start {
         Start::Schedule(schedule) => Some(schedule),
-        Start::After(_) => None,
+        Start::After(_) | Start::Webhook(_) => None,
     };
     let schedules: Vec<Schedule> =
         plan.workflow.triggers.iter().filter_map(|trigger| of(trigger.start.clone())).collect();

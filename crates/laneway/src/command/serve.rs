@@ -16,8 +16,9 @@ use std::time::Duration;
 use anyhow::Context as _;
 use laneway_core::id::SessionId;
 use laneway_core::node_event::{LeaveReason, Leaving};
-use laneway_engine::worker::{Control, Cut, Worker};
+use laneway_engine::worker::{Control, Cut, Pulse, Worker};
 use laneway_server::access::{Names, admin_token};
+use laneway_server::callback::Reach;
 use laneway_server::{App, Service, Tls};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -70,6 +71,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     }
     let directory = std::env::current_dir().context("the working directory cannot be read")?;
     let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
+    let reach = context.settings.reach()?;
     let listener = TcpListener::bind(wanted).await.map_err(|error| {
         Refusal::new(format!("nothing can listen at {wanted}: {error}"))
             .hint("choose another address with --listen")
@@ -108,9 +110,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     context.printer.line(&format!("listening at {scheme}://{listening}"))?;
     let firing = Firing::begin(&store, life.session(), max_parallel);
     let control = Control::new();
-    let worker = life.worker(&args.work);
+    let worker = life.worker(&args.work, &reach);
     let serving = Serving { listener, app: service.app(stop.clone()), tls, interrupts };
-    let outcome = until_told(context, serving, worker, (&stop, &control)).await;
+    let outcome = until_told(context, serving, (worker, life.pulse()), (&stop, &control)).await;
     drop(firing);
     life.end(why(&outcome, &control)).await;
     tell_cut(context, &outcome?);
@@ -131,10 +133,17 @@ impl Life {
         }
     }
 
-    fn worker(&self, args: &WorkArgs) -> Option<Worker> {
+    fn worker(&self, args: &WorkArgs, reach: &Reach) -> Option<Worker> {
         match self {
-            Self::Worker(node) => Some(args.worker(node)),
+            Self::Worker(node) => Some(args.worker(node, reach)),
             Self::Presence(_) => None,
+        }
+    }
+
+    fn pulse(&self) -> Option<Pulse> {
+        match self {
+            Self::Worker(node) => node.pulse(),
+            Self::Presence(presence) => presence.pulse(),
         }
     }
 
@@ -143,6 +152,14 @@ impl Life {
             Self::Worker(node) => node.end(why).await,
             Self::Presence(presence) => presence.end(why).await,
         }
+    }
+}
+
+/// Why the session is over; never, where it needs no lease.
+async fn lost(pulse: Option<Pulse>) -> laneway_engine::Error {
+    match pulse {
+        Some(pulse) => pulse.lost().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -158,7 +175,7 @@ struct Serving {
 async fn until_told(
     context: &Context,
     serving: Serving,
-    worker: Option<Worker>,
+    (worker, pulse): (Option<Worker>, Option<Pulse>),
     (stop, control): (&CancellationToken, &Control),
 ) -> anyhow::Result<Vec<Cut>> {
     let Serving { listener, app, tls, mut interrupts } = serving;
@@ -166,11 +183,11 @@ async fn until_told(
     let mut working = std::pin::pin!(async {
         match worker {
             Some(worker) => worker.until_stopped(control.clone()).await,
-            // There is nothing to wait for once it is told to leave.
-            None => {
-                stop.cancelled().await;
-                Ok(Vec::new())
-            }
+            // There is nothing to wait for once it is told to leave. Without a session it can submit nothing.
+            None => tokio::select! {
+                () = stop.cancelled() => Ok(Vec::new()),
+                lost = lost(pulse) => Err(lost),
+            },
         }
     });
     let (mut was_told, mut is_served, mut cut) = (false, false, None);

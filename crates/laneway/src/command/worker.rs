@@ -12,8 +12,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use laneway_core::class::{Labels, Offer, is_label};
 use laneway_core::node_event::{LeaveReason, Leaving};
-use laneway_engine::function::Functions;
 use laneway_engine::worker::{Control, Cut, Ground, Means, Worker};
+use laneway_server::callback::{self, Reach};
 use laneway_store::model::NewSession;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -83,7 +83,7 @@ impl WorkArgs {
         Ok(NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(name, self.slots.get()) })
     }
 
-    pub(super) fn worker(&self, node: &Node) -> Worker {
+    pub(super) fn worker(&self, node: &Node, reach: &Reach) -> Worker {
         let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
         pass_env.extend(self.pass_env.iter().cloned());
         let ground =
@@ -95,7 +95,7 @@ impl WorkArgs {
                 slots: self.slots.get() as usize,
                 kill_grace: self.kill_grace,
                 warden: node.warden.clone(),
-                functions: Functions::new(),
+                functions: callback::functions(reach),
                 pulse: node.pulse(),
                 counts: node.counts.clone(),
                 max_poll_interval: self.max_poll_interval,
@@ -123,9 +123,10 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     context.printer.note(&format!("worker {name} takes work from {shown}; engines: process"));
     tell_settings(context, &[]);
     let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
+    let reach = context.settings.reach()?;
     let node = Node::begin(context, store, session).await?;
     let firing = Firing::begin(&node.store, node.session, max_parallel);
-    let worker = args.work.worker(&node);
+    let worker = args.work.worker(&node, &reach);
     let control = Control::new();
     let outcome = until_told(context, worker, &control, parent).await;
     drop(firing);

@@ -138,8 +138,16 @@ fn errors_are_given_as_json_too() {
 fn as_json(text: &str) -> serde_json::Value {
     let mut findings = Findings::default();
     let tree = yaml::parse(text, &mut findings).expect("a tree");
-    reader::Reader { text, tree: &tree, findings, sites: Vec::new(), step: None, is_env: false }
-        .json(tree.root)
+    reader::Reader {
+        text,
+        tree: &tree,
+        findings,
+        sites: Vec::new(),
+        step: None,
+        is_env: false,
+        is_hook: false,
+    }
+    .json(tree.root)
 }
 
 /// Turns a document into one that is wrong in unforeseen ways.

@@ -140,3 +140,184 @@ steps: {a: {run: make}}
       = help: it can read `ended.run`, `ended.workflow`, `ended.status`
     "#);
 }
+
+#[test]
+fn webhooks_say_where_they_listen_and_who_may_send() {
+    let plan = compile(&source(
+        r#"
+secrets: {signing: {store: signing}}
+webhook: {path: deploy, secret: signing, params: {ref: "${{ payload.ref }}", all: "${{ payload }}"}}
+params: {ref: {type: string}, all: {type: object}}
+steps: {a: {run: make}}
+"#,
+    ));
+    let workflow = plan.expect("a workflow").workflow;
+    let trigger = &workflow.triggers[0];
+    assert_eq!(trigger.key(), "webhook deploy");
+    let given = trigger.params_of(serde_json::json!({"ref": "main", "size": 3})).expect("parameters");
+    assert_eq!(
+        serde_json::Value::Object(given),
+        serde_json::json!({"ref": "main", "all": {"ref": "main", "size": 3}})
+    );
+}
+
+#[test]
+fn bad_webhooks_are_refused_with_the_reason() {
+    let text = r#"
+secrets: {signing: {store: signing}}
+webhook:
+  - {path: a/b, secret: signing}
+  - {path: deploy, secret: sining}
+  - {secret: signing}
+  - {path: push}
+  - {path: tick, secret: signing, params: {day: "${{ tick.date }}"}}
+params: {day: {type: string, default: x}}
+steps: {a: {run: make}}
+"#;
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    error: `path` must be a word of letters, digits, `-`, `_` and `.`, such as deploy, not the string `a/b`
+     --> flow.yaml:3:12
+      |
+    3 |   - {path: a/b, secret: signing}
+      |            ^^^
+      |
+      = help: it is the end of an address: /v1/hooks/PATH
+
+    error: there is no secret `sining`
+     --> flow.yaml:4:28
+      |
+    4 |   - {path: deploy, secret: sining}
+      |                            ^^^^^^
+      |
+      = help: did you mean `signing`?
+
+    error: `webhook` has no `path`
+     --> flow.yaml:5:5
+      |
+    5 |   - {secret: signing}
+      |     ^^^^^^^^^^^^^^^^^
+      |
+      = help: say where it listens: `webhook: {path: deploy, …}` is `POST /v1/hooks/deploy`
+
+    error: `webhook` has no `secret`
+     --> flow.yaml:6:5
+      |
+    6 |   - {path: push}
+      |     ^^^^^^^^^^^^
+      |
+      = help: name what senders sign with: `secret: NAME`, and `secrets: {NAME: {store: NAME}}`
+
+    error: what a trigger gives cannot read `tick`
+     --> flow.yaml:7:54
+      |
+    7 |   - {path: tick, secret: signing, params: {day: "${{ tick.date }}"}}
+      |                                                      ^^^^^^^^^
+      |
+      = help: it can read `payload`
+    "#);
+}
+
+#[test]
+fn bad_hooks_are_refused_with_the_reason() {
+    let text = r#"
+secrets: {signing: {store: signing}}
+hooks:
+  failed:
+    - {run: page, needs: [a]}
+    - {run: page, secret: signing}
+    - {post: "ftp://x", secret: sining}
+    - {post: "https://x", env: {A: b}}
+    - {run: page, env: {A: "${{ steps.a.output.x }}", B: "${{ ended.step }}"}}
+    - {}
+  succeeded: {run: page}
+  ended: []
+steps: {a: {run: make, env: {A: "${{ ended.status }}"}}}
+"#;
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    error: step `failed` has no `run` or `command`
+     --> flow.yaml:3:3
+      |
+    3 |   failed:
+      |   ^^^^^^
+      |
+      = help: give it a script, `run: ./build.sh`, or `command: [./build.sh, --fast]`
+
+    error: a hook has no key `needs`
+     --> flow.yaml:4:19
+      |
+    4 |     - {run: page, needs: [a]}
+      |                   ^^^^^
+      |
+      = help: the keys are: run, command, args, post, secret, if, env, workdir, timeout, retry, runs_on, description
+
+    error: `secret` does not belong to this hook
+     --> flow.yaml:5:19
+      |
+    5 |     - {run: page, secret: signing}
+      |                   ^^^^^^
+      |
+      = help: it signs what is sent; a script reads one through its `env`
+
+    error: `post` must be an address such as https://example.org/told, not the string `ftp://x`
+     --> flow.yaml:6:14
+      |
+    6 |     - {post: "ftp://x", secret: sining}
+      |              ^^^^^^^^^
+      |
+      = help: it begins with https:// or http://
+
+    error: there is no secret `sining`
+     --> flow.yaml:6:33
+      |
+    6 |     - {post: "ftp://x", secret: sining}
+      |                                 ^^^^^^
+      |
+      = help: did you mean `signing`?
+
+    error: `env` does not belong to this hook
+     --> flow.yaml:7:27
+      |
+    7 |     - {post: "https://x", env: {A: b}}
+      |                           ^^^
+      |
+      = help: a callback is only sent; what is to be executed is a hook of its own
+
+    error: a hook cannot read `steps`: they belong to the run that has ended
+     --> flow.yaml:8:33
+      |
+    8 |     - {run: page, env: {A: "${{ steps.a.output.x }}", B: "${{ ended.step }}"}}
+      |                                 ^^^^^^^^^^^^^^^^
+      |
+      = help: it can read `ended.run`, `ended.workflow`, `ended.status`, `ended.reason`, `ended.failed`
+
+    error: `ended` has no `step`
+     --> flow.yaml:8:63
+      |
+    8 |     - {run: page, env: {A: "${{ steps.a.output.x }}", B: "${{ ended.step }}"}}
+      |                                                               ^^^^^^^^^^
+      |
+      = help: there are `ended.run`, `ended.workflow`, `ended.status`, `ended.reason`, `ended.failed`
+
+    error: `succeeded` must be a list of steps such as [{run: ./page.sh}], not a mapping
+      --> flow.yaml:10:14
+       |
+    10 |   succeeded: {run: page}
+       |              ^^^^^^^^^^^
+
+    error: `hooks` has no key `ended`
+      --> flow.yaml:11:3
+       |
+    11 |   ended: []
+       |   ^^^^^
+       |
+       = help: the keys are: succeeded, failed, finished
+
+    error: there is no `ended`
+      --> flow.yaml:12:38
+       |
+    12 | steps: {a: {run: make, env: {A: "${{ ended.status }}"}}}
+       |                                      ^^^^^^^^^^^^
+       |
+       = help: an expression can read `params`, `steps` and `run`; a string needs quotes: "ended"
+    "#);
+}

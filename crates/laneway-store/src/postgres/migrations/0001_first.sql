@@ -130,6 +130,7 @@ CREATE TABLE runs (
     submitted_from TEXT NOT NULL,            -- the node
     key          TEXT COLLATE "C",           -- whoever submits with the same one again gets this run
     pauses       TEXT,                       -- who paused it, or its workflow
+    hooks        TEXT,                       -- ends at which its workflow has hooks, each between blanks
     submitted_at BIGINT NOT NULL,
     started_at   BIGINT,
     finished_at  BIGINT,
@@ -294,13 +295,14 @@ CREATE TABLE quarantine (
     since  BIGINT NOT NULL
 );
 
--- What starts a workflow by itself: schedules, and ends of other workflows' runs (`source`).
+-- What starts a workflow by itself: schedules, ends of other workflows' runs (`source`), and webhooks (`path`).
 CREATE TABLE triggers (
     workflow   TEXT COLLATE "C" NOT NULL,
     key        TEXT COLLATE "C" NOT NULL,
     version    TEXT NOT NULL,              -- in which it is written
     source     TEXT,
     ends       TEXT,                       -- those that count, each between blanks
+    path       TEXT,                       -- where a webhook listens
     dealt_with BIGINT NOT NULL,           -- everything up to here is
     due_at     BIGINT,                    -- when to look at a schedule again
     paused_by  TEXT,
@@ -310,13 +312,15 @@ CREATE TABLE triggers (
     fault      TEXT,
     PRIMARY KEY (workflow, key),
     CHECK ((source IS NULL) = (ends IS NULL)),
+    CHECK (path IS NULL OR source IS NULL),
     CHECK ((paused_by IS NULL) = (paused_at IS NULL)),
-    CHECK (due_at IS NULL OR (source IS NULL AND paused_by IS NULL))
+    CHECK (due_at IS NULL OR (source IS NULL AND path IS NULL AND paused_by IS NULL))
 );
 CREATE INDEX triggers_due ON triggers (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX triggers_after ON triggers (source) WHERE source IS NOT NULL;
+CREATE UNIQUE INDEX triggers_by_path ON triggers (path) WHERE path IS NOT NULL;
 
--- Ends of runs that fire a trigger and have not yet. Each is there once: `seq` is the number of the run's last event.
+-- Ends of runs that fire a trigger or have hooks (the key `hooks`), and have not yet. Each is there once: `seq` is the number of the run's last event.
 CREATE TABLE firings (
     run      TEXT COLLATE "C" NOT NULL,
     seq      BIGINT NOT NULL,

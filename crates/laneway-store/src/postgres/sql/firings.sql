@@ -1,6 +1,7 @@
 -- Ends of runs that have yet to fire, oldest first, with the version of who waits for them, if that is still there
--- and not paused.
+-- and not paused. Hooks of a run that is local to its owner are its owner's.
 SELECT firings.run, firings.seq, firings.ended, firings.status, firings.workflow, firings.key, triggers.version
 FROM firings LEFT JOIN triggers
      ON triggers.workflow = firings.workflow AND triggers.key = firings.key AND triggers.paused_by IS NULL
+WHERE firings.key <> 'hooks here'
 ORDER BY firings.run, firings.seq, firings.workflow, firings.key LIMIT $1;

@@ -50,6 +50,10 @@ pub(in crate::postgres) async fn apply(
     }
     let no = newest.map_or(1, |newest| newest.no + 1);
     let (number, arms) = (i64::from(no), Arms::of(plan));
+    if let Err(error) = arms.are_free(link, name).await {
+        link.roll_back().await;
+        return Err(error);
+    }
     let mut flight = link.flight();
     flight
         .ask(sql!("document_add", TEXT, TEXT, TEXT, INT8), vec![&version, name, &application.document, &now]);

@@ -21,6 +21,7 @@ use crate::postgres::fault::{Done, Failure};
 use crate::postgres::link::{Flight, Value, sql};
 use crate::postgres::save::{Columns, signed};
 use crate::postgres::shelf::Shelf;
+use crate::trigger::hooks_text;
 
 /// Rows in one statement: some tenths of a second.
 const CHUNK: usize = 10_000;
@@ -108,6 +109,7 @@ struct NewRuns {
     pauses: Vec<Option<String>>,
     class: Vec<Option<i64>>,
     bundle: Vec<Option<String>>,
+    hooks: Vec<Option<String>>,
 }
 
 impl NewRows {
@@ -184,6 +186,7 @@ impl NewRows {
                 TEXT_ARRAY,
                 TEXT_ARRAY,
                 INT8_ARRAY,
+                TEXT_ARRAY,
                 TEXT_ARRAY
             ),
             runs.values(),
@@ -238,6 +241,7 @@ impl NewRuns {
         self.key.push(submission.key.clone());
         self.pauses.push(pauses_text(&made.pauses));
         self.bundle.push(head.bundle.as_ref().map(ToString::to_string));
+        self.hooks.push(hooks_text(&head.plan));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -267,6 +271,7 @@ impl NewRuns {
             &self.pauses,
             &self.class,
             &self.bundle,
+            &self.hooks,
         ]
     }
 }

@@ -14,7 +14,7 @@ use crate::postgres::link::{Begin, Flight, Link, sql};
 use crate::postgres::row;
 use crate::postgres::run_work::Terms;
 use crate::trigger::{
-    Armed, DueNow, End, Fired, Firing, LastFired, Outcome, TriggerRef, TriggerView, ends_text,
+    Armed, DueNow, End, Fired, Firing, LastFired, Listening, Outcome, TriggerRef, TriggerView, ends_text,
 };
 
 /// The triggers of a workflow, as columns.
@@ -22,17 +22,32 @@ pub(super) struct Arms {
     keys: Vec<String>,
     sources: Vec<Option<String>>,
     ends: Vec<Option<String>>,
+    paths: Vec<Option<String>>,
 }
 
 impl Arms {
     pub(super) fn of(plan: &Plan) -> Self {
-        let (mut keys, mut sources, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-        for Armed { key, after } in plan.workflow.triggers.iter().map(Armed::of) {
+        let (mut keys, mut sources, mut ends, mut paths) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for Armed { key, after, path } in plan.workflow.triggers.iter().map(Armed::of) {
+            paths.push(path);
             keys.push(key);
             ends.push(after.as_ref().map(|after| ends_text(&after.ends)));
             sources.push(after.map(|after| after.workflow));
         }
-        Self { keys, sources, ends }
+        Self { keys, sources, ends, paths }
+    }
+
+    /// An error if another workflow listens where this one is to.
+    pub(super) async fn are_free(&self, link: &Link, workflow: &str) -> Done<()> {
+        for path in self.paths.iter().flatten() {
+            let found = link.row(sql!("trigger_at_path", TEXT), &[path]).await?;
+            if let Some(other) = found.as_ref().map(view).transpose()?
+                && other.at.workflow != workflow
+            {
+                return Err(Error::PathTaken { path: path.clone(), workflow: other.at.workflow }.into());
+            }
+        }
+        Ok(())
     }
 
     /// They are the triggers of the workflow from here on, and no others.
@@ -44,8 +59,8 @@ impl Arms {
     ) {
         let (workflow, version) = of;
         flight.ask(
-            sql!("trigger_arm", TEXT, TEXT_ARRAY, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8),
-            vec![workflow, &self.keys, version, &self.sources, &self.ends, now],
+            sql!("trigger_arm", TEXT, TEXT_ARRAY, TEXT, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8),
+            vec![workflow, &self.keys, version, &self.sources, &self.ends, &self.paths, now],
         );
         // Behind them: a new one asks those that were there whether they are paused.
         flight.ask(sql!("triggers_disarm", TEXT, TEXT_ARRAY), vec![workflow, &self.keys]);
@@ -127,6 +142,36 @@ pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>, limit: us
         firings: firings.iter().map(firing).collect::<Done<_>>()?,
         next: next.map(Millis),
     })
+}
+
+/// Who listens at a path.
+pub(in crate::postgres) async fn listening(
+    link: &Link,
+    now: Option<Millis>,
+    path: &str,
+) -> Done<Option<Listening>> {
+    let Some(found) = link.row(sql!("trigger_at_path", TEXT), &[&path]).await? else { return Ok(None) };
+    let now = now.map(|now| now.0);
+    let moment = link.row(sql!("moment", INT8), &[&now]).await?;
+    let now: i64 = moment.map(|found| found.try_get(0)).transpose()?.unwrap_or_default();
+    Ok(Some(Listening { trigger: view(&found)?, now: Millis(now) }))
+}
+
+/// The end of a run whose hooks have yet to run.
+pub(in crate::postgres) async fn hooks_owed(link: &Link, run: RunId) -> Done<Option<Firing>> {
+    link.row(sql!("hooks_owed", TEXT), &[&run.to_string()]).await?.as_ref().map(firing).transpose()
+}
+
+/// What came of a trigger that somebody else fired.
+pub(in crate::postgres) async fn note_fired(link: &Link, of: &TriggerRef, last: &LastFired) -> Done<()> {
+    let (at, started, fault) = columns(Some(last));
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(
+        sql!("trigger_last", TEXT, TEXT, INT8, TEXT, TEXT),
+        vec![&of.workflow, &of.key, &at, &started, &fault],
+    );
+    flight.commit().await?;
+    Ok(())
 }
 
 pub(in crate::postgres) async fn all(link: &Link) -> Done<Vec<TriggerView>> {

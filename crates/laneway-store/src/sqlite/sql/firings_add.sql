@@ -1,5 +1,8 @@
--- Whoever waits for the end of a run is told. Index: triggers_after.
+-- Whoever waits for the end of a run is told, and so is whoever has to see to its hooks. Index: triggers_after.
 INSERT INTO firings (run, seq, ended, status, workflow, key)
 SELECT runs.id, runs.last_event, runs.workflow, runs.status, triggers.workflow, triggers.key
 FROM runs JOIN triggers ON triggers.source = runs.workflow
-WHERE runs.no = ?1 AND triggers.paused_by IS NULL AND instr(triggers.ends, ' ' || runs.status || ' ') > 0;
+WHERE runs.no = ?1 AND triggers.paused_by IS NULL AND instr(triggers.ends, ' ' || runs.status || ' ') > 0
+UNION ALL
+SELECT id, last_event, workflow, status, workflow, CASE placement WHEN 'local' THEN 'hooks here' ELSE 'hooks' END
+FROM runs WHERE no = ?1 AND instr(hooks, ' ' || status || ' ') > 0;

@@ -22,6 +22,7 @@ use crate::model::{Placed, Submission};
 use crate::sqlite::classes;
 use crate::sqlite::run_work::{limit, on_run, runs_of};
 use crate::sqlite::txn::{Done, Head, Txn, sql};
+use crate::trigger::hooks_text;
 
 /// Tasks per transaction: some milliseconds of work. In a test build every submit is a large one.
 pub(in crate::sqlite) const CHUNK: usize = if laneway_torture::ARMED { 6 } else { 2_000 };
@@ -74,7 +75,8 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
             submission.key,
             placed.as_str(),
             placed.class(),
-            submission.bundle.as_ref().map(ToString::to_string)
+            submission.bundle.as_ref().map(ToString::to_string),
+            hooks_text(plan)
         ],
         |row| row.get(0),
     )?;

@@ -21,10 +21,16 @@ pub(super) fn arm(txn: &Txn<'_>, plan: &Plan) -> Done<()> {
     let armed: Vec<Armed> = plan.workflow.triggers.iter().map(Armed::of).collect();
     let keys: Vec<&str> = armed.iter().map(|armed| armed.key.as_str()).collect();
     let keys = serde_json::Value::from(keys).to_string();
-    for Armed { key, after } in &armed {
+    for Armed { key, after, path } in &armed {
+        if let Some(path) = path
+            && let Some(other) = listening(txn.connection, path)?
+            && other.at.workflow != *workflow
+        {
+            return Err(Error::PathTaken { path: path.clone(), workflow: other.at.workflow }.into());
+        }
         let source = after.as_ref().map(|after| after.workflow.as_str());
         let ends = after.as_ref().map(|after| ends_text(&after.ends));
-        let kept = params![workflow, key, version.as_str(), source, ends, txn.now.0];
+        let kept = params![workflow, key, version.as_str(), source, ends, path, txn.now.0];
         txn.connection.prepare_cached(sql!("trigger_arm"))?.execute(kept)?;
     }
     // Behind them: a new one asks those that were there whether they are paused.
@@ -98,6 +104,26 @@ pub(in crate::sqlite) fn due(connection: &Connection, now: Millis, limit: usize)
     let next: Option<i64> =
         connection.prepare_cached(sql!("trigger_next"))?.query_row([now.0], |row| row.get(0))?;
     Ok(DueNow { now, schedules, firings, next: next.map(Millis) })
+}
+
+/// Who listens at a path.
+pub(in crate::sqlite) fn listening(connection: &Connection, path: &str) -> Done<Option<TriggerView>> {
+    Ok(views(connection.prepare_cached(sql!("trigger_at_path"))?.query([path])?)?.pop())
+}
+
+/// The end of a run whose hooks have yet to run.
+pub(in crate::sqlite) fn hooks_owed(connection: &Connection, run: RunId) -> Done<Option<Firing>> {
+    let mut statement = connection.prepare_cached(sql!("hooks_owed"))?;
+    let mut rows = statement.query([run.to_string()])?;
+    rows.next()?.map(firing).transpose()
+}
+
+/// What came of a trigger that somebody else fired.
+pub(in crate::sqlite) fn note_fired(txn: &Txn<'_>, of: &TriggerRef, last: &LastFired) -> Done<()> {
+    let (at, run, fault) = columns(Some(last));
+    let values = params![of.workflow, of.key, at, run, fault];
+    txn.connection.prepare_cached(sql!("trigger_last"))?.execute(values)?;
+    Ok(())
 }
 
 pub(in crate::sqlite) fn all(connection: &Connection) -> Done<Vec<TriggerView>> {

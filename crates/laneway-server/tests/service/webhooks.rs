@@ -1,0 +1,146 @@
+//! T2: a run from what another program sends: signed, of now, each delivery once; and what goes wrong before anybody is known.
+
+use hyper::Method;
+use laneway_core::role::Role;
+use ring::hmac;
+use serde_json::json;
+
+use crate::support::{Asking, Place, Reply, Server};
+
+const SECRET: &str = "a secret of some length";
+
+/// A workflow that listens, with its secret in a file beside it.
+async fn listening(place: &Place, server: &Server) {
+    let file = place.dir.path().join("signing");
+    std::fs::write(&file, SECRET).expect("a file");
+    let document = format!(
+        "name: deploy\nsecrets: {{signing: {{file: '{}'}}}}\n\
+         webhook:\n- {{path: deploy, secret: signing, params: {{ref: '${{{{ payload.ref }}}}'}}}}\n\
+         - {{path: push, secret: signing, scheme: github}}\n\
+         params: {{ref: {{type: string, default: none}}}}\nsteps: {{a: {{run: 'true'}}}}\n",
+        file.display()
+    );
+    let applied = server.post("/v1/workflows", json!({ "document": document })).await;
+    assert_eq!(applied.status, 200, "{applied:?}");
+}
+
+fn digits(secret: &str, signed: &[u8]) -> String {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()), signed);
+    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+fn sent<'a>(server: &'a Server, secret: &str, at: i64, delivery: &str, body: &str) -> Asking<'a> {
+    let signature = digits(secret, format!("{at}.{delivery}.{body}").as_bytes());
+    server
+        .ask(Method::POST, "/v1/hooks/deploy")
+        .with("laneway-timestamp", &at.to_string())
+        .with("laneway-delivery", delivery)
+        .with("laneway-signature", &format!("v1={signature}"))
+        .raw(body.as_bytes().to_vec())
+}
+
+async fn runs(server: &Server) -> usize {
+    server.get("/v1/runs").await.json()["runs"].as_array().map_or(0, Vec::len)
+}
+
+fn refusal(reply: &Reply) -> (u16, String) {
+    reply.refusal()
+}
+
+async fn each_delivery_starts_one_run(place: Place) {
+    let server = place.serve().await;
+    listening(&place, &server).await;
+    let body = "{\"ref\": \"main\"}";
+    let first = sent(&server, SECRET, now(), "d-1", body).send().await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let again = sent(&server, SECRET, now(), "d-1", body).send().await;
+    assert_eq!(again.json(), first.json());
+    let other = sent(&server, SECRET, now(), "d-2", body).send().await;
+    assert_ne!(other.json()["run"], first.json()["run"]);
+    assert_eq!(runs(&server).await, 2);
+    let run = server.get(&format!("/v1/runs/{}", first.json()["run"].as_str().expect("an id"))).await.json();
+    assert_eq!(run["params"]["ref"], "main");
+    let listed = server.get("/v1/triggers").await.json();
+    assert_eq!(listed["triggers"][0]["trigger"], "webhook deploy");
+    let audit = server.ask(Method::GET, "/v1/audit").by(Role::Admin).send().await.json();
+    assert_eq!(audit["entries"][0]["by"], "webhook deploy");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_delivery_starts_one_run_on_an_embedded_store() {
+    each_delivery_starts_one_run(Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_delivery_starts_one_run_on_postgres() {
+    each_delivery_starts_one_run(Place::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_signed_as_it_has_to_be_starts_nothing_and_learns_nothing() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    listening(&place, &server).await;
+    let unknown = server.ask(Method::POST, "/v1/hooks/nowhere").raw(b"{}".to_vec()).send().await;
+    let unsigned = server.ask(Method::POST, "/v1/hooks/deploy").raw(b"{}".to_vec()).send().await;
+    let forged = sent(&server, "another secret", now(), "d-1", "{}").send().await;
+    let changed = sent(&server, SECRET, now(), "d-1", "{}").raw(b"{\"ref\": \"evil\"}".to_vec()).send().await;
+    let no_json = sent(&server, "another secret", now(), "d-1", "no JSON").send().await;
+    for refused in [&unsigned, &forged, &changed, &no_json] {
+        assert_eq!(refusal(refused), (401, "bad_signature".to_owned()));
+        assert_eq!(refused.json(), unknown.json(), "it says the same as where nobody listens");
+    }
+    let old = sent(&server, SECRET, now() - 400, "d-1", "{}").send().await;
+    assert_eq!(refusal(&old), (401, "bad_signature".to_owned()));
+    let early = sent(&server, SECRET, now() + 400, "d-1", "{}").send().await;
+    assert_eq!(refusal(&early), (401, "bad_signature".to_owned()));
+    assert_eq!(runs(&server).await, 0);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn known_sender_is_told_what_is_wrong() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    listening(&place, &server).await;
+    let no_json = sent(&server, SECRET, now(), "d-1", "ref=main").send().await;
+    assert_eq!(refusal(&no_json), (400, "bad_body".to_owned()));
+    let no_ref = sent(&server, SECRET, now(), "d-2", "{}").send().await;
+    assert_eq!(refusal(&no_ref), (422, "bad_params".to_owned()));
+    let large = sent(&server, SECRET, now(), "d-3", &format!("\"{}\"", "x".repeat(1 << 20))).send().await;
+    assert_eq!(refusal(&large), (413, "body_too_large".to_owned()));
+    server.post("/v1/workflows/deploy/triggers/pause", json!({})).await;
+    let paused = sent(&server, SECRET, now(), "d-4", "{\"ref\": \"main\"}").send().await;
+    assert_eq!(refusal(&paused), (409, "triggers_paused".to_owned()));
+    assert_eq!(runs(&server).await, 0);
+    server.post("/v1/workflows/deploy/triggers/resume", json!({})).await;
+    let taken = sent(&server, SECRET, now(), "d-4", "{\"ref\": \"main\"}").send().await;
+    assert_eq!(taken.status, 201, "it may be sent again");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn github_signs_in_its_own_way() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    listening(&place, &server).await;
+    let body = b"{\"zen\": \"Keep it logically awesome.\"}";
+    let push = |signature: String| {
+        server
+            .ask(Method::POST, "/v1/hooks/push")
+            .with("x-github-delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")
+            .with("x-hub-signature-256", &signature)
+            .raw(body.to_vec())
+            .send()
+    };
+    let taken = push(format!("sha256={}", digits(SECRET, body))).await;
+    assert_eq!(taken.status, 201, "{taken:?}");
+    let forged = push(format!("sha256={}", digits("another secret", body))).await;
+    assert_eq!(refusal(&forged), (401, "bad_signature".to_owned()));
+    server.stop().await;
+}

@@ -1,0 +1,179 @@
+//! R12, T2: ends of runs whose workflow has hooks, their plans as they come back from the store, and who listens where.
+
+use std::sync::Arc;
+
+use laneway_core::hook::Outcome;
+use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
+use laneway_store::Error;
+use laneway_store::model::{Application, Submission};
+use laneway_store::trigger::{self, LastFired};
+use serde_json::{Map, json};
+
+use crate::harness::{Node, Place, for_each_database, plan, submission};
+
+for_each_database! {
+    end_of_a_shared_run_with_hooks_is_due_until_it_is_settled,
+    end_without_hooks_for_it_owes_nothing,
+    hooks_of_a_run_that_belongs_to_its_owner_are_its_owners,
+    run_of_hooks_sees_what_ended_and_has_a_plan_of_its_own,
+    run_that_ends_again_owes_its_hooks_again,
+    path_is_that_of_one_workflow,
+    webhook_listens_and_remembers_what_came_of_it,
+    paused_webhook_says_so,
+}
+
+const HOOKED: &str =
+    "name: flow\nhooks: {failed: [{run: page}], finished: [{run: log}]}\nsteps: {a: {run: x}}\n";
+const ON_FAILURE: &str = "name: flow\nhooks: {failed: [{run: page}]}\nsteps: {a: {run: x}}\n";
+
+async fn end(node: &Node, document: &str, is_good: bool) -> laneway_core::id::RunId {
+    let run = node.share(document).await;
+    let held = node.take_any(1).await.remove(0);
+    if is_good {
+        node.succeed(&held).await
+    } else {
+        node.fail(&held).await
+    }
+    run
+}
+
+async fn end_of_a_shared_run_with_hooks_is_due_until_it_is_settled(place: Place) {
+    let node = Node::worker(place.open(), "one", &[]).await;
+    let run = end(&node, HOOKED, true).await;
+    let due = node.store.due(10).await.expect("what is due");
+    assert_eq!(due.firings.len(), 1);
+    let firing = &due.firings[0];
+    assert!(firing.is_of_hooks());
+    assert_eq!((firing.ended.run, firing.ended.status), (run, RunStatus::Succeeded));
+    assert_eq!(node.store.hooks_owed(run).await.expect("an answer").as_ref(), Some(firing));
+    node.store.settle(firing.end.clone(), None).await.expect("a record");
+    assert_eq!(node.store.due(10).await.expect("what is due").firings, []);
+    assert_eq!(node.store.hooks_owed(run).await.expect("an answer"), None);
+}
+
+async fn end_without_hooks_for_it_owes_nothing(place: Place) {
+    let node = Node::worker(place.open(), "one", &[]).await;
+    let good = end(&node, ON_FAILURE, true).await;
+    assert_eq!(node.store.hooks_owed(good).await.expect("an answer"), None);
+    let bad = end(&node, ON_FAILURE, false).await;
+    let due = node.store.due(10).await.expect("what is due");
+    assert_eq!(due.firings.iter().map(|firing| firing.ended.run).collect::<Vec<_>>(), [bad]);
+}
+
+async fn hooks_of_a_run_that_belongs_to_its_owner_are_its_owners(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(ON_FAILURE).await;
+    let held = node.take(run, 1).await.remove(0);
+    node.fail(&held).await;
+    assert_eq!(node.store.due(10).await.expect("what is due").firings, []);
+    let owed = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
+    assert_eq!((owed.ended.run, owed.ended.status, owed.is_of_hooks()), (run, RunStatus::Failed, true));
+}
+
+/// The hooks of a run that failed, submitted as whoever looks does.
+async fn submit_hooks(node: &Node, of: laneway_core::id::RunId) -> laneway_core::id::RunId {
+    let view = node.view(of).await;
+    let hooks = view.plan.hooks_at(RunStatus::Failed).expect("hooks");
+    let outcome = Outcome {
+        run: of,
+        workflow: "flow".to_owned(),
+        status: RunStatus::Failed,
+        reason: "step `a` failed".to_owned(),
+        failed: vec!["a".to_owned()],
+    };
+    let like = submission(ON_FAILURE, json!({}), node.session);
+    let given: Map<_, _> = [("day".to_owned(), json!("monday"))].into_iter().collect();
+    let submission =
+        Submission { plan: Arc::new(hooks), params: outcome.params(given), is_shared: true, ..like };
+    node.store.submit(submission).await.expect("a run of hooks")
+}
+
+async fn run_of_hooks_sees_what_ended_and_has_a_plan_of_its_own(place: Place) {
+    let node = Node::worker(place.open(), "one", &[]).await;
+    let failed = end(&node, ON_FAILURE, false).await;
+    let run = submit_hooks(&node, failed).await;
+    // Another process, which has to make the plan from what is stored.
+    let other = Node::worker(place.open(), "two", &[]).await;
+    let view = other.view(run).await;
+    assert_eq!(
+        (view.plan.workflow.name.as_str(), view.plan.after),
+        ("flow (failed)", Some(RunStatus::Failed))
+    );
+    let scope = other.store.scope(run, &[]).await.expect("a scope");
+    assert_eq!(scope["params"], json!({"day": "monday"}));
+    assert_eq!((&scope["ended"]["status"], &scope["ended"]["failed"]), (&json!("failed"), &json!(["a"])));
+    let held = other.take_any(1).await.remove(0);
+    other.fail(&held).await;
+    assert_eq!(other.store.hooks_owed(run).await.expect("an answer"), None, "hooks have no hooks");
+}
+
+async fn run_that_ends_again_owes_its_hooks_again(place: Place) {
+    let node = Node::worker(place.open(), "one", &[]).await;
+    let run = end(&node, ON_FAILURE, false).await;
+    let first = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
+    node.store.settle(first.end.clone(), None).await.expect("a record");
+    node.retry(run, None).await.expect("a retry");
+    let held = node.take_any(1).await.remove(0);
+    node.fail(&held).await;
+    let second = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
+    assert!(second.end.seq > first.end.seq);
+}
+
+async fn apply(node: &Node, name: &str, head: &str) -> laneway_store::Result<()> {
+    let text = format!("name: {name}\nsecrets: {{k: {{env: K}}}}\n{head}\nsteps: {{a: {{run: x}}}}\n");
+    let plan = Arc::new(plan(&text));
+    let application =
+        Application { plan, document: text, dir: "/work".to_owned(), bundle: None, by: "ada".to_owned() };
+    node.store.apply(application).await.map(drop)
+}
+
+const DEPLOY: &str = "webhook: {path: deploy, secret: k}";
+
+async fn path_is_that_of_one_workflow(place: Place) {
+    let node = place.node("one").await;
+    apply(&node, "first", DEPLOY).await.expect("a workflow");
+    apply(&node, "first", "webhook: [{path: deploy, secret: k}, {path: other, secret: k}]")
+        .await
+        .expect("a workflow");
+    let refused = apply(&node, "second", DEPLOY).await;
+    assert!(
+        matches!(&refused, Err(Error::PathTaken { path, workflow }) if path == "deploy" && workflow == "first"),
+        "{refused:?}"
+    );
+    assert!(
+        matches!(node.store.latest("second").await, Err(Error::NoSuchWorkflow { .. })),
+        "nothing of it is kept"
+    );
+    apply(&node, "first", "").await.expect("a workflow");
+    apply(&node, "second", DEPLOY).await.expect("the path is free now");
+}
+
+async fn webhook_listens_and_remembers_what_came_of_it(place: Place) {
+    let node = place.node("one").await;
+    assert_eq!(node.store.listening("deploy").await.expect("an answer"), None);
+    apply(&node, "flow", DEPLOY).await.expect("a workflow");
+    let due = node.store.due(10).await.expect("what is due");
+    assert_eq!((due.schedules, due.next), (Vec::new(), None), "nothing about it comes by itself");
+    let listening = node.store.listening("deploy").await.expect("an answer").expect("somebody");
+    assert_eq!(listening.now, due.now);
+    assert_eq!(
+        (listening.trigger.at.workflow.as_str(), listening.trigger.at.key.as_str()),
+        ("flow", "webhook deploy")
+    );
+    let last = LastFired { at: Millis(7), outcome: trigger::Outcome::Refused("no".to_owned()) };
+    node.store.note_fired(listening.trigger.at, last.clone()).await.expect("a record");
+    let listening = node.store.listening("deploy").await.expect("an answer").expect("somebody");
+    assert_eq!(listening.trigger.last, Some(last));
+}
+
+async fn paused_webhook_says_so(place: Place) {
+    let node = place.node("one").await;
+    apply(&node, "flow", DEPLOY).await.expect("a workflow");
+    node.store.pause_triggers("flow", "ada").await.expect("a pause");
+    let paused = node.store.listening("deploy").await.expect("an answer").expect("somebody").trigger.pause;
+    assert_eq!(paused.map(|(by, _)| by), Some("ada".to_owned()));
+    node.store.resume_triggers("flow").await.expect("triggers that go on");
+    let due = node.store.due(10).await.expect("what is due");
+    assert_eq!(due.schedules, [], "a webhook has no moment");
+}
