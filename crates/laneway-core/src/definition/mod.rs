@@ -9,6 +9,7 @@ mod diagnostic;
 mod files;
 mod finding;
 mod gates;
+mod input;
 mod json;
 mod keys;
 mod model;
@@ -31,6 +32,7 @@ mod tests;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Note};
 pub(crate) use finding::{is_invisible, shown};
+pub use input::{Input, MAX_INPUT, evaluate_input};
 pub use model::*;
 pub use params_file::read_params;
 pub use read::is_workflow_name;

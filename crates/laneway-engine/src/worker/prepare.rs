@@ -53,10 +53,10 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
     let step = plan.step(claim.at.position);
     let args = match &step.action {
         Action::Run { args, .. } | Action::Command { args, .. } => args.as_slice(),
-        Action::Function { .. } => &[],
+        Action::Function { .. } | Action::Queue { .. } => &[],
     };
     let with = match &step.action {
-        Action::Run { .. } | Action::Command { .. } => &[],
+        Action::Run { .. } | Action::Command { .. } | Action::Queue { .. } => &[],
         Action::Function { with, .. } => with.as_slice(),
     };
     let named = plan.workflow.env.iter().chain(&step.env).chain(with).map(|(_, template)| template);
@@ -106,6 +106,8 @@ pub(super) fn work(
     }
     let program = match &step.action {
         Action::Function { name, with } => return call(claim, name, with, scope).map(Work::Function),
+        // No node that runs steps takes such a class.
+        Action::Queue { queue, .. } => return Err(format!("it is for remote workers of the queue `{queue}`")),
         Action::Run { script, args } => {
             Program::Script { text: script.clone(), name: step.name.clone(), args: arguments(args, scope)? }
         }

@@ -246,7 +246,7 @@ impl Actor {
             node: name.to_owned(),
             labels: Default::default(),
             has_process: true,
-            functions: Default::default(),
+            ..Offer::default()
         };
         let session = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) };
         let session = store.register(session).await.expect("a session");

@@ -262,7 +262,7 @@ impl Node {
             node: name.to_owned(),
             labels: labels.iter().map(pair).collect(),
             has_process: true,
-            functions: BTreeSet::new(),
+            ..Offer::default()
         };
         Self::join(store, NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) }).await
     }

@@ -79,7 +79,7 @@ impl WorkArgs {
     /// A session that takes what it can run.
     pub(super) fn session(&self, context: &Context, name: &str) -> anyhow::Result<NewSession> {
         let (labels, lease) = (labels(&self.labels)?, context.settings.lease()?);
-        let offer = Offer { node: name.to_owned(), labels, has_process: true, functions: Default::default() };
+        let offer = Offer { node: name.to_owned(), labels, has_process: true, ..Offer::default() };
         Ok(NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(name, self.slots.get()) })
     }
 
