@@ -64,6 +64,8 @@ codes! {
     NoTriggers = "no_triggers", NOT_FOUND;
     NoSuchBytes = "no_such_bytes", NOT_FOUND;
     NoSuchSecret = "no_such_secret", NOT_FOUND;
+    /// A remote worker has no such session: it is over, or that of another token. Register anew.
+    NoSuchSession = "no_such_session", NOT_FOUND;
     TokenExists = "token_exists", CONFLICT;
     RunNotEnded = "run_not_ended", CONFLICT;
     RunEnded = "run_ended", CONFLICT;

@@ -97,7 +97,8 @@ impl Reader<'_> {
             }
             Data::Map(flat) => {
                 let entries = self.pairs(flat).into_iter();
-                let each = entries.filter_map(|entry| Some((entry.name.to_owned(), self.input_value(entry)?)));
+                let each =
+                    entries.filter_map(|entry| Some((entry.name.to_owned(), self.input_value(entry)?)));
                 Some(Input::Map(each.collect()))
             }
         }
@@ -112,7 +113,9 @@ mod tests {
     use crate::definition::{Action, Source, compile};
 
     fn with(text: &str) -> Result<Vec<(String, Input)>, String> {
-        let text = format!("params: {{n: {{type: integer, default: 3}}}}\nsteps: {{a: {{queue: mail/send, with: {text}}}}}\n");
+        let text = format!(
+            "params: {{n: {{type: integer, default: 3}}}}\nsteps: {{a: {{queue: mail/send, with: {text}}}}}\n"
+        );
         let source = Source { file: "f.yaml".into(), default_name: "f".into(), text };
         let plan = compile(&source).map_err(|refusal| refusal.render(false))?;
         match &plan.workflow.steps[0].action {

@@ -9,15 +9,9 @@ use laneway_store::log_path;
 use laneway_store::model::Claim;
 
 use crate::function;
-use crate::log::{Courier, Target};
+use crate::log::{Courier, LOG_CAP, SHARED_LOG_CAP, Target};
 use crate::process::{InheritEnv, Job, Program};
 use crate::secret::Masks;
-
-/// What of an attempt's output is kept.
-const LOG_CAP: u64 = 64 << 20;
-
-/// The same where logs are rows of the store.
-const SHARED_LOG_CAP: u64 = 8 << 20;
 
 /// Where an attempt's files go.
 #[derive(Debug, Clone)]
@@ -107,7 +101,9 @@ pub(super) fn work(
     let program = match &step.action {
         Action::Function { name, with } => return call(claim, name, with, scope).map(Work::Function),
         // No node that runs steps takes such a class.
-        Action::Queue { queue, .. } => return Err(format!("it is for remote workers of the queue `{queue}`")),
+        Action::Queue { queue, .. } => {
+            return Err(format!("it is for remote workers of the queue `{queue}`"));
+        }
         Action::Run { script, args } => {
             Program::Script { text: script.clone(), name: step.name.clone(), args: arguments(args, scope)? }
         }

@@ -89,11 +89,7 @@ pub(super) fn is_expired(txn: &Txn<'_>, session: SessionId) -> Done<bool> {
         .exists(params![session.to_string(), txn.now.0])?)
 }
 
-pub(super) fn view(
-    connection: &Connection,
-    shared: &Shared,
-    session: SessionId,
-) -> Done<Option<RemoteView>> {
+pub(super) fn view(connection: &Connection, shared: &Shared, session: SessionId) -> Done<Option<RemoteView>> {
     let id = session.to_string();
     let known: Option<(String, String, u32, bool)> = connection
         .prepare_cached(sql!("remote"))?

@@ -31,6 +31,7 @@ mod postgres;
 mod quarantine;
 mod random;
 mod reference;
+mod remote;
 mod reopening;
 mod retries;
 mod rules;

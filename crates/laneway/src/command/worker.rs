@@ -59,7 +59,7 @@ pub(crate) struct WorkArgs {
     #[arg(long, help = SHUTDOWN_GRACE.about, env = SHUTDOWN_GRACE.env, value_name = "DURATION", default_value = SHUTDOWN_GRACE.default, value_parser = duration)]
     pub(super) shutdown_grace: Duration,
     #[arg(long, help = KILL_GRACE.about, env = KILL_GRACE.env, value_name = "DURATION", default_value = KILL_GRACE.default, value_parser = duration)]
-    kill_grace: Duration,
+    pub(super) kill_grace: Duration,
     #[arg(long, help = LEASE_TTL.about, env = LEASE_TTL.env, value_name = "DURATION", default_value = LEASE_TTL.default, value_parser = duration)]
     lease_ttl: Duration,
     #[arg(long, help = HEARTBEAT_INTERVAL.about, env = HEARTBEAT_INTERVAL.env, value_name = "DURATION", default_value = HEARTBEAT_INTERVAL.default, value_parser = duration)]
