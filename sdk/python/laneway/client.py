@@ -56,6 +56,10 @@ class Client:
     def __init__(self, url: str, token: str, *, ssl_context: Optional[ssl.SSLContext] = None) -> None:
         self._transport = Transport(url, token, ssl_context)
 
+    def close(self) -> None:
+        """Ends the connection of this thread; the next question makes another one."""
+        self._transport.close()
+
     def submit(
         self,
         *,

@@ -90,6 +90,7 @@ class Worker:
                     return
                 session.work(self._stop, self._kill, self.shutdown_grace)
         finally:
+            self._transport.close()
             for number, old in before.items():
                 signal.signal(number, old)
 

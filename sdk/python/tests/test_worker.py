@@ -123,7 +123,8 @@ class WorkerTest(unittest.TestCase):
                 return ["no", "dict"]
 
             beside.start()
-            run = self.submit("  a: {queue: flaky, retry: {max: 2, backoff: 50ms}}\n  b: {queue: odd}\n")
+            steps = "  a: {queue: flaky, retry: {max: 2, backoff: 50ms}}\n  b: {queue: odd}\n"
+            run = self.client.submit(document=f"on_failure: continue\nsteps:\n{steps}")
             done = self.wait(run)
             self.assertEqual(done.task("a").output, {"attempt": 3})
             log = self.client.log(run, "a", 1)
