@@ -8,6 +8,7 @@ mod links;
 mod pooler;
 mod postgres;
 mod program;
+mod python;
 mod shell;
 mod stage;
 mod tools;
@@ -56,6 +57,8 @@ enum Task {
     },
     /// Validate and run every example
     Examples,
+    /// Tests of the Python client, against the program
+    Python,
     /// Links of all pages, and the crates' own documentation
     Docs,
     /// Write the generated files anew
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
             });
         }
         Task::Examples => run_examples(&shell, &mut stages),
+        Task::Python => test_python(&shell, &mut stages),
         Task::Docs => {
             check_links(&shell, &mut stages);
             document(&shell, &mut stages);
@@ -112,6 +116,7 @@ fn check(shell: &Shell, stages: &mut Stages) {
     lint(shell, stages);
     test(shell, stages);
     run_examples(shell, stages);
+    test_python(shell, stages);
     torture(shell, stages, &torture::Args::default());
     torture_nodes(shell, stages);
     stages.run("generated files", "run `cargo xtask generate` and commit what it wrote", || {
@@ -195,6 +200,12 @@ fn lend_postgres(shell: &Shell, durability: Durability, command: &[OsString]) ->
 fn run_examples(shell: &Shell, stages: &mut Stages) {
     stages.run("examples", "mend the example, or the promise in its first lines", || {
         examples::run_all(shell, &Program::build(shell)?)
+    });
+}
+
+fn test_python(shell: &Shell, stages: &mut Stages) {
+    stages.run("python client", "run them again with `cargo xtask python`", || {
+        python::test(shell, &Program::build(shell)?)
     });
 }
 

@@ -42,6 +42,7 @@ impl Node {
             labels: side.map(|side| ("side".to_owned(), side.to_owned())).into_iter().collect(),
             has_process: false,
             functions: functions.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(),
+            ..Offer::default()
         };
         let node = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, slots) };
         let (lease, counts) = (node.lease, Counts::default());

@@ -30,6 +30,8 @@ pub enum Engine {
     Process,
     /// A function of the program that embeds Laneway, by name.
     Function(String),
+    /// Remote workers that take this queue.
+    Queue(String),
 }
 
 /// What a node has to offer.
@@ -40,6 +42,7 @@ pub struct Offer {
     pub labels: Labels,
     pub has_process: bool,
     pub functions: BTreeSet<String>,
+    pub queues: BTreeSet<String>,
 }
 
 /// What a node lacks for a class.
@@ -47,6 +50,7 @@ pub struct Offer {
 pub enum Lack {
     Process,
     Function(String),
+    Queue(String),
     /// A label it does not have, or has with another value.
     Label {
         name: String,
@@ -63,6 +67,7 @@ impl Class {
             // Whoever starts programs can send something, too.
             Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => Engine::Process,
             Action::Function { name, .. } => Engine::Function(name.clone()),
+            Action::Queue { queue, .. } => Engine::Queue(queue.clone()),
         };
         let demands = step.demands();
         Self {
@@ -106,6 +111,7 @@ impl Class {
         let mut parts = text.split(';');
         let engine = |text: &str| match text.split_once(':') {
             None => Some(Engine::Process),
+            Some(("queue", name)) => unescaped(name).map(Engine::Queue),
             Some((_, name)) => unescaped(name).map(Engine::Function),
         };
         let engines = parts.next()?.split('+').map(engine).collect::<Option<_>>()?;
@@ -135,6 +141,7 @@ impl fmt::Display for Class {
             match engine {
                 Engine::Process => f.write_str("process")?,
                 Engine::Function(name) => write!(f, "function:{}", escaped(name))?,
+                Engine::Queue(name) => write!(f, "queue:{}", escaped(name))?,
             }
         }
         for (name, value) in &self.labels {
@@ -169,7 +176,8 @@ pub fn lacks(offer: &Offer, class: &Class) -> Vec<Lack> {
             Engine::Function(name) if !offer.functions.contains(name) => {
                 lacks.push(Lack::Function(name.clone()));
             }
-            Engine::Process | Engine::Function(_) => {}
+            Engine::Queue(name) if !offer.queues.contains(name) => lacks.push(Lack::Queue(name.clone())),
+            Engine::Process | Engine::Function(_) | Engine::Queue(_) => {}
         }
     }
     for (name, wanted) in &class.labels {
@@ -208,6 +216,7 @@ impl fmt::Display for Lack {
         match self {
             Self::Process => f.write_str("runs no programs"),
             Self::Function(name) => write!(f, "has no function `{name}`"),
+            Self::Queue(name) => write!(f, "does not take the queue `{name}`"),
             Self::Label { name, wanted, has: None } => write!(f, "has no label {name}={wanted}"),
             Self::Label { name, wanted, has: Some(has) } => write!(f, "has {name}={has}, not {wanted}"),
             Self::Pin(pin) => write!(f, "is not {pin}, to which the run is bound"),
@@ -256,6 +265,7 @@ mod tests {
             labels: labels(pairs),
             has_process: true,
             functions: ["resize".to_owned()].into(),
+            queues: ["mail/send".to_owned()].into(),
         }
     }
 
@@ -297,7 +307,13 @@ mod tests {
     #[test]
     fn a_node_runs_what_it_has_the_engine_the_labels_and_the_name_for() {
         let eu = node(&[("zone", "eu"), ("disk", "ssd")]);
-        for text in ["process", "process;zone=eu", "process;disk=ssd;zone=eu;@n1", "function:resize"] {
+        for text in [
+            "process",
+            "process;zone=eu",
+            "process;disk=ssd;zone=eu;@n1",
+            "function:resize",
+            "queue:mail/send;zone=eu",
+        ] {
             assert!(can_run(&eu, &class(text)), "{text}");
         }
         for (text, why) in [
@@ -305,6 +321,7 @@ mod tests {
             ("process;gpu=a100", "has no label gpu=a100"),
             ("process;@n2", "is not n2, to which the run is bound"),
             ("function:crop", "has no function `crop`"),
+            ("queue:mail", "does not take the queue `mail`"),
         ] {
             let lacks: Vec<String> = lacks(&eu, &class(text)).iter().map(ToString::to_string).collect();
             assert_eq!(lacks, [why], "{text}");
@@ -355,11 +372,13 @@ mod tests {
         #[test]
         fn every_class_reads_back_from_its_text(
             name in prop::option::of("[ -~é]{1,9}"),
+            queue in prop::option::of("[ -~é]{1,9}"),
             labels in prop::collection::btree_map("[ -~é]{1,6}", "[ -~é]{1,6}", 0..4),
             prefers in prop::collection::btree_map("[ -~é]{1,6}", "[ -~é]{1,6}", 0..3),
             pin in prop::option::of("[ -~]{1,6}"),
         ) {
-            let engines = name.map(Engine::Function).into_iter().chain([Engine::Process]).collect();
+            let engines = name.map(Engine::Function).into_iter().chain(queue.map(Engine::Queue)).chain([Engine::Process]);
+            let engines = engines.collect();
             let class = Class { engines, labels, prefers, pin };
             prop_assert_eq!(Class::parse(&class.to_string()), Some(class));
         }

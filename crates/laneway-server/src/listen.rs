@@ -16,6 +16,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use laneway_engine::remote::Tending;
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -74,6 +75,8 @@ impl Tls {
 /// Serves until the app is told to stop; then lets requests end, for at most `grace`. Streams end at once.
 pub async fn serve(listener: TcpListener, app: App, tls: Option<Tls>, grace: Duration) {
     let (router, stop) = (router(&app), app.stop.clone());
+    // Remote workers come through here, so they are looked after from here.
+    let _tending = Tending::begin(Arc::clone(&app.store), app.remote);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let graceful = GracefulShutdown::new();
     loop {

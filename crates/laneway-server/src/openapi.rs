@@ -20,7 +20,7 @@ use crate::sign;
 use crate::table::{Answers, Route, Shape, table};
 
 /// What the parts of addresses stand for.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 8] = [
     ("hash", "Hash of content: 64 hexadecimal digits"),
     ("run", "Id of a run, a unique beginning of it or of its end, or `last`"),
     ("step", "Name of a step"),
@@ -28,6 +28,7 @@ const PARTS: [(&str, &str); 7] = [
     ("address", "A node, as the list of nodes names it"),
     ("path", "Where a workflow's `webhook` listens"),
     ("name", "A name"),
+    ("session", "Session of a remote worker, as it was answered when it registered"),
 ];
 
 pub fn openapi() -> OpenApi {

@@ -82,6 +82,8 @@ codes! {
     NoTriggers = "no_triggers", NOT_FOUND;
     NoSuchBytes = "no_such_bytes", NOT_FOUND;
     NoSuchSecret = "no_such_secret", NOT_FOUND;
+    /// A remote worker has no such session: it is over, or that of another token. Register anew.
+    NoSuchSession = "no_such_session", NOT_FOUND;
     TokenExists = "token_exists", CONFLICT;
     /// Another workflow listens at that path.
     PathTaken = "path_taken", CONFLICT;

@@ -28,6 +28,8 @@ pub struct Service {
     pub is_tls: bool,
     /// What is in front of it says who asks (`X-Forwarded-For`). From anybody else that would be a claim.
     pub is_behind_proxy: bool,
+    /// On which terms remote workers work.
+    pub remote: laneway_engine::remote::Terms,
 }
 
 /// The same with what it needs while it runs. Cheap to clone.
@@ -42,6 +44,7 @@ pub struct Shared {
     pub(crate) names: Names,
     pub(crate) is_tls: bool,
     pub(crate) is_behind_proxy: bool,
+    pub(crate) remote: laneway_engine::remote::Terms,
     pub(crate) metrics: Metrics,
     /// Ends streams.
     pub(crate) stop: CancellationToken,
@@ -50,7 +53,7 @@ pub struct Shared {
 impl Service {
     /// `stop` ends what would go on by itself: streams of events.
     pub fn app(self, stop: CancellationToken) -> App {
-        let Self { store, session, max_parallel, directory, names, is_tls, is_behind_proxy } = self;
+        let Self { store, session, max_parallel, directory, names, is_tls, is_behind_proxy, remote } = self;
         let metrics = Metrics::default();
         App(Arc::new(Shared {
             store,
@@ -60,6 +63,7 @@ impl Service {
             names,
             is_tls,
             is_behind_proxy,
+            remote,
             metrics,
             stop,
         }))

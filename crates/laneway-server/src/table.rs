@@ -13,7 +13,9 @@ use utoipa::openapi::{HttpMethod, RefOr, Schema};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Who, admit, front, no_method, no_route};
-use crate::routes::{access, events, health, hooks, limits, logs, nodes, runs, tasks, triggers, workflows};
+use crate::routes::{
+    access, events, health, hooks, limits, logs, nodes, runs, tasks, triggers, workers, workflows,
+};
 use crate::service::App;
 use crate::{sse, wire};
 
@@ -74,6 +76,7 @@ pub fn rules() -> Vec<Rule> {
 const VIEWER: Who = Who::AtLeast(Role::Viewer);
 const OPERATOR: Who = Who::AtLeast(Role::Operator);
 const ADMIN: Who = Who::AtLeast(Role::Admin);
+const WORKER: Who = Who::AtLeast(Role::Worker);
 
 #[rustfmt::skip]
 pub(crate) fn table() -> Vec<Route> {
@@ -131,6 +134,18 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/workflows/{name}/plan", VIEWER, workflows::plan, "Its plan: order, levels, lanes").gives("application/json"),
         post("/v1/workflows/{name}/pause", OPERATOR, workflows::pause, "Let no run of a workflow start anything new").json::<wire::Paused>(),
         post("/v1/workflows/{name}/resume", OPERATOR, workflows::resume, "Let a paused workflow go on").json::<wire::Paused>(),
+
+        post("/v1/workers", WORKER, workers::register, "Begin a session of a remote worker; it belongs to the token")
+            .takes::<wire::Register>().created::<wire::Registered>(),
+        post("/v1/workers/{session}/claim", WORKER, workers::claim, "Take tasks, and hear what is to be stopped; waits for something to tell")
+            .takes::<wire::AskForWork>().json::<wire::Work>(),
+        post("/v1/workers/{session}/renew", WORKER, workers::renew, "Say that it lives; it is told all that it holds")
+            .maybe_takes::<wire::Renew>().json::<wire::RenewedWorker>(),
+        post("/v1/workers/{session}/start", WORKER, workers::start, "Say that tasks have begun").takes::<wire::Claims>().json::<wire::Fates>(),
+        post("/v1/workers/{session}/log", WORKER, workers::log, "Add to what a task has printed").takes::<wire::AddToLog>().json::<wire::AddedToLog>(),
+        post("/v1/workers/{session}/finish", WORKER, workers::finish, "Say how tasks ended").takes::<wire::FinishTasks>().json::<wire::Fates>(),
+        post("/v1/workers/{session}/give_back", WORKER, workers::give_back, "Return tasks that never began").takes::<wire::Claims>().json::<wire::Fates>(),
+        delete("/v1/workers/{session}", WORKER, workers::leave, "End a session; what it still holds goes on elsewhere").json::<wire::Left>(),
 
         get("/v1/tokens", ADMIN, access::tokens, "Tokens, without their secrets").json::<wire::TokenList>(),
         post("/v1/tokens", ADMIN, access::create, "Make a token; its secret is shown once").takes::<wire::CreateToken>().created::<wire::CreatedToken>(),

@@ -34,12 +34,16 @@ pub struct NewSession {
     pub offer: Option<Offer>,
     /// How it is kept alive, where that takes a lease.
     pub lease: Lease,
+    /// A worker that is elsewhere, by the id of the token with which it came: it lives by its lease, whatever becomes of
+    /// the process through which it came.
+    pub token: Option<String>,
 }
 
 impl NewSession {
     /// A node for its own runs.
     pub fn ephemeral(node: impl Into<String>, slots: u32) -> Self {
-        Self { node: node.into(), pid: std::process::id(), slots, offer: None, lease: Lease::default() }
+        let (pid, lease) = (std::process::id(), Lease::default());
+        Self { node: node.into(), pid, slots, offer: None, lease, token: None }
     }
 }
 
@@ -63,6 +67,23 @@ pub struct Renewed {
     pub held: Vec<ClaimRef>,
     /// Those of them that are to be stopped.
     pub stops: Vec<Stop>,
+}
+
+/// The session of a worker that is elsewhere, and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteView {
+    pub session: SessionId,
+    pub node: String,
+    /// With which it came, and comes.
+    pub token: String,
+    pub slots: u32,
+    pub is_draining: bool,
+    /// Each with when it started, if it has.
+    pub held: Vec<(ClaimRef, Option<Millis>)>,
+    /// Those of them that are to be stopped.
+    pub stops: Vec<Stop>,
+    /// The moment of this look, by the store's clock.
+    pub observed_at: Millis,
 }
 
 /// What a session has done so far, as it counts itself.

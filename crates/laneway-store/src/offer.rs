@@ -11,6 +11,8 @@ struct Stored {
     labels: Labels,
     process: bool,
     functions: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    queues: BTreeSet<String>,
 }
 
 pub(crate) fn to_text(offer: &Offer) -> String {
@@ -19,6 +21,7 @@ pub(crate) fn to_text(offer: &Offer) -> String {
         labels: offer.labels.clone(),
         process: offer.has_process,
         functions: offer.functions.clone(),
+        queues: offer.queues.clone(),
     };
     serde_json::to_string(&stored).expect("text and numbers can be written")
 }
@@ -31,5 +34,6 @@ pub(crate) fn from_text(text: &str) -> Option<Offer> {
         labels: stored.labels,
         has_process: stored.process,
         functions: stored.functions,
+        queues: stored.queues,
     })
 }

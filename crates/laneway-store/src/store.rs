@@ -28,8 +28,8 @@ use crate::fence::{ClaimRef, Fate};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
     Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
-    Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Token,
-    Whom, WorkflowView,
+    Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView, Stop,
+    Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
@@ -37,7 +37,8 @@ use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRe
 pub trait Store: Send + Sync + fmt::Debug {
     // ---- lives -------------------------------------------------------------------------------------
 
-    /// Begins a life of a node. The session is alive from here on until `retire` or the process's death.
+    /// Begins a life of a node. The session is alive from here on until `retire` or the process's death; that of a worker
+    /// which is elsewhere (`token`), as long as it is renewed, on every database.
     async fn register(&self, node: NewSession) -> Result<SessionId>;
 
     /// Keeps a life going, where that takes a lease (`takes_lease`), notes what it has done so far, and says what it holds:
@@ -214,6 +215,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Claims of this session whose holder is asked to stop them. An error if the session is over: somebody had
     /// proof of its death, and nothing that it does counts any more.
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>>;
+    /// The session of a worker that is elsewhere; `None` if there is none, or it is over.
+    async fn remote(&self, session: SessionId) -> Result<Option<RemoteView>>;
+    /// All of those, oldest first.
+    async fn remotes(&self) -> Result<Vec<SessionId>>;
+    /// The parts of a run that never change.
+    async fn head(&self, run: RunId) -> Result<Arc<RunHead>>;
     async fn status(&self, run: RunId) -> Result<RunStatus>;
     /// By name.
     async fn limits(&self) -> Result<Vec<LimitView>>;

@@ -87,7 +87,7 @@ impl<'a> Foreseen<'a> {
         let (head, args): (&[String], &[Template]) = match &step.action {
             Action::Run { args, .. } => (&[], args.as_slice()),
             Action::Command { argv, args } => (argv, args.as_slice()),
-            Action::Function { .. } | Action::Post { .. } => (&[], NO_ARGS),
+            Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } => (&[], NO_ARGS),
         };
         let argv = head.iter().cloned().map(Known::Now).chain(args.iter().map(|arg| Known::of(arg, scope)));
         let condition = step.condition.as_ref().and_then(|condition| condition.holds(scope).ok());
@@ -97,11 +97,15 @@ impl<'a> Foreseen<'a> {
     fn to_json(&self) -> Value {
         let script = match &self.step.action {
             Action::Run { script, .. } => Some(script),
-            Action::Command { .. } | Action::Function { .. } | Action::Post { .. } => None,
+            Action::Command { .. } | Action::Function { .. } | Action::Queue { .. } | Action::Post { .. } => None,
         };
         let function = match &self.step.action {
             Action::Function { name, .. } => Some(name),
-            Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => None,
+            Action::Run { .. } | Action::Command { .. } | Action::Queue { .. } | Action::Post { .. } => None,
+        };
+        let queue = match &self.step.action {
+            Action::Queue { queue, .. } => Some(queue),
+            Action::Run { .. } | Action::Command { .. } | Action::Function { .. } | Action::Post { .. } => None,
         };
         let env: Map<String, Value> =
             self.env.iter().map(|(name, value)| ((*name).to_owned(), value.text().into())).collect();
@@ -111,6 +115,7 @@ impl<'a> Foreseen<'a> {
             "needs": self.step.needs,
             "script": script,
             "function": function,
+            "queue": queue,
             "argv": self.argv.iter().map(Known::text).collect::<Vec<_>>(),
             "env": env,
             "if": self.step.condition.as_ref().map(|condition| &condition.source),
@@ -143,11 +148,14 @@ impl<'a> Foreseen<'a> {
         if let Action::Function { name, .. } = &self.step.action {
             out.push_str(&format!("  function {name}\n"));
         }
+        if let Action::Queue { queue, .. } = &self.step.action {
+            out.push_str(&format!("  queue {queue}\n"));
+        }
         if !self.argv.is_empty() {
             let words: Vec<String> = self.argv.iter().map(|word| quoted(word.text())).collect();
             let label = match &self.step.action {
                 Action::Run { .. } => "with ",
-                Action::Command { .. } | Action::Function { .. } | Action::Post { .. } => "",
+                Action::Command { .. } | Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } => "",
             };
             out.push_str(&format!("  {label}{}\n", words.join(" ")));
         }

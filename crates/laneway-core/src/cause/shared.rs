@@ -121,6 +121,7 @@ impl NodeWait {
         let engines = self.class.engines.iter().map(|engine| match engine {
             Engine::Process => "runs programs".to_owned(),
             Engine::Function(name) => format!("has the function `{name}`"),
+            Engine::Queue(name) => format!("takes the queue `{name}`"),
         });
         let labels = self.class.labels.iter().map(|(name, value)| format!("has {name}={value}"));
         let wanted = engines.chain(labels).collect::<Vec<_>>().join(" and ");

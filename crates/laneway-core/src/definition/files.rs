@@ -63,8 +63,13 @@ pub(super) fn check(workflow: &Workflow, spans: &Spans, findings: &mut Findings)
     let by_name: HashMap<&str, usize> =
         workflow.steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
     for (step, spans) in workflow.steps.iter().zip(&spans.step) {
-        if step.files.is_some() && matches!(step.action, Action::Function { .. }) {
-            let message = format!("step `{}` calls a function, which has no directory", step.name);
+        let elsewhere = match step.action {
+            Action::Run { .. } | Action::Command { .. } => None,
+            Action::Function { .. } => Some("calls a function, which has no directory"),
+            Action::Queue { .. } => Some("is done by a remote worker, which has no directory here"),
+        };
+        if let (Some(_), Some(why)) = (&step.files, elsewhere) {
+            let message = format!("step `{}` {why}", step.name);
             let finding = Finding::new(message, spans.name);
             findings.push(finding.hint("`artifacts` and `inputs` are for scripts and programs"));
         }

@@ -35,6 +35,7 @@ pub(super) const STEP: Keys = Keys {
         "command",
         "args",
         "function",
+        "queue",
         "with",
         "needs",
         "when",

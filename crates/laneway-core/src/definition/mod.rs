@@ -10,6 +10,7 @@ mod files;
 mod finding;
 mod gates;
 mod hooks;
+mod input;
 mod json;
 mod keys;
 mod model;
@@ -32,6 +33,7 @@ mod tests;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Note};
 pub(crate) use finding::{is_invisible, shown};
+pub use input::{Input, MAX_INPUT, evaluate_input};
 pub use model::*;
 pub use params_file::read_params;
 pub use read::is_workflow_name;

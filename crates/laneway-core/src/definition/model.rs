@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::input::Input;
 use crate::artifact::ArtifactPattern;
 use crate::expression::{Expression, Template};
 use crate::hook::Hook;
@@ -137,6 +138,8 @@ pub enum Action {
     Command { argv: Vec<String>, args: Vec<Template> },
     /// A function of the program that embeds Laneway, with its input by name.
     Function { name: String, with: Vec<(String, Template)> },
+    /// Whatever a remote worker does that takes this queue, with its input by name.
+    Queue { queue: String, with: Vec<(String, Input)> },
     /// A callback: the outcome of a run is sent to an address, signed with a secret if one is named. For hooks only.
     Post { url: Template, secret: Option<String> },
 }

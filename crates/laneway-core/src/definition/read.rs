@@ -7,6 +7,7 @@ use super::keys;
 use super::model::{Action, Demands, Files, Group, OnFailure, OnLost, Placement, Step, When, Workflow};
 use super::reader::{Field, Keys, Reader, Site};
 use super::yaml::{Data, Tree};
+use crate::class::is_label;
 use crate::nearest::nearest;
 
 /// A document after reading.
@@ -218,13 +219,15 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         spans.has_broken_needs = true;
         return (step, spans);
     };
-    let (mut run, mut command, mut function) = (None, None, None);
+    let (mut run, mut command, mut function, mut queue) = (None, None, None, None);
     let (mut args, mut with) = (None, None);
+    let mut of_processes = Vec::new();
     for field in fields {
         match field.name {
             "run" => run = Some(field),
             "command" => command = Some(field),
             "function" => function = Some(field),
+            "queue" => queue = Some(field),
             "args" => args = Some(field),
             "with" => with = Some(field),
             "needs" => needs(reader, field, &mut step, &mut spans),
@@ -233,8 +236,14 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
                 step.when = reader.choice(field, &choices).unwrap_or_default();
             }
             "if" => step.condition = reader.condition(field),
-            "env" => step.env = reader.variables(field),
-            "workdir" => step.workdir = workdir(reader, field),
+            "env" => {
+                of_processes.push(field);
+                step.env = reader.variables(field);
+            }
+            "workdir" => {
+                of_processes.push(field);
+                step.workdir = workdir(reader, field);
+            }
             "timeout" => step.timeout = reader.timeout(field),
             "retry" => step.retry = reader.retry(field).unwrap_or_default(),
             "on_lost" => {
@@ -260,30 +269,42 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     }
     step.files = (files != Files::default()).then(|| Box::new(files));
     step.demands = (demands != Demands::default()).then(|| Box::new(demands));
-    let (input, misplaced, advice) = match function {
-        Some(_) => (with, args, "a function takes its input by name: `with: {NAME: VALUE}`"),
-        None => {
-            (args, with, "`with` is the input of a `function`; a script or program takes `args` or `env`")
-        }
+    let (input, misplaced, advice) = match (function, queue) {
+        (Some(_), _) => (with, args, "a function takes its input by name: `with: {NAME: VALUE}`"),
+        (None, Some(_)) => (with, args, "a remote worker takes its input by name: `with: {NAME: VALUE}`"),
+        (None, None) => (
+            args,
+            with,
+            "`with` is the input of a `function` or a `queue`; a script or program takes `args` or `env`",
+        ),
     };
     if let Some(field) = misplaced {
-        let span = reader.tree.node(field.key).span;
-        let message = format!("`{}` does not belong to this step", field.name);
-        reader.findings.push(Finding::new(message, span).hint(advice));
+        does_not_belong(reader, field, advice);
+    }
+    if queue.is_some() {
+        let advice = "a remote worker has its own; pass values by `with: {NAME: VALUE}`";
+        of_processes.into_iter().for_each(|field| does_not_belong(reader, field, advice));
+    }
+    let actions: Vec<Field<'_>> = [run, command, function, queue].into_iter().flatten().collect();
+    if let [first, second, ..] = actions.as_slice() {
+        both(reader, entry.name, *first, *second);
+        return (step, spans);
+    }
+    if let Some(queue) = queue {
+        let with = input.map(|field| reader.input(field)).unwrap_or_default();
+        if let Some(queue) = queue_name(reader, queue) {
+            step.action = Action::Queue { queue, with };
+        }
+        return (step, spans);
     }
     match (run, command, function) {
-        (Some(first), Some(second), _)
-        | (Some(first), None, Some(second))
-        | (None, Some(first), Some(second)) => {
-            both(reader, entry.name, first, second);
-        }
-        (Some(run), None, None) => {
+        (Some(run), _, _) => {
             let args = input.map(|field| arguments(reader, field)).unwrap_or_default();
             if let Some(script) = script(reader, run) {
                 step.action = Action::Run { script, args };
             }
         }
-        (None, Some(command), None) => {
+        (None, Some(command), _) => {
             let args = input.map(|field| arguments(reader, field)).unwrap_or_default();
             if let Some(argv) = argv(reader, command) {
                 step.action = Action::Command { argv, args };
@@ -305,6 +326,12 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     (step, spans)
 }
 
+fn does_not_belong(reader: &mut Reader<'_>, field: Field<'_>, advice: &str) {
+    let span = reader.tree.node(field.key).span;
+    let message = format!("`{}` does not belong to this step", field.name);
+    reader.findings.push(Finding::new(message, span).hint(advice));
+}
+
 /// A step says twice what to execute.
 fn both(reader: &mut Reader<'_>, step: &str, one: Field<'_>, other: Field<'_>) {
     let (first, second) = (reader.tree.node(one.key).span, reader.tree.node(other.key).span);
@@ -314,7 +341,9 @@ fn both(reader: &mut Reader<'_>, step: &str, one: Field<'_>, other: Field<'_>) {
             first.max(second),
         )
         .note("the other one", first.min(second))
-        .hint("keep `run` for a script, `command` for a program and its arguments, or `function` for a function"),
+        .hint(
+            "keep `run` for a script, `command` for a program and its arguments, `function` for a function, or `queue` for remote workers",
+        ),
     );
 }
 
@@ -329,6 +358,20 @@ fn function_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
     reader
         .literal(field, name, "a function is named, not computed; pass values by `with`")
         .then(|| name.to_owned())
+}
+
+fn queue_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
+    let must_be = "the name of a queue, such as images or mail/send";
+    let name = reader.string(field, must_be)?;
+    if !reader.literal(field, name, "a queue is named, not computed; pass values by `with`") {
+        return None;
+    }
+    if !is_label(name) {
+        let finding = reader.wrong(field, must_be).hint("use letters, digits and `_ - . / :`");
+        reader.findings.push(finding);
+        return None;
+    }
+    Some(name.to_owned())
 }
 
 /// Whether it says what to execute in a way that has been refused already.

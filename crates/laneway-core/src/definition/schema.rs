@@ -129,13 +129,17 @@ pub fn schema() -> Value {
 
 fn step() -> Value {
     json!({
-        "description": "One step: a script, a program or a function.",
+        "description": "One step: a script, a program, a function, or work of a queue.",
         "type": "object",
         "additionalProperties": false,
         "oneOf": [
             {"required": ["run"], "not": {"required": ["with"]}},
             {"required": ["command"], "not": {"required": ["with"]}},
-            {"required": ["function"], "not": {"required": ["args"]}},
+            {"required": ["function"], "not": {"required": ["args"]},
+             "properties": {"with": {"additionalProperties": {"$ref": "#/$defs/scalar"}}}},
+            {"required": ["queue"],
+             "not": {"anyOf": [{"required": ["args"]}, {"required": ["env"]}, {"required": ["workdir"]},
+                               {"required": ["artifacts"]}, {"required": ["inputs"]}]}},
         ],
         "properties": {
             "run": {
@@ -155,7 +159,15 @@ fn step() -> Value {
                 "description": "A function of the program that embeds Laneway, by name.",
                 "type": "string", "pattern": LITERAL,
             },
-            "with": env("The input of the function; a value that is one ${{ … }} keeps its type."),
+            "queue": {
+                "description": "Remote workers that take this queue do it, over HTTP.",
+                "type": "string", "pattern": LABEL,
+            },
+            "with": {
+                "description": "The input of the function, by name, or that of a queue's worker, which may be any JSON; a value that is one ${{ … }} keeps its type.",
+                "type": "object",
+                "propertyNames": {"pattern": VARIABLE},
+            },
             "needs": {
                 "description": "The steps that come before: a name, or a list of names.",
                 "oneOf": [
@@ -515,6 +527,16 @@ mod tests {
         (false, r#"{"steps": {"a": {"run": "x", "with": {"width": 5}}}}"#),
         (false, r#"{"steps": {"a": {"run": "x", "function": "resize"}}}"#),
         (false, r#"{"steps": {"a": {"function": "${{ run.id }}"}}}"#),
+        (true, r#"{"steps": {"a": {"queue": "mail/send", "with": {"to": ["x", {"y": null}], "n": 5}}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "mail", "run": "x"}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "mail", "function": "x"}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "mail", "args": ["x"]}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "mail", "env": {"X": "x"}}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "mail", "workdir": "x"}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "mail", "artifacts": ["x"]}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "two words"}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "${{ run.id }}"}}}"#),
+        (false, r#"{"steps": {"a": {"function": "resize", "with": {"list": ["x"]}}}}"#),
         (true, r#"{"steps": {"a": {"run": "make"}}, "params": {"p": {"type": "list", "default": []}}}"#),
         (false, r#"{}"#),
         (false, r#"[]"#),

@@ -83,21 +83,25 @@ impl<'t> Reader<'t> {
         };
         let mut env = Vec::with_capacity(entries.len());
         for entry in entries {
-            let is_name = entry.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-                && !entry.name.starts_with(|c: char| c.is_ascii_digit())
-                && !entry.name.is_empty();
-            if !is_name {
-                let span = self.tree.node(entry.key).span;
-                self.findings.push(
-                    Finding::new(format!("{} cannot be the name of a variable", shown(entry.name)), span)
-                        .hint("use letters, digits and `_`, not starting with a digit"),
-                );
-            }
+            self.check_variable(entry);
             if let Some(value) = self.template(entry) {
                 env.push((entry.name.to_owned(), value));
             }
         }
         env
+    }
+
+    pub(super) fn check_variable(&mut self, entry: Field<'_>) {
+        let is_name = entry.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+            && !entry.name.starts_with(|c: char| c.is_ascii_digit())
+            && !entry.name.is_empty();
+        if !is_name {
+            let span = self.tree.node(entry.key).span;
+            self.findings.push(
+                Finding::new(format!("{} cannot be the name of a variable", shown(entry.name)), span)
+                    .hint("use letters, digits and `_`, not starting with a digit"),
+            );
+        }
     }
 
     pub(super) fn retry(&mut self, field: Field<'_>) -> Option<Retry> {

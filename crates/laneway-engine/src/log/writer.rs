@@ -131,8 +131,7 @@ impl Writer {
         if kept < wanted {
             self.summary.dropped += (wanted - kept) as u64;
             self.is_capped = true;
-            let text = format!("log cap of {} reached; output beyond it is dropped", Size(self.cap));
-            self.note(&text);
+            self.note(&cap_note(self.cap));
         }
     }
 
@@ -230,6 +229,11 @@ fn create(path: &Path) -> io::Result<File> {
         }
         (result, _) => result,
     }
+}
+
+/// What a log says when it is full.
+pub(super) fn cap_note(cap: u64) -> String {
+    format!("log cap of {} reached; output beyond it is dropped", Size(cap))
 }
 
 /// A size as people write it in settings.

@@ -9,15 +9,9 @@ use laneway_store::log_path;
 use laneway_store::model::Claim;
 
 use crate::function;
-use crate::log::{Courier, Target};
+use crate::log::{Courier, LOG_CAP, SHARED_LOG_CAP, Target};
 use crate::process::{InheritEnv, Job, Program};
 use crate::secret::Masks;
-
-/// What of an attempt's output is kept.
-const LOG_CAP: u64 = 64 << 20;
-
-/// The same where logs are rows of the store.
-const SHARED_LOG_CAP: u64 = 8 << 20;
 
 /// Where an attempt's files go.
 #[derive(Debug, Clone)]
@@ -53,10 +47,10 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
     let step = plan.step(claim.at.position);
     let args = match &step.action {
         Action::Run { args, .. } | Action::Command { args, .. } => args.as_slice(),
-        Action::Function { .. } | Action::Post { .. } => &[],
+        Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } => &[],
     };
     let with = match &step.action {
-        Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => &[],
+        Action::Run { .. } | Action::Command { .. } | Action::Post { .. } | Action::Queue { .. } => &[],
         Action::Function { with, .. } => with.as_slice(),
     };
     let named = plan.workflow.env.iter().chain(&step.env).chain(with).map(|(_, template)| template);
@@ -112,6 +106,10 @@ pub(super) fn work(
         Action::Function { name, with } => return call(claim, name, with, scope).map(Work::Function),
         Action::Post { url, secret } => {
             return post(claim, url, secret.as_deref(), scope).map(Work::Function);
+        }
+        // No node that runs steps takes such a class.
+        Action::Queue { queue, .. } => {
+            return Err(format!("it is for remote workers of the queue `{queue}`"));
         }
         Action::Run { script, args } => {
             Program::Script { text: script.clone(), name: step.name.clone(), args: arguments(args, scope)? }

@@ -10,6 +10,7 @@ pub(crate) mod nodes;
 pub(crate) mod runs;
 pub(crate) mod tasks;
 pub(crate) mod triggers;
+pub(crate) mod workers;
 pub(crate) mod workflows;
 
 use crate::problem::{Answer, Code, Problem};

@@ -7,6 +7,7 @@ mod node;
 mod run;
 mod submit;
 mod trigger;
+mod worker;
 mod workflow;
 
 use std::borrow::Cow;
@@ -26,6 +27,12 @@ pub use node::{
 pub use run::{Cause, EventList, Holder, Place, Run, RunList, RunSummary, SetAside, Task, TaskList};
 pub use submit::{Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
 pub use trigger::{Trigger, TriggerList, TriggersPaused};
+pub(crate) use worker::millis;
+pub use worker::{
+    AddToLog, AddedToLog, AskForWork, ClaimFate, ClaimWord, Claims, FateWord, Fates, FinishTasks, Left,
+    LogFate, Output, OutputStream, Register, Registered, Renew, RenewedWorker, StopTask, TaskEnd, TaskResult,
+    Work, WorkerTask,
+};
 pub use workflow::{
     Applied, Apply, Brought, Definition, Health, LastRun, VersionList, Workflow, WorkflowList,
     WorkflowSummary,

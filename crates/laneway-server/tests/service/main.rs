@@ -5,6 +5,7 @@ mod access;
 mod applied;
 mod documents;
 mod matrix;
+mod remote;
 mod runs;
 mod stream;
 mod support;

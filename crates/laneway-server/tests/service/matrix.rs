@@ -15,6 +15,7 @@ use crate::support::{Asking, Place, Reply, SOON, Server};
 fn example(path: &str) -> String {
     let filled = path
         .replace("{run}", "0199f2a0-0000-7000-8000-1a2b3c4d5e6f")
+        .replace("{session}", "0199f2a0-0000-7000-8000-1a2b3c4d5e6f")
         .replace("{step}", "a")
         .replace("{attempt}", "1")
         .replace("{address}", "nobody:1")

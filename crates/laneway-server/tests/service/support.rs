@@ -13,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use laneway_core::class::Offer;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::role::Role;
+use laneway_engine::remote::Terms;
 use laneway_server::access::{Names, make};
 use laneway_server::{Service, serve};
 use laneway_store::model::{Ask, Claim, Finished, NewSession, Outcome};
@@ -59,11 +60,16 @@ impl Place {
     }
 
     pub(crate) async fn serve(&self) -> Server {
-        Server::start(self.open(), self.dir.path().to_owned(), false).await
+        self.serve_with(Terms::default()).await
+    }
+
+    /// With terms for remote workers.
+    pub(crate) async fn serve_with(&self, remote: Terms) -> Server {
+        Server::start(self.open(), self.dir.path().to_owned(), false, remote).await
     }
 
     pub(crate) async fn serve_behind_proxy(&self) -> Server {
-        Server::start(self.open(), self.dir.path().to_owned(), true).await
+        Server::start(self.open(), self.dir.path().to_owned(), true, Terms::default()).await
     }
 }
 
@@ -78,7 +84,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    async fn start(store: Arc<dyn Store>, directory: std::path::PathBuf, is_behind_proxy: bool) -> Self {
+    async fn start(
+        store: Arc<dyn Store>,
+        directory: std::path::PathBuf,
+        is_behind_proxy: bool,
+        remote: Terms,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let session = store.register(NewSession::ephemeral("server:1", 1)).await.expect("a session");
@@ -97,6 +108,7 @@ impl Server {
             names: Names::new(address, ["lane.example".to_owned()]),
             is_tls: false,
             is_behind_proxy,
+            remote,
         };
         let stop = CancellationToken::new();
         let app = service.app(stop.clone());
@@ -246,7 +258,7 @@ impl Actor {
             node: name.to_owned(),
             labels: Default::default(),
             has_process: true,
-            functions: Default::default(),
+            ..Offer::default()
         };
         let session = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) };
         let session = store.register(session).await.expect("a session");

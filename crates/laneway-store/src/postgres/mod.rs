@@ -15,6 +15,7 @@ mod link;
 mod listen;
 mod migrate;
 mod read;
+mod remote;
 mod row;
 mod run_work;
 mod save;
@@ -61,8 +62,8 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
     Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
-    Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Token,
-    Whom, WorkflowView,
+    Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView, Stop,
+    Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -173,8 +174,10 @@ fn at_once<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'st
 impl Store for PostgresStore {
     async fn register(&self, node: NewSession) -> Result<SessionId> {
         let session = SessionId::new(Uuid::now_v7());
-        let node = &node;
-        self.locks.hold(session)?;
+        let (node, is_remote) = (&node, node.token.is_some());
+        if !is_remote {
+            self.locks.hold(session)?;
+        }
         let written = self
             .base
             .change(|link, terms| async move {
@@ -185,7 +188,9 @@ impl Store for PostgresStore {
             self.locks.release(session);
             return Err(error);
         }
-        self.own.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+        if !is_remote {
+            self.own.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+        }
         Ok(session)
     }
 
@@ -559,6 +564,21 @@ impl Store for PostgresStore {
 
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
         self.base.ask(|link| async move { read::stops(&link, session).await }).await
+    }
+
+    async fn remote(&self, session: SessionId) -> Result<Option<RemoteView>> {
+        let now = self.base.now();
+        self.base.ask(|link| async move { remote::view(&link, now, session).await }).await
+    }
+
+    async fn remotes(&self) -> Result<Vec<SessionId>> {
+        self.base.ask(|link| async move { remote::all(&link).await }).await
+    }
+
+    async fn head(&self, run: RunId) -> Result<Arc<RunHead>> {
+        self.base
+            .ask(|link| async move { Ok(Arc::clone(&self.base.shelf.head(&link, run).await?.head)) })
+            .await
     }
 
     async fn status(&self, run: RunId) -> Result<RunStatus> {

@@ -14,6 +14,7 @@ mod files;
 mod migrate;
 mod quarantine;
 mod read;
+mod remote;
 mod run_work;
 mod txn;
 mod verbs;
@@ -58,8 +59,8 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
     Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
-    Pausable, Reaped, Renewed, RunFilter, RunSummary, RunView, SecretView, Stop, Submission, Tally, Token,
-    Whom, WorkflowView,
+    Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView, Stop,
+    Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::store::Store;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
@@ -83,6 +84,8 @@ struct Shared {
     path: PathBuf,
     plans: Arc<Plans>,
     locks: SessionLocks,
+    /// Sessions that live by a lease, as this process has seen them.
+    leases: remote::Leases,
     clock: Arc<Clock>,
     /// Idle connections; one is made when none is idle.
     idle: Mutex<Vec<Connection>>,
@@ -103,6 +106,7 @@ impl SqliteStore {
             path: path.to_owned(),
             plans: Arc::clone(&plans),
             locks: SessionLocks::new(&dir),
+            leases: remote::Leases::default(),
             clock: Arc::clone(&clock),
             idle: Mutex::default(),
         };
@@ -172,10 +176,20 @@ impl SqliteStore {
         ended.map(|()| run)
     }
 
-    /// Reaps sessions of which we hold proof, one transaction each, so that a large one blocks nobody long.
-    async fn reap_one(&self, session: SessionId, node: String, reaped: &mut Reaped) -> Result<()> {
+    /// Reaps sessions of which we hold proof, one transaction each, so that a large one blocks nobody long. What is no
+    /// proof for ever is asked again inside of it.
+    async fn reap_one(
+        &self,
+        session: SessionId,
+        node: String,
+        is_still_over: impl Fn(&txn::Txn<'_>, SessionId) -> Done<bool> + Send + 'static,
+        reaped: &mut Reaped,
+    ) -> Result<()> {
         let max_lost = self.max_lost;
-        let tasks = self.write(move |txn| lives::reap(txn, session, None, max_lost)).await?;
+        let reap = move |txn: &mut txn::Txn<'_>| {
+            if is_still_over(txn, session)? { lives::reap(txn, session, None, max_lost) } else { Ok(None) }
+        };
+        let tasks = self.write(reap).await?;
         if let Some(tasks) = tasks {
             reaped.nodes.push(node);
             reaped.tasks += tasks;
@@ -231,7 +245,9 @@ impl Shared {
 impl Store for SqliteStore {
     async fn register(&self, node: NewSession) -> Result<SessionId> {
         let session = SessionId::new(Uuid::now_v7());
-        self.shared.locks.hold(session)?;
+        if node.token.is_none() {
+            self.shared.locks.hold(session)?;
+        }
         pass(Point::RegisterLocked);
         let written = self.write(move |txn| lives::register(txn, session, &node)).await;
         if written.is_err() {
@@ -242,14 +258,14 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
-        let (renewed, told) = self
+        let (renewed, (told, has_lease)) = self
             .read(move |connection, _| {
                 let told = read::done(connection, session)?;
                 Ok((read::renewed(connection, session)?, told))
             })
             .await?;
         // Nothing is written for a node that only looks for work.
-        if told != (Tally { asks: 0, contentions: 0, ..tally }) {
+        if has_lease || told != (Tally { asks: 0, contentions: 0, ..tally }) {
             self.write(move |txn| lives::renew(txn, session, tally)).await?;
         }
         Ok(renewed)
@@ -267,19 +283,17 @@ impl Store for SqliteStore {
     async fn reap(&self) -> Result<Reaped> {
         // Before the rows are read: a session whose file was seen then, and which has no row now, is over or begins.
         let mut files = self.shared.locks.list();
-        let sessions: Vec<(SessionId, String)> = self
-            .read(|connection, _| {
-                let rows: Vec<(String, String)> = connection
-                    .prepare_cached(sql!("sessions"))?
-                    .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-                    .collect::<rusqlite::Result<_>>()?;
-                Ok(rows.into_iter().filter_map(|(id, node)| Some((SessionId::parse(&id)?, node))).collect())
-            })
-            .await?;
-        files.retain(|file| !sessions.iter().any(|(session, _)| session == file));
+        let sessions = self.read(|connection, shared| remote::sessions(connection, shared)).await?;
+        files.retain(|file| !sessions.iter().any(|listed| listed.session == *file));
         self.shared.locks.sweep(files.into_iter());
         let mut reaped = Reaped::default();
-        for (session, node) in sessions {
+        for remote::Listed { session, node, lease } in sessions {
+            if let Some(has_ended) = lease {
+                if has_ended {
+                    self.reap_one(session, node, remote::is_expired, &mut reaped).await?;
+                }
+                continue;
+            }
             match self.shared.locks.look_after_its_warden(session).await? {
                 Life::Alive => {}
                 Life::Ending => {
@@ -288,7 +302,7 @@ impl Store for SqliteStore {
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
                     pass(Point::ReapBefore);
-                    self.reap_one(session, node, &mut reaped).await?;
+                    self.reap_one(session, node, |_, _| Ok(true), &mut reaped).await?;
                     drop(proof);
                 }
             }
@@ -606,6 +620,18 @@ impl Store for SqliteStore {
             read::scope(connection, &shared.head(connection, run)?, &names)
         })
         .await
+    }
+
+    async fn remote(&self, session: SessionId) -> Result<Option<RemoteView>> {
+        self.read(move |connection, shared| remote::view(connection, shared, session)).await
+    }
+
+    async fn remotes(&self) -> Result<Vec<SessionId>> {
+        self.read(|connection, _| remote::all(connection)).await
+    }
+
+    async fn head(&self, run: RunId) -> Result<Arc<RunHead>> {
+        self.read(move |connection, shared| Ok(Arc::clone(&shared.head(connection, run)?.head))).await
     }
 
     async fn status(&self, run: RunId) -> Result<RunStatus> {

@@ -72,13 +72,14 @@ pub(super) fn renewed(connection: &Connection, session: SessionId) -> Done<Renew
     Ok(Renewed { held, stops: stops(connection, session, |no| run_id(connection, no))? })
 }
 
-/// What a session has told of its doing, but for how often it asked.
-pub(super) fn done(connection: &Connection, session: SessionId) -> Done<Tally> {
-    let told: Option<Option<String>> = connection
+/// What a session has told of its doing, but for how often it asked, and whether it lives by a lease.
+pub(super) fn done(connection: &Connection, session: SessionId) -> Done<(Tally, bool)> {
+    let told: Option<(Option<String>, bool)> = connection
         .prepare_cached(sql!("session_tally"))?
-        .query_row([session.to_string()], |row| row.get(0))
+        .query_row([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    Ok(tally::read(told.flatten().as_deref(), 0, 0))
+    let (told, has_lease) = told.unwrap_or_default();
+    Ok((tally::read(told.as_deref(), 0, 0), has_lease))
 }
 
 /// Refuses a session of which nobody knows: it was reaped, and can never come back.

@@ -48,16 +48,16 @@ pub(super) fn run(
     })
 }
 
-/// The node of a session that holds its lock.
+/// The node of a session that holds its lock, or lives by a lease.
 fn living_owner(connection: &Connection, locks: &SessionLocks, owner: Option<&str>) -> Done<Option<String>> {
     let Some(session) = owner.and_then(SessionId::parse) else { return Ok(None) };
-    let node: Option<String> = connection
+    let known: Option<(String, Option<i64>)> = connection
         .prepare_cached(sql!("session_node"))?
-        .query_row([session.to_string()], |row| row.get(0))
+        .query_row([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    Ok(match (node, locks.look(session)?) {
-        (Some(node), Life::Alive) => Some(node),
-        (Some(_) | None, Life::Alive | Life::Ending | Life::Dead(_)) => None,
+    Ok(match (known, locks.look(session)?) {
+        (Some((node, Some(_))), _) | (Some((node, None)), Life::Alive) => Some(node),
+        (Some((_, None)) | None, Life::Alive | Life::Ending | Life::Dead(_)) => None,
     })
 }
 
@@ -171,7 +171,11 @@ pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> 
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
         let session = SessionId::parse(&id).ok_or_else(|| unreadable("session", &id))?;
-        if !matches!(shared.locks.look(session)?, Life::Alive) {
+        let lives = match row.get::<_, Option<i64>>(14)? {
+            Some(expires_at) => expires_at > observed_at.0,
+            None => matches!(shared.locks.look(session)?, Life::Alive),
+        };
+        if !lives {
             continue;
         }
         let (offer, told): (Option<String>, Option<String>) = (row.get(5)?, row.get(9)?);

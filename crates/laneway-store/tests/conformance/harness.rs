@@ -1,7 +1,6 @@
 //! A place for a store, nodes that work on it, and short words for what they do. Every verb that changes a
 //! run is followed by `audit::check`.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::future::Future;
 use std::path::PathBuf;
@@ -262,7 +261,7 @@ impl Node {
             node: name.to_owned(),
             labels: labels.iter().map(pair).collect(),
             has_process: true,
-            functions: BTreeSet::new(),
+            ..Offer::default()
         };
         Self::join(store, NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) }).await
     }

@@ -32,6 +32,7 @@ mod postgres;
 mod quarantine;
 mod random;
 mod reference;
+mod remote;
 mod reopening;
 mod retries;
 mod rules;

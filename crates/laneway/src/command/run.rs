@@ -115,12 +115,25 @@ impl Start {
         }
     }
 
-    fn refuse_functions(&self) -> Result<(), Refusal> {
-        let calls = |step: &&Step| matches!(step.action, Action::Function { .. });
-        let Some(step) = self.plan.workflow.steps.iter().find(calls) else { return Ok(()) };
-        let message = format!("step `{}` calls a function, and `laneway` has none", step.name);
-        let hint = "functions belong to the program that embeds Laneway: run this workflow with that";
-        Err(Refusal::new(message).hint(hint))
+    /// What only others could do would wait for ever in a run that belongs to this process.
+    fn refuse_what_others_do(&self) -> Result<(), Refusal> {
+        let refusal = |step: &Step| match &step.action {
+            Action::Run { .. } | Action::Command { .. } => None,
+            Action::Function { .. } => {
+                let message = format!("step `{}` calls a function, and `laneway` has none", step.name);
+                let hint = "functions belong to the program that embeds Laneway: run this workflow with that";
+                Some(Refusal::new(message).hint(hint))
+            }
+            Action::Queue { queue, .. } => {
+                let message = format!(
+                    "step `{}` is for remote workers of the queue `{queue}`, and they take nothing of a run that belongs to one process",
+                    step.name
+                );
+                let hint = "start `laneway serve`, let a worker join it, and use `laneway submit FILE` or `laneway start NAME`";
+                Some(Refusal::new(message).hint(hint))
+            }
+        };
+        self.plan.workflow.steps.iter().find_map(refusal).map_or(Ok(()), Err)
     }
 
     pub(super) async fn drive(
@@ -129,7 +142,7 @@ impl Start {
         store: Arc<dyn laneway_store::Store>,
         args: DriveArgs,
     ) -> anyhow::Result<Exit> {
-        self.refuse_functions()?;
+        self.refuse_what_others_do()?;
         let node = Node::ephemeral(context, store).await?;
         let outcome = async {
             let (plan, max_parallel) = (Arc::clone(&self.plan), self.max_parallel);

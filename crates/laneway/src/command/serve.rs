@@ -96,6 +96,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         names: Names::new(listening, args.allowed_hosts),
         is_tls: tls.is_some(),
         is_behind_proxy: args.behind_proxy,
+        remote: laneway_engine::remote::Terms {
+            lease: context.settings.lease()?,
+            kill_grace: args.work.kill_grace,
+            is_alone: !is_worker,
+        },
     };
     // Before anybody is told that it is there: they may want it to end.
     let interrupts = Interrupts::listen()?;

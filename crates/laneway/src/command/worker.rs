@@ -59,7 +59,7 @@ pub(crate) struct WorkArgs {
     #[arg(long, help = SHUTDOWN_GRACE.about, env = SHUTDOWN_GRACE.env, value_name = "DURATION", default_value = SHUTDOWN_GRACE.default, value_parser = duration)]
     pub(super) shutdown_grace: Duration,
     #[arg(long, help = KILL_GRACE.about, env = KILL_GRACE.env, value_name = "DURATION", default_value = KILL_GRACE.default, value_parser = duration)]
-    kill_grace: Duration,
+    pub(super) kill_grace: Duration,
     #[arg(long, help = LEASE_TTL.about, env = LEASE_TTL.env, value_name = "DURATION", default_value = LEASE_TTL.default, value_parser = duration)]
     lease_ttl: Duration,
     #[arg(long, help = HEARTBEAT_INTERVAL.about, env = HEARTBEAT_INTERVAL.env, value_name = "DURATION", default_value = HEARTBEAT_INTERVAL.default, value_parser = duration)]
@@ -79,7 +79,7 @@ impl WorkArgs {
     /// A session that takes what it can run.
     pub(super) fn session(&self, context: &Context, name: &str) -> anyhow::Result<NewSession> {
         let (labels, lease) = (labels(&self.labels)?, context.settings.lease()?);
-        let offer = Offer { node: name.to_owned(), labels, has_process: true, functions: Default::default() };
+        let offer = Offer { node: name.to_owned(), labels, has_process: true, ..Offer::default() };
         Ok(NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(name, self.slots.get()) })
     }
 

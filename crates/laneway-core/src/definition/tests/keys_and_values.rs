@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, quux: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, description
+      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -469,7 +469,7 @@ steps:
     9 |   e: {run: make, command: [make]}
       |       --- the other one
       |
-      = help: keep `run` for a script, `command` for a program and its arguments, or `function` for a function
+      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, or `queue` for remote workers
 
     error: step `f` has no `run` or `command`
       --> flow.yaml:10:3
@@ -566,7 +566,7 @@ steps:
     4 |   c: {run: make, with: {size: 1}}
       |                  ^^^^
       |
-      = help: `with` is the input of a `function`; a script or program takes `args` or `env`
+      = help: `with` is the input of a `function` or a `queue`; a script or program takes `args` or `env`
 
     error: an expression cannot stand in `function`
      --> flow.yaml:5:18
@@ -587,6 +587,6 @@ steps:
     6 |   e: {function: resize, command: [make]}
       |       -------- the other one
       |
-      = help: keep `run` for a script, `command` for a program and its arguments, or `function` for a function
+      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, or `queue` for remote workers
     "#);
 }

@@ -79,7 +79,8 @@ CREATE TABLE sessions (
     tally         TEXT,                      -- what it has done, as of its last renewal; NULL for nothing yet
     asks          BIGINT NOT NULL DEFAULT 0, -- how often it asked for work, and how often others were in its way
     contentions   BIGINT NOT NULL DEFAULT 0,
-    last_active_at BIGINT                    -- when that last changed
+    last_active_at BIGINT,                   -- when that last changed
+    token         TEXT                       -- of a worker that is elsewhere: with which it came
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- What nodes that take work of others tell of themselves. Numbered under a lock, so that their order is that of commits.

@@ -36,8 +36,8 @@ pub(in crate::postgres) async fn register(
     let ttl = i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX);
     let mut flight = link.begin(Begin::Write);
     flight.ask(
-        sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT),
-        vec![&id, &node.node, &pid, &ttl, &now, &slots, &offer],
+        sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT, TEXT),
+        vec![&id, &node.node, &pid, &ttl, &now, &slots, &offer, &node.token],
     );
     let Some(offer) = &node.offer else {
         flight.commit().await?;

@@ -124,11 +124,12 @@ fn quarantined(connection: &Connection, found: &mut Vec<Finding>) -> Done<()> {
 }
 
 fn sessions(connection: &Connection, shared: &Shared, found: &mut Vec<Finding>) -> Done<()> {
-    let rows: Vec<(String, String, u64)> = connection
+    let rows: Vec<(String, String, u64, Option<i64>)> = connection
         .prepare_cached(sql!("sessions"))?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(4)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for (id, node, held) in rows {
+    let now = shared.moment(connection)?;
+    for (id, node, held, expires_at) in rows {
         let Some(session) = SessionId::parse(&id) else {
             found.push(problem(
                 About::Session,
@@ -138,6 +139,14 @@ fn sessions(connection: &Connection, shared: &Shared, found: &mut Vec<Finding>) 
             ));
             continue;
         };
+        if let Some(expires_at) = expires_at {
+            if expires_at <= now.0 {
+                let what = format!("its lease has ended; tasks that it holds: {held}");
+                let advice = "nothing: a `laneway serve` or `laneway worker` returns them when it has waited as long as a lease";
+                found.push(note(About::Session, format!("session of {node}"), what, advice));
+            }
+            continue;
+        }
         if let Life::Dead(_) = shared.locks.look(session)? {
             let tasks = if held == 1 { "task" } else { "tasks" };
             let what = format!("its process is gone; it held {held} {tasks}");

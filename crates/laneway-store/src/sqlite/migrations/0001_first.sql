@@ -59,7 +59,11 @@ CREATE TABLE sessions (
     tally         TEXT,                    -- that; NULL for nothing yet
     asks          INTEGER NOT NULL DEFAULT 0,  -- how often it asked for work, and how often others were in its way
     contentions   INTEGER NOT NULL DEFAULT 0,
-    last_active_at INTEGER                 -- when that last changed
+    last_active_at INTEGER,                -- when that last changed
+    token         TEXT,                    -- of a worker that is elsewhere: with which it came
+    ttl_ms        INTEGER CHECK (ttl_ms > 0),
+    expires_at    INTEGER,                 -- its lease, by this store's clock; a process of this host has a lock instead
+    CHECK ((token IS NULL) = (ttl_ms IS NULL) AND (token IS NULL) = (expires_at IS NULL))
 ) STRICT, WITHOUT ROWID;
 
 -- What nodes that take work of others tell of themselves.

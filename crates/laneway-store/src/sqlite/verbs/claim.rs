@@ -53,7 +53,7 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
 }
 
 fn take(txn: &Txn<'_>, ask: &Ask, next: &Next) -> Done<bool> {
-    let claim = params![next.head.no, next.position, ask.session.to_string(), next.attempt];
+    let claim = params![next.head.no, next.position, ask.session.to_string(), next.attempt, txn.now.0];
     Ok(txn.connection.prepare_cached(sql!("claim"))?.execute(claim)? == 1)
 }
 

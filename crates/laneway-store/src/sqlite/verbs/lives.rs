@@ -28,7 +28,9 @@ pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewS
         node.pid,
         txn.now.0,
         node.slots,
-        offer
+        offer,
+        node.token,
+        node.token.as_ref().map(|_| i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX / 2))
     ])?;
     match &node.offer {
         Some(offer) => {
@@ -40,7 +42,7 @@ pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewS
     }
 }
 
-/// Notes what a session has done. Its life takes no lease.
+/// Notes what a session has done, and renews its lease, if it lives by one.
 pub(in crate::sqlite) fn renew(txn: &Txn<'_>, session: SessionId, tally: Tally) -> Done<()> {
     let Tally { asks, contentions, .. } = tally;
     let noted = params![session.to_string(), tally::to_text(tally), asks, contentions, txn.now.0];

@@ -158,6 +158,7 @@ impl Side {
             labels: zone.map(|zone| ("zone".to_owned(), zone.to_owned())).into_iter().collect(),
             has_process: true,
             functions: if has_function { BTreeSet::from(["f".to_owned()]) } else { BTreeSet::new() },
+            ..Offer::default()
         };
         let session = NewSession { offer: Some(offer), ..NewSession::ephemeral(name, 4) };
         let node = Node::join(self.place.open(), session).await;

@@ -1,0 +1,65 @@
+//! From a claim to what a remote worker is given: evaluates its input, and nothing else.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use laneway_core::definition::{Action, evaluate_input};
+use laneway_core::reason::Reason;
+use laneway_store::Store;
+use laneway_store::model::{Claim, Outcome};
+use serde_json::{Map, Value};
+
+/// All that a remote worker needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    pub claim: laneway_store::ClaimRef,
+    pub workflow: String,
+    pub step: String,
+    pub queue: String,
+    pub input: Map<String, Value>,
+    pub params: Map<String, Value>,
+    pub timeout: Option<Duration>,
+}
+
+/// Why a claim cannot be handed out.
+#[derive(Debug)]
+pub enum Unready {
+    /// Not now.
+    Store(laneway_store::Error),
+    /// Never: this is how the attempt ends.
+    Ended(Outcome),
+}
+
+pub async fn task(store: &dyn Store, claim: &Claim) -> Result<Task, Unready> {
+    let plan = &claim.head.plan;
+    let step = plan.step(claim.at.position);
+    let failed = |reason, detail| Unready::Ended(Outcome::Failed { reason, detail, exit_code: None });
+    let Action::Queue { queue, with } = &step.action else {
+        return Err(failed(Reason::StartFailed, "it is not for remote workers".to_owned()));
+    };
+    let templates = with.iter().flat_map(|(_, value)| value.templates());
+    let mut read: BTreeSet<&str> = templates.flat_map(|template| template.steps_read()).collect();
+    read.extend(step.condition.iter().flat_map(|condition| condition.steps_read()));
+    let names: Vec<&str> = read.into_iter().collect();
+    let scope = match store.scope(claim.at.run, &names).await {
+        Ok(scope) => scope,
+        Err(error) if error.is_passing() => return Err(Unready::Store(error)),
+        Err(error) => {
+            return Err(failed(Reason::StartFailed, format!("its inputs could not be read: {error}")));
+        }
+    };
+    if let Some(condition) = &step.condition {
+        // The gate has asked already; it lets through what it could not evaluate, so that it is told here.
+        condition.holds(&scope).map_err(|error| failed(Reason::Expression, format!("`if`: {error}")))?;
+    }
+    let input = evaluate_input(with, &scope).map_err(|error| failed(Reason::Expression, error))?;
+    Ok(Task {
+        claim: claim.at,
+        workflow: plan.workflow.name.clone(),
+        step: step.name.clone(),
+        queue: queue.clone(),
+        input,
+        params: claim.head.params.clone(),
+        timeout: step.timeout,
+    })
+}

@@ -1,0 +1,357 @@
+//! What remote workers say and are told (docs/reference/remote-workers.md). A claim is one word, `RUN.POSITION.ATTEMPT`, which
+//! a worker gets with a task and gives back as it is; together with the session of the address it is the fence.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use laneway_core::id::{RunId, SessionId};
+use laneway_store::{ClaimRef, Fate};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+/// A worker that wants to begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Register {
+    /// Names it in lists, events and attempts; several may have the same.
+    pub name: String,
+    /// The queues that it takes.
+    pub queues: BTreeSet<String>,
+    /// How many tasks it does at once.
+    pub slots: u32,
+    /// What `runs_on` and `prefers` of steps ask for.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    /// Of its process; shown, and used for nothing.
+    #[serde(default)]
+    pub pid: u32,
+}
+
+/// A session that has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Registered {
+    #[schema(value_type = String, format = "uuid")]
+    pub session: SessionId,
+    /// So long it lives without being renewed.
+    pub lease_ms: u64,
+    /// So often it had better be renewed.
+    pub renew_every_ms: u64,
+    /// So long it may take to stop what it is told to stop.
+    pub kill_grace_ms: u64,
+}
+
+/// A request for work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AskForWork {
+    /// How many tasks it can start now; 0 to hear only what is to be stopped.
+    pub max: u32,
+    /// Wait so many seconds, up to 30, if there is nothing to tell.
+    #[serde(default)]
+    pub wait: u32,
+    /// Everything that it holds: what it was given, and whose end was not acknowledged yet.
+    pub holding: BTreeSet<ClaimWord>,
+    /// What of that it is stopping already.
+    #[serde(default)]
+    pub stopping: BTreeSet<ClaimWord>,
+}
+
+/// What there is to do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Work {
+    pub tasks: Vec<WorkerTask>,
+    pub stops: Vec<StopTask>,
+    /// What it holds no longer: end it, and drop what comes of it.
+    pub lost: Vec<ClaimWord>,
+    /// It is given nothing more: somebody drained it.
+    pub is_draining: bool,
+}
+
+/// A task for a worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerTask {
+    pub claim: ClaimWord,
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    pub workflow: String,
+    pub step: String,
+    /// From 1 on.
+    pub attempt: u32,
+    pub queue: String,
+    /// `with` of the step, evaluated.
+    #[schema(value_type = Object)]
+    pub input: Map<String, Value>,
+    /// The parameters of the run.
+    #[schema(value_type = Object)]
+    pub params: Map<String, Value>,
+    /// How long it may take; nothing for as long as it likes.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Something that is to be stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StopTask {
+    pub claim: ClaimWord,
+    /// canceled, aborted, run_timeout or timeout.
+    pub reason: String,
+}
+
+/// What a worker has done so far, as it counts itself; shown, and used for nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Renew {
+    /// How often it asked for work.
+    pub asks: u64,
+    /// How many tasks it got.
+    pub claims: u64,
+    pub succeeded: u64,
+    pub failed: u64,
+    pub canceled: u64,
+    /// Given back, never started.
+    pub returned: u64,
+    /// Taken from it while it held them.
+    pub lost: u64,
+}
+
+/// A session that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RenewedWorker {
+    pub lease_ms: u64,
+    /// Everything that it holds.
+    pub held: Vec<ClaimWord>,
+    pub stops: Vec<StopTask>,
+    pub is_draining: bool,
+}
+
+/// Claims that a worker starts, or gives back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claims {
+    pub claims: Vec<ClaimWord>,
+}
+
+/// What became of each, in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Fates {
+    pub results: Vec<ClaimFate>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClaimFate {
+    pub claim: ClaimWord,
+    pub fate: FateWord,
+    /// Of an end that was said before: how it was recorded then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Why that was, or why it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FateWord {
+    /// Written by this call.
+    Recorded,
+    /// Written before: the answer to it was lost.
+    Repeated,
+    /// It is held no longer, and nothing was written.
+    Lost,
+    /// Nothing can be written for it now; `detail` says why.
+    Refused,
+}
+
+/// Output of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddToLog {
+    pub claim: ClaimWord,
+    /// 0, or `next_offset` of the answer before.
+    pub offset: u64,
+    pub pieces: Vec<Output>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    #[serde(default)]
+    pub stream: OutputStream,
+    /// As it was printed, line breaks included.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    #[default]
+    Stdout,
+    Stderr,
+}
+
+/// What became of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AddedToLog {
+    pub fate: LogFate,
+    /// Where the next one goes on.
+    pub next_offset: u64,
+    /// The cap is reached; whatever comes is dropped.
+    pub is_full: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFate {
+    Recorded,
+    Lost,
+    /// The log does not go on at that offset, but at `next_offset`; nothing was written.
+    Elsewhere,
+}
+
+/// How tasks ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FinishTasks {
+    pub results: Vec<TaskResult>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskResult {
+    pub claim: ClaimWord,
+    pub status: TaskEnd,
+    /// Of one that succeeded: what later steps read, up to 256 KiB.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub output: Map<String, Value>,
+    /// Of one that failed: error, exit, signal, timeout, start_failed or bad_output; error without it.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Of one that failed: why, in words.
+    #[serde(default)]
+    pub detail: Option<String>,
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// By the worker's own watch.
+    #[serde(default)]
+    pub took_ms: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskEnd {
+    Succeeded,
+    Failed,
+    /// It was stopped because the service asked for it.
+    Canceled,
+}
+
+/// A session that is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Left {
+    #[schema(value_type = String, format = "uuid")]
+    pub session: SessionId,
+    /// How many tasks it still held; they go on elsewhere.
+    pub returned: usize,
+}
+
+/// A claim without its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimWord {
+    pub run: RunId,
+    pub position: u32,
+    pub attempt: u32,
+}
+
+impl ClaimWord {
+    pub fn of(claim: &ClaimRef) -> Self {
+        Self { run: claim.run, position: claim.position, attempt: claim.attempt }
+    }
+
+    pub fn held_by(self, session: SessionId) -> ClaimRef {
+        ClaimRef { run: self.run, position: self.position, attempt: self.attempt, session }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(3, '.');
+        let (run, position, attempt) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(Self {
+            run: RunId::parse(run)?,
+            position: position.parse().ok()?,
+            attempt: attempt.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for ClaimWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.run, self.position, self.attempt)
+    }
+}
+
+impl Serialize for ClaimWord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ClaimWord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| de::Error::custom("a claim is a word that came with a task"))
+    }
+}
+
+impl PartialSchema for ClaimWord {
+    fn schema() -> RefOr<Schema> {
+        let about = "Names a task that a worker holds; given back as it came";
+        ObjectBuilder::new().schema_type(Type::String).description(Some(about)).into()
+    }
+}
+
+impl ToSchema for ClaimWord {}
+
+impl From<Fate> for FateWord {
+    fn from(fate: Fate) -> Self {
+        match fate {
+            Fate::Recorded => Self::Recorded,
+            Fate::Repeated => Self::Repeated,
+            Fate::ClaimLost => Self::Lost,
+        }
+    }
+}
+
+impl ClaimFate {
+    pub(crate) fn new(claim: ClaimWord, fate: FateWord) -> Self {
+        Self { claim, fate, status: None, detail: None }
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claim_is_one_word_that_reads_back() {
+        let text = "\"0199f2a0-0000-7000-8000-1a2b3c4d5e6f.7.2\"";
+        let claim: ClaimWord = serde_json::from_str(text).expect("a claim");
+        assert_eq!((claim.position, claim.attempt), (7, 2));
+        assert_eq!(serde_json::to_string(&claim).expect("text"), text);
+        for bad in [
+            "",
+            "x.1.1",
+            "0199f2a0-0000-7000-8000-1a2b3c4d5e6f.1",
+            "0199f2a0-0000-7000-8000-1a2b3c4d5e6f.1.1.1",
+        ] {
+            assert_eq!(ClaimWord::parse(bad), None, "{bad}");
+        }
+    }
+}

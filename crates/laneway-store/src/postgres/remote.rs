@@ -1,0 +1,42 @@
+//! Workers that are elsewhere: what is known of their sessions. They begin, are renewed and end as every session here
+//! does (`verbs/lives.rs`).
+
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::time::Millis;
+
+use super::fault::Done;
+use super::link::{Link, sql};
+use super::{read, row};
+use crate::fence::ClaimRef;
+use crate::model::RemoteView;
+
+pub(super) async fn view(link: &Link, now: Option<Millis>, session: SessionId) -> Done<Option<RemoteView>> {
+    let (id, now) = (session.to_string(), now.map(|now| now.0));
+    let mut flight = link.flight();
+    flight.ask(sql!("remote", TEXT, INT8), vec![&id, &now]);
+    flight.ask(sql!("remote_claims", TEXT), vec![&id]);
+    flight.ask(sql!("stops", TEXT), vec![&id]);
+    let answers = flight.land().await?;
+    let [known, held, stops] = answers.as_slice() else { return Ok(None) };
+    let Some(found) = known.first() else { return Ok(None) };
+    let claim = |of: &tokio_postgres::Row| {
+        let run = row::word(of, 1, "run id", RunId::parse)?;
+        let at = ClaimRef { run, position: row::number(of, 2)?, attempt: row::number(of, 3)?, session };
+        Ok((at, row::moment(of, 4)?))
+    };
+    Ok(Some(RemoteView {
+        session,
+        node: row::text(found, 0)?,
+        token: row::text(found, 1)?,
+        slots: row::number(found, 2)?,
+        is_draining: found.try_get(3)?,
+        held: held.iter().map(claim).collect::<Done<_>>()?,
+        stops: stops.iter().map(|of| read::stop(of, session)).collect::<Done<_>>()?,
+        observed_at: Millis(found.try_get(4)?),
+    }))
+}
+
+pub(super) async fn all(link: &Link) -> Done<Vec<SessionId>> {
+    let rows = link.rows(sql!("remotes"), &[]).await?;
+    rows.iter().map(|found| row::word(found, 0, "session", SessionId::parse)).collect()
+}

@@ -1,0 +1,119 @@
+//! Workers that are elsewhere. No lock of theirs can be looked at, so their sessions live by a lease, by this store's clock:
+//! the same rules as on Postgres. Owns what is known of them, and when one of them is over.
+//!
+//! A lease that has ended by the clock is not enough: while nobody served, or the machine slept, they could not renew it.
+//! So whoever reaps one has itself seen it unrenewed for as long as a lease is, by a watch that stands still while the
+//! machine sleeps.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use laneway_core::id::SessionId;
+use laneway_core::plan::Position;
+use laneway_core::time::Millis;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::Shared;
+use super::read::{self, run_id};
+use super::txn::{Done, Txn, sql};
+use crate::fence::ClaimRef;
+use crate::keeper::unreadable;
+use crate::model::RemoteView;
+
+/// By session: its last renewal, and since when this process knows of no later one.
+#[derive(Debug, Default)]
+pub(super) struct Leases(Mutex<HashMap<SessionId, (Millis, Instant)>>);
+
+/// A session that nobody has reaped.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) session: SessionId,
+    pub(super) node: String,
+    /// Whether its lease has ended; `None` for one that lives by its lock.
+    pub(super) lease: Option<bool>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Lease {
+    renewed_at: Millis,
+    expires_at: Millis,
+    ttl: Duration,
+}
+
+impl Leases {
+    /// Whether it was seen unrenewed for all of its length.
+    fn has_watched(&self, session: SessionId, lease: Lease) -> bool {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (renewed_at, since) = seen.entry(session).or_insert_with(|| (lease.renewed_at, Instant::now()));
+        if *renewed_at != lease.renewed_at {
+            (*renewed_at, *since) = (lease.renewed_at, Instant::now());
+        }
+        since.elapsed() >= lease.ttl
+    }
+
+    fn keep(&self, listed: &[Listed]) {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|session, _| listed.iter().any(|one| one.session == *session));
+    }
+}
+
+/// All of them, with what their leases say.
+pub(super) fn sessions(connection: &Connection, shared: &Shared) -> Done<Vec<Listed>> {
+    let now = shared.moment(connection)?;
+    let mut statement = connection.prepare_cached(sql!("sessions"))?;
+    let mut rows = statement.query([])?;
+    let mut listed = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (id, node): (String, String) = (row.get(0)?, row.get(1)?);
+        let Some(session) = SessionId::parse(&id) else { continue };
+        let (expires_at, ttl): (Option<i64>, Option<u64>) = (row.get(4)?, row.get(5)?);
+        let lease = expires_at.zip(ttl).map(|(expires_at, ttl)| {
+            let ttl = Duration::from_millis(ttl);
+            let lease = Lease { renewed_at: Millis(row.get(3)?), expires_at: Millis(expires_at), ttl };
+            // Whoever brings a clock of its own knows of no watch.
+            let has_watched = shared.leases.has_watched(session, lease) || shared.clock.hand().is_some();
+            Ok::<_, rusqlite::Error>(lease.expires_at <= now && has_watched)
+        });
+        listed.push(Listed { session, node, lease: lease.transpose()? });
+    }
+    shared.leases.keep(&listed);
+    Ok(listed)
+}
+
+/// Asked again in the transaction that returns its tasks: it may have been renewed meanwhile.
+pub(super) fn is_expired(txn: &Txn<'_>, session: SessionId) -> Done<bool> {
+    Ok(txn
+        .connection
+        .prepare_cached(sql!("remote_expired"))?
+        .exists(params![session.to_string(), txn.now.0])?)
+}
+
+pub(super) fn view(connection: &Connection, shared: &Shared, session: SessionId) -> Done<Option<RemoteView>> {
+    let id = session.to_string();
+    let known: Option<(String, String, u32, bool)> = connection
+        .prepare_cached(sql!("remote"))?
+        .query_row([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .optional()?;
+    let Some((node, token, slots, is_draining)) = known else { return Ok(None) };
+    let rows: Vec<(i64, Position, u32, Option<i64>)> = connection
+        .prepare_cached(sql!("remote_claims"))?
+        .query_map([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut held = Vec::with_capacity(rows.len());
+    for (no, position, attempt, started_at) in rows {
+        let at = ClaimRef { run: run_id(connection, no)?, position, attempt, session };
+        held.push((at, started_at.map(Millis)));
+    }
+    let stops = read::stops(connection, session, |no| run_id(connection, no))?;
+    let observed_at = shared.moment(connection)?;
+    Ok(Some(RemoteView { session, node, token, slots, is_draining, held, stops, observed_at }))
+}
+
+pub(super) fn all(connection: &Connection) -> Done<Vec<SessionId>> {
+    let ids: Vec<String> = connection
+        .prepare_cached(sql!("remotes"))?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    ids.iter().map(|id| Ok(SessionId::parse(id).ok_or_else(|| unreadable("session", id))?)).collect()
+}

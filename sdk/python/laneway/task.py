@@ -1,0 +1,97 @@
+"""A task as its handler sees it."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+#: What a log call may hold at most before it is cut into several.
+PIECE = 200_000
+
+
+class Canceled(Exception):
+    """Raised by `Task.check`: the handler is to end now."""
+
+
+class Task:
+    """What is to be done, and what its handler may say of it."""
+
+    def __init__(self, given: Dict[str, Any], on_change: Callable[[], None]) -> None:
+        self.run: str = given["run"]
+        self.workflow: str = given["workflow"]
+        self.step: str = given["step"]
+        #: From 1 on. With `run` and `step` it names this attempt and no other: a key for effects elsewhere.
+        self.attempt: int = given["attempt"]
+        self.queue: str = given["queue"]
+        #: `with` of the step, evaluated.
+        self.input: Dict[str, Any] = given["input"]
+        #: The parameters of the run.
+        self.params: Dict[str, Any] = given["params"]
+        timeout = given.get("timeout_ms")
+        #: In seconds; None for as long as it likes.
+        self.timeout: Optional[float] = None if timeout is None else timeout / 1000
+        self._claim: str = given["claim"]
+        self._on_change = on_change
+        self._stop = threading.Event()
+        self._reason: Optional[str] = None
+        self._on_stop: Optional[Callable[[], None]] = None
+        self._lock = threading.Lock()
+        self._unsent: List[Tuple[str, str]] = []
+
+    def __repr__(self) -> str:
+        return f"<Task {self.step} attempt {self.attempt} of run {self.run}>"
+
+    @property
+    def canceled(self) -> bool:
+        """Whether it is to end: canceled, out of time, lost, or the worker stops. What it returns is dropped then."""
+        return self._stop.is_set()
+
+    @property
+    def cancel_reason(self) -> Optional[str]:
+        """canceled, aborted, run_timeout, timeout, lost or stopping."""
+        return self._reason
+
+    def wait(self, seconds: float) -> bool:
+        """Sleeps, and wakes at once when it is to end; says whether it is."""
+        return self._stop.wait(seconds)
+
+    def check(self) -> None:
+        """Raises `Canceled` when it is to end."""
+        if self._stop.is_set():
+            raise Canceled(self._reason or "canceled")
+
+    def log(self, *words: object, stream: str = "stdout") -> None:
+        """Adds a line to its log, as `print` would."""
+        self.write(" ".join(str(word) for word in words) + "\n", stream)
+
+    def write(self, text: str, stream: str = "stdout") -> None:
+        """Adds text as it is."""
+        if stream not in ("stdout", "stderr"):
+            raise ValueError("stream is stdout or stderr")
+        with self._lock:
+            for start in range(0, len(text), PIECE):
+                self._unsent.append((stream, text[start : start + PIECE]))
+        self._on_change()
+
+    # ---- for the worker ----------------------------------------------------------------------------
+
+    def _cancel(self, reason: str) -> None:
+        with self._lock:
+            # A claim that is lost stays so, whatever else is asked.
+            if self._reason is None or reason == "lost":
+                self._reason = reason
+            on_stop = self._on_stop
+        self._stop.set()
+        if on_stop is not None:
+            on_stop()
+
+    def _call_on_stop(self, on_stop: Optional[Callable[[], None]]) -> None:
+        with self._lock:
+            self._on_stop = on_stop
+        if on_stop is not None and self._stop.is_set():
+            on_stop()
+
+    def _log_traceback(self, error: BaseException) -> None:
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        self.write(text, "stderr")
