@@ -5,13 +5,16 @@ mod bench;
 mod examples;
 mod generate;
 mod links;
+mod package;
 mod pooler;
 mod postgres;
 mod program;
+mod reference;
 mod shell;
 mod stage;
 mod tools;
 mod torture;
+mod tutorial;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -60,6 +63,10 @@ enum Task {
     Docs,
     /// Write the generated files anew
     Generate,
+    /// The Debian package, and a trial of it
+    Package,
+    /// Run every command of the tutorial
+    Tutorial,
     /// Measure Laneway and its peers in one run (bench/README.md); `--help` lists the workloads
     #[command(disable_help_flag = true)]
     Bench {
@@ -95,6 +102,9 @@ fn main() -> ExitCode {
         Task::Generate => stages.run("generate", "build errors come first; mend them", || {
             generate::write(&shell, &Program::build(&shell)?)
         }),
+        Task::Package => stages
+            .run("package", "Debian's dpkg-deb is needed", || package::run(&shell, package::Build::Release)),
+        Task::Tutorial => run_tutorial(&shell, &mut stages),
         Task::Bench { args } => {
             stages.run("bench", "`cargo xtask bench --help` says how it is called", || {
                 bench::run(&shell, &args)
@@ -112,6 +122,10 @@ fn check(shell: &Shell, stages: &mut Stages) {
     lint(shell, stages);
     test(shell, stages);
     run_examples(shell, stages);
+    run_tutorial(shell, stages);
+    stages.run("package", "Debian's dpkg-deb is needed; `cargo xtask package` builds a real one", || {
+        package::run(shell, package::Build::Tests)
+    });
     torture(shell, stages, &torture::Args::default());
     torture_nodes(shell, stages);
     stages.run("generated files", "run `cargo xtask generate` and commit what it wrote", || {
@@ -195,6 +209,12 @@ fn lend_postgres(shell: &Shell, durability: Durability, command: &[OsString]) ->
 fn run_examples(shell: &Shell, stages: &mut Stages) {
     stages.run("examples", "mend the example, or the promise in its first lines", || {
         examples::run_all(shell, &Program::build(shell)?)
+    });
+}
+
+fn run_tutorial(shell: &Shell, stages: &mut Stages) {
+    stages.run("tutorial", "mend docs/tutorial.md, or what it promises", || {
+        tutorial::run(shell, &Program::build(shell)?)
     });
 }
 

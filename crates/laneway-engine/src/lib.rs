@@ -5,6 +5,7 @@ pub mod fire;
 pub mod function;
 pub mod log;
 pub mod process;
+pub mod prune;
 pub mod secret;
 pub mod warden;
 pub mod worker;

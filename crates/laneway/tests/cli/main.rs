@@ -12,6 +12,7 @@ mod looking_back;
 mod place;
 mod postgres;
 mod repair;
+mod retention;
 mod run;
 mod serve;
 mod settings;
