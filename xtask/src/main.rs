@@ -64,7 +64,11 @@ enum Task {
     /// Write the generated files anew
     Generate,
     /// The Debian package, and a trial of it
-    Package,
+    Package {
+        /// Pack the program of the tests instead of a release, for a trial
+        #[arg(long)]
+        quick: bool,
+    },
     /// Run every command of the tutorial
     Tutorial,
     /// Measure Laneway and its peers in one run (bench/README.md); `--help` lists the workloads
@@ -102,8 +106,9 @@ fn main() -> ExitCode {
         Task::Generate => stages.run("generate", "build errors come first; mend them", || {
             generate::write(&shell, &Program::build(&shell)?)
         }),
-        Task::Package => stages
-            .run("package", "Debian's dpkg-deb is needed", || package::run(&shell, package::Build::Release)),
+        Task::Package { quick } => stages.run("package", "Debian's dpkg-deb is needed", || {
+            package::run(&shell, if quick { package::Build::Tests } else { package::Build::Release })
+        }),
         Task::Tutorial => run_tutorial(&shell, &mut stages),
         Task::Bench { args } => {
             stages.run("bench", "`cargo xtask bench --help` says how it is called", || {

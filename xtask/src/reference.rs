@@ -11,15 +11,15 @@ const HEAD: &str = "# The document\n\nGenerated from `laneway schema` by `cargo 
 /// The page.
 pub(crate) fn document(schema: &Value) -> Result<String> {
     let mut text = String::from(HEAD);
-    section(&mut text, "A workflow", schema)?;
     let parts = schema["$defs"].as_object().context("the schema has no $defs")?;
+    section(&mut text, "A workflow", schema, parts)?;
     for (name, part) in parts.iter().filter(|(_, part)| part["properties"].is_object()) {
-        section(&mut text, &format!("`{name}`"), part)?;
+        section(&mut text, &format!("`{name}`"), part, parts)?;
     }
     Ok(text)
 }
 
-fn section(text: &mut String, title: &str, part: &Value) -> Result<()> {
+fn section(text: &mut String, title: &str, part: &Value, parts: &Map<String, Value>) -> Result<()> {
     text.push_str(&format!("\n## {title}\n\n"));
     if let Some(about) = part["description"].as_str() {
         text.push_str(&format!("{about}\n\n"));
@@ -29,9 +29,9 @@ fn section(text: &mut String, title: &str, part: &Value) -> Result<()> {
     let required: Vec<&str> =
         part["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (key, value) in keys {
-        let about = value["description"].as_str().unwrap_or_default();
-        // What has a section of its own is described there.
-        if about.is_empty() && reference(value).is_none() {
+        let elsewhere = reference(value).and_then(|name| parts.get(name)?["description"].as_str());
+        let about = value["description"].as_str().or(elsewhere).unwrap_or_default();
+        if about.is_empty() {
             bail!("the schema does not say what `{key}` of {title} means");
         }
         let about =
