@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::program::Program;
+use crate::reference;
 use crate::shell::Shell;
 use crate::stage;
 
@@ -59,10 +60,16 @@ fn first_difference(found: &str, wanted: &str) -> Option<usize> {
 fn all(shell: &Shell, program: &Program) -> Result<Vec<Generated>> {
     Ok(vec![
         Generated { path: "docs/reference/laneway.schema.json", text: program.stdout(shell, &["schema"])? },
+        Generated { path: "docs/reference/document.md", text: document(shell, program)? },
         Generated { path: "docs/reference/openapi.json", text: program.stdout(shell, &["openapi"])? },
         Generated { path: "docs/reference/cli.md", text: cli(shell, program)? },
         Generated { path: "docs/reference/settings.md", text: settings(shell, program)? },
     ])
+}
+
+fn document(shell: &Shell, program: &Program) -> Result<String> {
+    let schema: Value = serde_json::from_str(&program.stdout(shell, &["schema"])?).context("the schema")?;
+    reference::document(&schema)
 }
 
 /// The reference of the command line: every `--help`, as it is printed into a pipe.

@@ -5,14 +5,17 @@ mod bench;
 mod examples;
 mod generate;
 mod links;
+mod package;
 mod pooler;
 mod postgres;
 mod program;
 mod python;
+mod reference;
 mod shell;
 mod stage;
 mod tools;
 mod torture;
+mod tutorial;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -63,6 +66,14 @@ enum Task {
     Docs,
     /// Write the generated files anew
     Generate,
+    /// The Debian package, and a trial of it
+    Package {
+        /// Pack the program of the tests instead of a release, for a trial
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Run every command of the tutorial
+    Tutorial,
     /// Measure Laneway and its peers in one run (bench/README.md); `--help` lists the workloads
     #[command(disable_help_flag = true)]
     Bench {
@@ -99,6 +110,10 @@ fn main() -> ExitCode {
         Task::Generate => stages.run("generate", "build errors come first; mend them", || {
             generate::write(&shell, &Program::build(&shell)?)
         }),
+        Task::Package { quick } => stages.run("package", "Debian's dpkg-deb is needed", || {
+            package::run(&shell, if quick { package::Build::Tests } else { package::Build::Release })
+        }),
+        Task::Tutorial => run_tutorial(&shell, &mut stages),
         Task::Bench { args } => {
             stages.run("bench", "`cargo xtask bench --help` says how it is called", || {
                 bench::run(&shell, &args)
@@ -117,6 +132,10 @@ fn check(shell: &Shell, stages: &mut Stages) {
     test(shell, stages);
     run_examples(shell, stages);
     test_python(shell, stages);
+    run_tutorial(shell, stages);
+    stages.run("package", "Debian's dpkg-deb is needed; `cargo xtask package` builds a real one", || {
+        package::run(shell, package::Build::Tests)
+    });
     torture(shell, stages, &torture::Args::default());
     torture_nodes(shell, stages);
     stages.run("generated files", "run `cargo xtask generate` and commit what it wrote", || {
@@ -206,6 +225,12 @@ fn run_examples(shell: &Shell, stages: &mut Stages) {
 fn test_python(shell: &Shell, stages: &mut Stages) {
     stages.run("python client", "run them again with `cargo xtask python`", || {
         python::test(shell, &Program::build(shell)?)
+    });
+}
+
+fn run_tutorial(shell: &Shell, stages: &mut Stages) {
+    stages.run("tutorial", "mend docs/tutorial.md, or what it promises", || {
+        tutorial::run(shell, &Program::build(shell)?)
     });
 }
 

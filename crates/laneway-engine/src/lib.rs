@@ -6,6 +6,7 @@ pub mod function;
 pub mod hooks;
 pub mod log;
 pub mod process;
+pub mod prune;
 pub mod remote;
 pub mod secret;
 pub mod warden;

@@ -1,14 +1,18 @@
 //! What is counted: by this process (requests, streams), and what the store says of nodes and limits when somebody asks. The
 //! names are those of BEHAVIOURS S4. Nothing is counted twice: a node's figures are the ones it tells the store.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use laneway_core::gate::Gate;
-use laneway_store::model::{LimitView, NodeView};
-use prometheus_client::encoding::EncodeLabelSet;
+use laneway_store::model::{Commits, LimitView, NodeView};
+use laneway_store::tally::{BOUNDS, Spread};
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -110,6 +114,29 @@ pub(crate) struct Stored {
     pub(crate) nodes: Vec<NodeView>,
     pub(crate) limits: Vec<LimitView>,
     pub(crate) backlog: Vec<(Option<Gate>, u64)>,
+    pub(crate) commits: Option<Commits>,
+}
+
+/// How long something took on each node.
+#[derive(Debug)]
+struct Spreads {
+    name: &'static str,
+    help: &'static str,
+    of_nodes: BTreeMap<String, Spread>,
+}
+
+impl Collector for Spreads {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut metric = encoder.encode_descriptor(self.name, self.help, None, MetricType::Histogram)?;
+        for (node, spread) in &self.of_nodes {
+            let labels = &NodeLabels { node: node.clone() };
+            let bounds = BOUNDS.iter().map(|millis| *millis as f64 / 1e3).chain([f64::INFINITY]);
+            let buckets: Vec<(f64, u64)> = bounds.zip(spread.counts).collect();
+            let (sum, count) = (spread.micros as f64 / 1e6, spread.counts.iter().sum());
+            metric.encode_family(labels)?.encode_histogram::<NodeLabels>(sum, count, &buckets, None)?;
+        }
+        Ok(())
+    }
 }
 
 /// Counts itself out when it is dropped.
@@ -125,7 +152,7 @@ impl Drop for OpenStream {
 type PerNode = Family<NodeLabels, Counter<u64, AtomicU64>>;
 
 fn registry(stored: &Stored) -> Registry {
-    let Stored { nodes, limits, backlog } = stored;
+    let Stored { nodes, limits, backlog, .. } = stored;
     let mut registry = Registry::with_prefix("laneway");
     let mut per_node = |name: &str, help: &str, part: fn(&NodeView) -> u64| {
         let family = PerNode::default();
@@ -162,6 +189,32 @@ fn registry(stored: &Stored) -> Registry {
         }
     }
     registry.register("attempts", "Attempts that ended, by outcome", attempts);
+    let spread = |name, help, part: fn(&NodeView) -> Spread| {
+        let mut of_nodes: BTreeMap<String, Spread> = BTreeMap::new();
+        for node in nodes.iter().filter(|node| node.offer.is_some()) {
+            of_nodes.entry(node.node.clone()).or_default().merge(part(node));
+        }
+        Box::new(Spreads { name, help, of_nodes })
+    };
+    registry.register_collector(spread(
+        "claim_to_start_seconds",
+        "From the moment in which a node was given a task until that began",
+        |node| node.tally.claim_to_start,
+    ));
+    registry.register_collector(spread(
+        "finish_to_start_seconds",
+        "From the end of a task until the one in its place began, where there was one",
+        |node| node.tally.finish_to_start,
+    ));
+    if let Some(Commits { commits, verbs }) = stored.commits {
+        let counter = |number: u64| {
+            let counter = Counter::<u64, AtomicU64>::default();
+            counter.inc_by(number);
+            counter
+        };
+        registry.register("group_commits", "Commits of this process", counter(commits));
+        registry.register("group_commit_verbs", "Verbs that went with them", counter(verbs));
+    }
     let (slots, running) = (Family::<NodeLabels, Gauge>::default(), Family::<NodeLabels, Gauge>::default());
     for node in nodes {
         let labels = NodeLabels { node: node.node.clone() };

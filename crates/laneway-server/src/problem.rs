@@ -212,6 +212,7 @@ fn code_of(error: &Error) -> Code {
         | Error::OldSqlite { .. }
         | Error::OldPostgres { .. }
         | Error::Postgres { .. }
+        | Error::NotABackup { .. }
         | Error::Address { .. } => Code::Internal,
         Error::Unreadable { .. } | Error::UnreadableEvent { .. } => Code::Unreadable,
         Error::SetAside { .. } => Code::RunSetAside,

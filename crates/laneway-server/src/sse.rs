@@ -233,6 +233,8 @@ impl Feed {
                 self.push("unreadable", &json!({ "event": "unreadable", "run": run, "seq": seq }));
                 Ok(true)
             }
+            // It was removed: nothing comes of it any more, and the others go on.
+            Err(Error::NoSuchRun { .. }) => Ok(false),
             Err(error) => Err(error),
             Ok(events) => {
                 for event in &events {

@@ -91,6 +91,8 @@ pub enum Error {
     NotSetAside { run: RunId },
     #[error("{} is there already", path.display())]
     Exists { path: PathBuf },
+    #[error("{} is no copy that `laneway backup` has written: {why}", path.display())]
+    NotABackup { path: PathBuf, why: String },
     #[error("a run with the key `{key}` is just being submitted")]
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
@@ -176,6 +178,7 @@ impl Error {
             }
             Self::NoSuchToken { .. } => Some("`laneway token list` lists them".to_owned()),
             Self::NoSuchSecret { name } => Some(format!("`laneway secret set {name}` makes it; `laneway secret list` lists them")),
+            Self::NotABackup { .. } => Some("name a file that it wrote; nothing was changed".to_owned()),
             Self::Exists { .. } => Some("name a file that is not there yet".to_owned()),
             Self::NotSetAside { run } => Some(format!("`laneway show {}` shows it", run.short())),
             Self::Unreachable { .. } => Some(

@@ -3,6 +3,7 @@
 //!
 //! The store changes state and records it; what may change is decided by `laneway-core`.
 
+pub mod archive;
 mod bytes;
 mod error;
 mod examine;
@@ -13,9 +14,10 @@ pub mod model;
 mod offer;
 mod plans;
 pub mod postgres;
+pub mod prune;
 pub mod sqlite;
 mod store;
-mod tally;
+pub mod tally;
 pub mod trigger;
 
 use std::path::PathBuf;

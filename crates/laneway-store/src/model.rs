@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::fence::{ClaimRef, Fate};
+use crate::tally::Spread;
 
 #[derive(Debug, Clone)]
 pub struct NewSession {
@@ -107,6 +108,12 @@ pub struct Tally {
     pub lost: u64,
     /// How many sessions of dead nodes it returned.
     pub reaped: u64,
+    /// From the moment in which it was given a task until that began.
+    #[serde(default, skip_serializing_if = "Spread::is_empty")]
+    pub claim_to_start: Spread,
+    /// From the end of a task until the one in its place began, where there was one.
+    #[serde(default, skip_serializing_if = "Spread::is_empty")]
+    pub finish_to_start: Spread,
 }
 
 #[derive(Debug, Clone)]
@@ -645,4 +652,11 @@ pub struct AuditEntry {
     pub seq: u64,
     pub at: Millis,
     pub deed: Deed,
+}
+
+/// How often the embedded store has committed in this process, and how many verbs went with those commits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Commits {
+    pub commits: u64,
+    pub verbs: u64,
 }

@@ -26,11 +26,12 @@ use tokio::sync::watch;
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
-    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
-    Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView, Stop,
-    Submission, Tally, Token, Whom, WorkflowView,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
+    Definition, Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken,
+    NodeView, Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView,
+    Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
+use crate::prune::{Keep, Prunable, Swept};
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
 #[async_trait]
@@ -143,6 +144,20 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// An error if there is none.
     async fn remove_secret(&self, name: &str) -> Result<()>;
+
+    // ---- retention (docs/design/retention.md) ---------------------------------------------------------
+
+    /// Up to `limit` runs that `keep` lets go, oldest first, with what they take up. Changes nothing. Never one that is not
+    /// over, is set aside, is the newest of its workflow, or whose end has yet to start something.
+    async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>>;
+
+    /// Removes a run with all that belongs to it, in transactions for which nobody waits long. Says `false`, and changes
+    /// nothing, if it may not go. Its key is remembered for a week: whoever submits with it is told this run, and starts none.
+    async fn prune(&self, run: RunId) -> Result<bool>;
+
+    /// Removes bytes that nothing refers to and that nobody brought within a day, logs of runs that are gone, and keys that
+    /// were remembered long enough. Safe beside everybody who brings and names some.
+    async fn sweep(&self) -> Result<Swept>;
 
     // ---- people ------------------------------------------------------------------------------------
 
@@ -259,6 +274,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// writes at a time that never happens.
     fn contentions(&self) -> u64 {
         0
+    }
+    /// How verbs of this process were grouped into commits; `None` where the database does that.
+    fn commits(&self) -> Option<Commits> {
+        None
     }
     /// Whether a life must be renewed to go on. Not where others can see whether a process lives.
     fn takes_lease(&self) -> bool;

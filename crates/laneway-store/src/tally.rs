@@ -1,7 +1,39 @@
 //! How a session's own count of what it has done is stored: as JSON, so that a later program may count more, and how often
 //! it asked beside it.
 
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
 use crate::model::Tally;
+
+/// How long something took, of however many: how many took at most so long, each counted once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spread {
+    /// By `BOUNDS`; the last for all that took longer.
+    pub counts: [u64; BOUNDS.len() + 1],
+    pub micros: u64,
+}
+
+/// In milliseconds.
+pub const BOUNDS: [u64; 8] = [1, 2, 5, 25, 100, 500, 2_500, 10_000];
+
+impl Spread {
+    pub fn add(&mut self, took: Duration) {
+        let at = BOUNDS.iter().position(|bound| took <= Duration::from_millis(*bound));
+        self.counts[at.unwrap_or(BOUNDS.len())] += 1;
+        self.micros = self.micros.saturating_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
+        self.micros = self.micros.saturating_add(other.micros);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 pub(crate) fn to_text(tally: Tally) -> String {
     serde_json::to_string(&tally).expect("numbers can be written")
@@ -11,4 +43,21 @@ pub(crate) fn to_text(tally: Tally) -> String {
 pub(crate) fn read(text: Option<&str>, asks: u64, contentions: u64) -> Tally {
     let done: Tally = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     Tally { asks, contentions, ..done }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_as_long_as_a_bound_is_within_it() {
+        let mut spread = Spread::default();
+        for millis in [0, 1, 3, 5, 10_000, 10_001] {
+            spread.add(Duration::from_millis(millis));
+        }
+        assert_eq!(spread.counts, [2, 0, 2, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(spread.micros, 20_010_000);
+        let tally = Tally { claim_to_start: spread, ..Tally::default() };
+        assert_eq!(read(Some(&to_text(tally)), 0, 0), tally);
+    }
 }

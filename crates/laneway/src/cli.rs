@@ -94,8 +94,12 @@ pub(crate) enum Command {
     Replay(command::replay::Args),
     /// Say what is wrong with the store, and what to do
     Doctor(command::doctor::Args),
-    /// Copy the store to a file while it is in use
+    /// Remove runs that are kept no longer, and what nothing refers to
+    Prune(command::prune::Args),
+    /// Copy the store, with logs and artifacts, to a file while it is in use
     Backup(command::backup::Args),
+    /// Make a store of what `laneway backup` has written
+    Restore(command::restore::Args),
     /// List the settings, and where each comes from
     Settings(command::settings::Args),
     /// Print a completion script for a shell

@@ -65,7 +65,10 @@ pub(crate) struct DriveArgs {
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: Option<jiff::SignedDuration> = text.parse().ok();
+    // A day is no unit of a clock, and yet how people say how long something is kept.
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<i64>().ok()).filter(|days| *days >= 0);
+    let days = days.and_then(|days| Some(jiff::SignedDuration::from_secs(days.checked_mul(24 * 3600)?)));
+    let parsed = days.or_else(|| text.parse().ok());
     parsed
         .and_then(|duration| Duration::try_from(duration).ok())
         .ok_or_else(|| "write a duration such as 500ms, 5s or 1m".to_owned())

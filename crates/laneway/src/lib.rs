@@ -14,6 +14,7 @@ mod face;
 mod firing;
 mod print;
 mod progress;
+mod pruning;
 mod settings;
 mod text;
 

@@ -13,6 +13,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use laneway_server::callback::Reach;
 use laneway_store::model::Lease;
+use laneway_store::prune::Keep;
 
 pub(crate) use file::File;
 
@@ -36,6 +37,8 @@ pub(crate) enum Kind {
     /// A whole number of at least 1.
     Count,
     Duration,
+    /// A number of bytes, with its unit.
+    Bytes,
     Text,
     /// Several, in a list.
     Names,
@@ -98,6 +101,14 @@ settings! {
         "The certificate of `laneway serve`, with those that vouch for it: a file in PEM";
     TLS_KEY = "tls_key", "LANEWAY_TLS_KEY", Text, "",
         "The key of that certificate: a file in PEM";
+    KEEP_RUNS_FOR = "keep_runs_for", "LANEWAY_KEEP_RUNS_FOR", Duration, "",
+        "How long runs are kept after their end; none is for ever";
+    KEEP_RUNS = "keep_runs", "LANEWAY_KEEP_RUNS", Count, "",
+        "How many runs of each workflow are kept, the newest; none is all";
+    KEEP_BYTES = "keep_bytes", "LANEWAY_KEEP_BYTES", Bytes, "",
+        "How much runs that are over may take up, such as 20GiB, before the oldest go; none is any";
+    PRUNE_INTERVAL = "prune_interval", "LANEWAY_PRUNE_INTERVAL", Duration, "10m",
+        "How often a node looks for runs that are kept no longer, about";
 }
 
 /// Where a value comes from.
@@ -203,6 +214,16 @@ impl Settings {
         self.read(&CALLBACK_HOSTS, |value| Reach::new(value.split(',')))
     }
 
+    /// How much of the past is kept.
+    pub(crate) fn keep(&self) -> Result<Keep, Refusal> {
+        let is_set = |setting: &Setting| self.get(setting).is_some();
+        Ok(Keep {
+            for_: is_set(&KEEP_RUNS_FOR).then(|| self.read(&KEEP_RUNS_FOR, span)).transpose()?,
+            runs: is_set(&KEEP_RUNS).then(|| self.count(&KEEP_RUNS)).transpose()?.map(NonZeroU32::get),
+            bytes: is_set(&KEEP_BYTES).then(|| self.read(&KEEP_BYTES, bytes)).transpose()?,
+        })
+    }
+
     /// How sessions of this process are kept alive.
     pub(crate) fn lease(&self) -> Result<Lease, Refusal> {
         let (ttl, every) = (self.duration(&LEASE_TTL)?, self.duration(&HEARTBEAT_INTERVAL)?);
@@ -215,7 +236,50 @@ impl Settings {
     }
 }
 
+/// How long something is kept. None at all would be a slip.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    duration(text).ok().filter(|span| !span.is_zero()).ok_or_else(|| {
+        "write how long runs are kept, such as 12h or 30d; leave it out to keep them for ever".to_owned()
+    })
+}
+
+/// A number of bytes as it was written: `500MB`, `20GiB`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let how = || "write a number with its unit, such as 500MB or 20GiB; leave it out to keep any".to_owned();
+    let at = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(how)?;
+    let (number, unit) = text.split_at(at);
+    let factor: u64 = match unit.trim() {
+        "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return Err(how()),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(how)
+}
+
 /// A number as it was written.
 pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("use a whole number from 1 to {}", u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_a_unit() {
+        assert_eq!(bytes("500MB"), Ok(500_000_000));
+        assert_eq!(bytes("20 GiB"), Ok(20 << 30));
+        for wrong in ["", "20", "0MB", "GiB", "20G", "-1MB", "99999999999TiB"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+        assert!(span("0s").is_err() && span("30d").is_ok());
+    }
 }

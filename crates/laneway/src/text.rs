@@ -127,6 +127,19 @@ pub(crate) fn count(number: u64, one: &str) -> String {
 }
 
 /// A table without lines: columns in a row that also read well in a pipe.
+/// A size as people read it.
+pub(crate) fn bytes(number: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let (mut size, mut unit) = (number as f64, "B");
+    for larger in UNITS {
+        if size < 1024.0 {
+            break;
+        }
+        (size, unit) = (size / 1024.0, larger);
+    }
+    if unit == "B" { format!("{number} B") } else { format!("{size:.1} {unit}") }
+}
+
 pub(crate) fn table(header: &[&str], width: Option<u16>) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_header(header.iter().copied());

@@ -150,9 +150,8 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     pass(Point::ScratchAfter);
     let store_dir = scratch.parent().and_then(|dir| dir.parent()).map_or_else(PathBuf::new, PathBuf::from);
     let workspaces = Workspaces::new(Arc::clone(&means.store), store_dir.clone(), scratch.clone());
-    let tidied = workspaces.clone();
     // Nobody waits for it, and it may be cut off at any moment.
-    tokio::spawn(async move { tidied.tidy(now()).await });
+    let tidying = tokio::spawn(workspaces.clone().keep_tidy(now));
     let setting = Setting {
         store: Arc::clone(&means.store),
         workspaces,
@@ -165,6 +164,7 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     };
     let mut work = Loop::new(means, aim, setting);
     let result = work.run(control).await;
+    tidying.abort();
     if result.is_err() {
         work.kill_everything().await;
     }
@@ -245,6 +245,10 @@ struct Loop {
     /// What the store says we hold, and we know nothing of.
     strangers: Vec<ClaimRef>,
     counts: Counts,
+    /// When claims came that have not begun.
+    came: HashMap<ClaimRef, Instant>,
+    /// When tasks ended in whose places nothing has begun, and of which it is not known yet whether there is something.
+    freed: VecDeque<Instant>,
     pulse: Option<Pulse>,
     /// When to look for nodes that died, and for what nobody was told of.
     sweep_at: Option<Instant>,
@@ -295,6 +299,8 @@ impl Loop {
             is_unsure: false,
             strangers: Vec::new(),
             counts: means.counts,
+            came: HashMap::new(),
+            freed: VecDeque::new(),
             pulse: means.pulse,
             sweep_at: matches!(aim, Aim::Any { .. }).then(|| Instant::now() + SWEEP_EVERY),
             is_reap_due: false,
@@ -387,6 +393,9 @@ impl Loop {
                 self.return_strangers();
                 self.stop(&answer.stops);
                 self.begin();
+                // For the rest there was nothing: what comes later has not been waited for.
+                let unrecorded = self.ended.len();
+                self.freed.drain(..self.freed.len().saturating_sub(unrecorded));
                 self.record_in_company();
                 self.ask_for_the_rest();
             }
@@ -506,6 +515,7 @@ impl Loop {
             self.lineup.ended(ended.took);
             self.ended.push(Finished { claim, outcome, took: ended.took });
         }
+        self.freed.push_back(Instant::now());
         // The next one starts before anything is recorded: its claim is on disk.
         self.begin();
         self.record_in_company();

@@ -21,6 +21,9 @@ use crate::bundle;
 /// How long the workspace of a run that has ended is kept: somebody may look at it, or retry the run.
 const KEEP_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// How often a node looks for workspaces that nobody needs any more.
+const TIDY_EVERY: Duration = Duration::from_secs(600);
+
 /// How many bundles are kept on the node, those that were used last.
 const KEEP_BUNDLES: usize = 32;
 
@@ -79,21 +82,35 @@ impl Workspaces {
         }
     }
 
-    /// Removes workspaces of runs that ended long ago. What cannot be removed stays.
+    /// Now and then, for as long as somebody holds it.
+    pub(super) async fn keep_tidy(self, now: impl Fn() -> Millis) {
+        loop {
+            self.tidy(now()).await;
+            tokio::time::sleep(TIDY_EVERY).await;
+        }
+    }
+
+    /// Removes workspaces of runs that ended long ago or are gone. What cannot be removed stays.
     pub(super) async fn tidy(&self, now: Millis) {
         let Ok(entries) = std::fs::read_dir(self.store_dir.join("workspaces")) else { return };
         let runs = entries.flatten().filter_map(|entry| RunId::parse(entry.file_name().to_str()?));
         for run in runs {
-            let is_over = match self.store.run_state(run).await {
-                Ok(state) => state.finished_at.is_some_and(|at| now.since(at) > KEEP_FOR),
-                Err(laneway_store::Error::NoSuchRun { .. }) => true,
-                Err(_) => false,
-            };
-            if is_over {
+            if self.is_done_with(run, now).await {
                 let workspace = self.of(run);
                 drop(tokio::task::spawn_blocking(move || std::fs::remove_dir_all(workspace)).await);
             }
         }
+    }
+
+    async fn is_done_with(&self, run: RunId, now: Millis) -> bool {
+        match self.store.status(run).await {
+            Ok(status) if status.is_final() => {}
+            Ok(_) => return false,
+            Err(error) => return matches!(error, laneway_store::Error::NoSuchRun { .. }),
+        }
+        // Only then: a run may have many tasks.
+        let state = self.store.run_state(run).await;
+        state.is_ok_and(|state| state.finished_at.is_some_and(|at| now.since(at) > KEEP_FOR))
     }
 
     fn of(&self, run: RunId) -> PathBuf {
@@ -218,6 +235,24 @@ mod tests {
         std::fs::write(cache.path(&hash), b"poison").expect("written");
         assert_eq!(cache.get(&hash), None);
         assert!(!cache.path(&hash).exists());
+    }
+
+    #[tokio::test]
+    async fn workspace_of_a_run_that_is_gone_goes() {
+        let dir = tempfile::tempdir().expect("dir");
+        let store = laneway_store::open(
+            &dir.path().join("laneway.db").to_string_lossy(),
+            laneway_store::Open::Create,
+        );
+        let (store, scratch) = (store.expect("a store"), dir.path().join("scratch"));
+        let workspaces = Workspaces::new(store, dir.path().to_owned(), scratch);
+        let gone = RunId::parse("0190d5a0-0000-7000-8000-000000000000").expect("an id");
+        let foreign = dir.path().join("workspaces/notes");
+        for path in [&workspaces.of(gone), &foreign] {
+            std::fs::create_dir_all(path).expect("made");
+        }
+        workspaces.tidy(Millis(0)).await;
+        assert!(!workspaces.of(gone).exists() && foreign.exists());
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
         nodes: store.nodes(0).await?,
         limits: store.limits().await?,
         backlog: store.backlog().await?,
+        commits: store.commits(),
     };
     let text = app.metrics.text(&stored).map_err(|error| {
         tracing::error!(%error, "figures could not be written");

@@ -81,6 +81,9 @@ async fn metrics_tell_of_nodes_limits_and_requests() {
         "laneway_slots{node=\"actor:1\"} 4",
         "laneway_queue_depth{cause=\"available\"} 1",
         "laneway_limit_held{limit=\"api\"} 1",
+        "laneway_claim_to_start_seconds_count{node=\"actor:1\"} 0",
+        "laneway_finish_to_start_seconds_bucket{le=\"+Inf\",node=\"actor:1\"} 0",
+        "laneway_group_commits_total ",
         "laneway_http_requests_total{route=\"/v1/runs\",method=\"POST\",status=\"201\"} 1",
         "# EOF",
     ] {

@@ -3,6 +3,7 @@
 
 mod access;
 mod applied;
+mod dashboard;
 mod documents;
 mod matrix;
 mod remote;

@@ -24,36 +24,59 @@ use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, MAX_LOG_PART, MAX_SHARED_FILE, verify
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{Artifact, ArtifactView, LogName, LogPart, LogPiece};
+use crate::prune::TOUCH_AFTER;
 
 /// The most of a log that is one row, before it is compressed; `log_read.sql` counts on it.
 const LOG_CHUNK: usize = 256 << 10;
 
-/// Brings what is not there: some chunks with each transaction, and last the row that completes it.
+/// Brings what is not there.
 pub(super) async fn keep_blob(base: &Base, hash: &ContentHash, bytes: &[u8]) -> Result<()> {
-    if base.ask(|link| async move { has_blob(&link, hash).await }).await? {
-        return Ok(());
+    while !bring(base, hash, bytes).await? {}
+    Ok(())
+}
+
+/// Some chunks with each transaction, and last the word that it is whole. `false` if it was swept meanwhile, for which it must
+/// have taken a day.
+async fn bring(base: &Base, hash: &ContentHash, bytes: &[u8]) -> Result<bool> {
+    let hash = hash.as_str();
+    let lately = i64::try_from(TOUCH_AFTER.as_millis()).unwrap_or(i64::MAX);
+    let is_there = base.write(|link, terms| async move {
+        let now = terms.now.map(|now| now.0);
+        let mut flight = link.begin(Begin::Write);
+        flight.ask(sql!("blob_touch", TEXT, INT8, INT8), vec![&hash, &now, &lately]);
+        flight.ask(sql!("blob_size", TEXT), vec![&hash]);
+        Ok(flight.commit().await?.get(1).is_some_and(|rows| !rows.is_empty()))
+    });
+    if is_there.await? {
+        return Ok(true);
     }
+    let size = bytes.len() as i64;
+    base.write(|link, terms| async move {
+        let now = terms.now.map(|now| now.0);
+        let mut flight = link.begin(Begin::Write);
+        flight.ask(sql!("blob_begin", TEXT, INT8, INT8), vec![&hash, &size, &now]);
+        flight.commit().await
+    })
+    .await?;
     let chunks: Vec<&[u8]> = bytes.chunks(BLOB_CHUNK).collect();
     for (batch, chunks) in chunks.chunks(BLOB_BATCH).enumerate() {
         let first = (batch * BLOB_BATCH) as i64;
         base.write(|link, _| async move {
             let numbers: Vec<i64> = (first..).take(chunks.len()).collect();
-            let hash = hash.as_str();
             let mut flight = link.begin(Begin::Write);
             flight.ask(sql!("blob_chunk_add", TEXT, INT8_ARRAY, BYTEA_ARRAY), vec![&hash, &numbers, &chunks]);
             flight.commit().await
         })
         .await?;
     }
-    let size = bytes.len() as i64;
+    let count = chunks.len() as i64;
     base.write(|link, terms| async move {
-        let (hash, now) = (hash.as_str(), terms.now.map(|now| now.0));
+        let now = terms.now.map(|now| now.0);
         let mut flight = link.begin(Begin::Write);
-        flight.ask(sql!("blob_add", TEXT, INT8, INT8), vec![&hash, &size, &now]);
-        flight.commit().await
+        flight.ask(sql!("blob_complete", TEXT, INT8, INT8), vec![&hash, &count, &now]);
+        Ok(flight.commit().await?.first().is_some_and(|rows| !rows.is_empty()))
     })
-    .await?;
-    Ok(())
+    .await
 }
 
 pub(super) async fn has_blob(link: &Link, hash: &ContentHash) -> Done<bool> {

@@ -52,7 +52,7 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{apply, claim, finish, lives, people, promote, secrets, triggers};
+use verbs::{apply, claim, finish, lives, people, promote, prune, secrets, triggers};
 
 use crate::Open;
 use crate::bytes::admit;
@@ -65,6 +65,7 @@ use crate::model::{
     Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView, Stop,
     Submission, Tally, Token, Whom, WorkflowView,
 };
+use crate::prune::{Keep, Prunable, Swept};
 use crate::sqlite::Clock;
 use crate::store::Store;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
@@ -384,6 +385,40 @@ impl Store for PostgresStore {
 
     async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
         self.base.ask(|link| async move { apply::versions(&link, workflow, limit).await }).await
+    }
+
+    async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>> {
+        if keep.bytes.is_some() {
+            while self.base.write(|link, _| async move { prune::measure(&link).await }).await? > 0 {}
+        }
+        let now = self.base.now();
+        self.base.ask(|link| async move { prune::choose(&link, now, keep, limit).await }).await
+    }
+
+    async fn prune(&self, run: RunId) -> Result<bool> {
+        let pruned =
+            self.base.change(|link, terms| async move { prune::prune(&link, terms, run).await }).await?;
+        self.base.shelf.forget_run(run);
+        Ok(pruned)
+    }
+
+    async fn sweep(&self) -> Result<Swept> {
+        let (mut swept, mut after) = (Swept::default(), Some(String::new()));
+        while let Some(last) = after {
+            let last = &last;
+            let (next, gone) = self
+                .base
+                .write(|link, terms| async move {
+                    let mut gone = Swept::default();
+                    Ok((prune::sweep(&link, terms, last, &mut gone).await?, gone))
+                })
+                .await?;
+            swept.things += gone.things;
+            swept.bytes += gone.bytes;
+            after = next;
+        }
+        self.base.write(|link, terms| async move { prune::forget_keys(&link, terms).await }).await?;
+        Ok(swept)
     }
 
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {

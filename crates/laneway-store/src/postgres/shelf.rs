@@ -67,6 +67,11 @@ impl Shelf {
         self.keep_head(link, run, &found).await
     }
 
+    /// One that goes is asked for no more.
+    pub(super) fn forget_run(&self, run: RunId) {
+        self.heads.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
+    }
+
     /// From the shelf, or from a row that has it.
     pub(super) async fn head_of_row(&self, link: &Link, run: RunId, found: &Row) -> Done<Arc<Head>> {
         let kept = self.heads.lock().unwrap_or_else(PoisonError::into_inner).get(&run).cloned();

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
+use super::txn::sql;
 use super::{connect, fault};
+use crate::Open;
 use crate::error::{Error, Result};
 
 /// Writes a copy to a file that must not be there yet. Readers and writers go on meanwhile.
@@ -42,4 +44,40 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
         .execute("VACUUM INTO ?1", [to.to_string_lossy()])
         .map(|_| ())
         .map_err(|error| fault::explain(&error, to))
+}
+
+/// What a copy turned out to be.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) runs: u64,
+    pub(crate) secrets: u64,
+    /// Artifacts that it names and that are not in their directory.
+    pub(crate) missing: u64,
+}
+
+/// Looks at a copy before it is used: whether it is a store of a version that we know, and whole. An older one is brought up
+/// to date.
+pub(crate) fn check_copy(path: &Path, artifacts: &Path) -> Result<Found> {
+    connect::prepare(path, Open::Existing)?;
+    let connection = connect::source(path)?;
+    let look = || -> rusqlite::Result<(String, Found)> {
+        let said: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        let mut found = Found {
+            runs: connection.query_row(sql!("examine_count"), [], |row| row.get(0))?,
+            secrets: connection.query_row(sql!("secrets_count"), [], |row| row.get(0))?,
+            missing: 0,
+        };
+        let mut named = connection.prepare(sql!("artifact_hashes"))?;
+        let mut rows = named.query([])?;
+        while let Some(row) = rows.next()? {
+            let hash: String = row.get(0)?;
+            found.missing += u64::from(!artifacts.join(hash).exists());
+        }
+        Ok((said, found))
+    };
+    let (said, found) = look().map_err(|error| fault::explain(&error, path))?;
+    if said != "ok" {
+        return Err(Error::Damaged { path: path.to_owned(), why: said });
+    }
+    Ok(found)
 }

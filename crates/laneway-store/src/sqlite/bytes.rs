@@ -9,6 +9,7 @@ use std::path::Path;
 use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
 use laneway_core::plan::Position;
+use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read_head;
@@ -25,6 +26,25 @@ pub(super) fn has_blob(connection: &Connection, hash: &ContentHash) -> Done<bool
     Ok(size.is_some())
 }
 
+/// Whether all of a blob is there, and when somebody last brought it.
+pub(super) fn touched_at(connection: &Connection, hash: &ContentHash) -> Done<Option<Millis>> {
+    let mut statement = connection.prepare_cached(sql!("blob_touched"))?;
+    Ok(statement.query_row([hash.as_str()], |row| Ok(Millis(row.get(0)?))).optional()?)
+}
+
+/// It is brought again. Says whether all of it is there.
+pub(super) fn touch(txn: &Txn<'_>, hash: &ContentHash) -> Done<bool> {
+    let mut update = txn.connection.prepare_cached(sql!("blob_touch"))?;
+    Ok(update.execute(params![hash.as_str(), txn.now.0])? > 0)
+}
+
+/// Before the first chunk.
+pub(super) fn begin(txn: &Txn<'_>, hash: &ContentHash, size: usize) -> Done<()> {
+    let mut insert = txn.connection.prepare_cached(sql!("blob_begin"))?;
+    insert.execute(params![hash.as_str(), size as i64, txn.now.0])?;
+    Ok(())
+}
+
 /// Some chunks of a blob, from a batch on.
 pub(super) fn add_chunks(txn: &Txn<'_>, hash: &ContentHash, bytes: &[u8], batch: usize) -> Done<()> {
     let mut insert = txn.connection.prepare_cached(sql!("blob_chunk_add"))?;
@@ -35,11 +55,21 @@ pub(super) fn add_chunks(txn: &Txn<'_>, hash: &ContentHash, bytes: &[u8], batch:
     Ok(())
 }
 
-/// Behind the last chunk.
-pub(super) fn complete(txn: &Txn<'_>, hash: &ContentHash, size: usize) -> Done<()> {
-    let mut insert = txn.connection.prepare_cached(sql!("blob_add"))?;
-    insert.execute(params![hash.as_str(), size as i64, txn.now.0])?;
-    Ok(())
+/// Behind the last chunk. Says whether all of them are there.
+pub(super) fn complete(txn: &Txn<'_>, hash: &ContentHash, size: usize) -> Done<bool> {
+    let mut update = txn.connection.prepare_cached(sql!("blob_complete"))?;
+    let chunks = size.div_ceil(BLOB_CHUNK) as i64;
+    Ok(update.execute(params![hash.as_str(), chunks, txn.now.0])? > 0)
+}
+
+/// Removes a blob, if nobody brought it since and nothing refers to it. Gives its size.
+pub(super) fn sweep(txn: &Txn<'_>, hash: &str, before: Millis) -> Done<Option<u64>> {
+    let mut delete = txn.connection.prepare_cached(sql!("sweep_blob"))?;
+    let size: Option<u64> = delete.query_row(params![hash, before.0], |row| row.get(0)).optional()?;
+    if size.is_some() {
+        txn.connection.prepare_cached(sql!("sweep_chunks"))?.execute([hash])?;
+    }
+    Ok(size)
 }
 
 pub(super) fn blob(connection: &Connection, hash: &ContentHash) -> Done<Vec<u8>> {

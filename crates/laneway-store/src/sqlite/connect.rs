@@ -125,7 +125,7 @@ pub(super) fn source(path: &Path) -> Result<Connection> {
 }
 
 /// The directory of a new store is ours alone when it is named like that: it keeps itself out of git.
-fn make_dir(path: &Path) -> Result<()> {
+pub(crate) fn make_dir(path: &Path) -> Result<()> {
     let dir = dir_of(path);
     let is_new = !dir.exists();
     fs::create_dir_all(&dir).map_err(|error| unusable(&dir, &error))?;

@@ -9,6 +9,8 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
 
+use crate::model::Commits;
+
 /// Shared with the hooks of every connection that the writer opens.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts(Arc<Inner>);
@@ -16,6 +18,7 @@ pub(super) struct Counts(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     commits: AtomicU64,
+    verbs: AtomicU64,
     statements: AtomicU64,
     wal_frames: AtomicU64,
     /// How long the WAL was after the last commit.
@@ -41,6 +44,16 @@ impl Counts {
             inner.statements.fetch_add(1, Ordering::Relaxed);
         };
         connection.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(count))
+    }
+
+    /// Verbs that were committed together.
+    pub(super) fn add_verbs(&self, number: usize) {
+        self.0.verbs.fetch_add(number as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn commits(&self) -> Commits {
+        let (commits, verbs) = (&self.0.commits, &self.0.verbs);
+        Commits { commits: commits.load(Ordering::Relaxed), verbs: verbs.load(Ordering::Relaxed) }
     }
 
     pub(super) fn wal_pages(&self) -> i32 {

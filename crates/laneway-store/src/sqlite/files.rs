@@ -1,10 +1,16 @@
 //! Files of an embedded store, by the hash of what is in them: artifacts, which may be larger than a row should be.
+//!
+//! Whoever puts a file in its place or names it holds the lock with others, whoever removes one holds it alone, and looks again
+//! at what it is about to remove.
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use laneway_core::hash::{ContentHash, Hasher};
+use laneway_core::id::RunId;
+use laneway_core::time::Millis;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
@@ -28,6 +34,8 @@ pub(super) fn keep(dir: &Path, path: &Path) -> Result<(ContentHash, u64)> {
         }
         to.sync_all()?;
         let hash = hasher.finish();
+        let held = lock(dir)?;
+        held.lock_shared()?;
         std::fs::rename(&fresh, place(dir, &hash))?;
         Ok((hash, size))
     };
@@ -46,6 +54,55 @@ pub(super) fn fetch(dir: &Path, hash: &ContentHash, to: &Path) -> Result<()> {
         }
         Err(error) => Err(failed(to, &error)),
     }
+}
+
+/// While this is held nothing is removed.
+pub(crate) fn hold(dir: &Path) -> Result<File> {
+    let held = lock(dir).and_then(|file| file.lock_shared().map(|()| file));
+    held.map_err(|error| failed(&dir.join("artifacts"), &error))
+}
+
+/// While this is held nothing is put in its place or named.
+pub(super) fn hold_alone(dir: &Path) -> Result<File> {
+    let held = lock(dir).and_then(|file| file.lock().map(|()| file));
+    held.map_err(|error| failed(&dir.join("artifacts"), &error))
+}
+
+/// Names of files that nobody has brought since a moment, among them what a dead process left half-done.
+pub(super) fn older(dir: &Path, before: Millis) -> Vec<String> {
+    let entries = std::fs::read_dir(dir.join("artifacts")).into_iter().flatten().flatten();
+    let old = entries.filter(|entry| entry.metadata().is_ok_and(|file| is_older(&file, before)));
+    let names = old.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| ContentHash::parse(name).is_some() || name.ends_with(".new")).collect()
+}
+
+/// Removes a file, if nobody has brought it since. Gives its size.
+pub(super) fn remove(dir: &Path, name: &str, before: Millis) -> Result<Option<u64>> {
+    let path = dir.join("artifacts").join(name);
+    let Ok(file) = std::fs::metadata(&path) else { return Ok(None) };
+    if !is_older(&file, before) {
+        return Ok(None);
+    }
+    std::fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
+    Ok(Some(file.len()))
+}
+
+/// Directories that are named after runs and in which nothing has been made since a moment.
+pub(super) fn runs_within(dir: &Path, before: Millis) -> Vec<(RunId, PathBuf)> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let old = entries.filter(|entry| entry.metadata().is_ok_and(|found| is_older(&found, before)));
+    old.filter_map(|entry| Some((RunId::parse(entry.file_name().to_str()?)?, entry.path()))).collect()
+}
+
+fn is_older(file: &Metadata, before: Millis) -> bool {
+    let since = file.modified().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.is_some_and(|since| Millis(0).after(since) < before)
+}
+
+fn lock(dir: &Path) -> io::Result<File> {
+    let home = dir.join("artifacts");
+    std::fs::create_dir_all(&home)?;
+    OpenOptions::new().write(true).create(true).truncate(false).open(home.join(".lock"))
 }
 
 fn place(dir: &Path, hash: &ContentHash) -> PathBuf {

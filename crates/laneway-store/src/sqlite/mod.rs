@@ -12,6 +12,7 @@ mod doctor;
 mod fault;
 mod files;
 mod migrate;
+mod prune;
 mod quarantine;
 mod read;
 mod remote;
@@ -44,6 +45,7 @@ use rusqlite::Connection;
 use tokio::sync::watch as signal;
 use uuid::Uuid;
 
+pub(crate) use backup::check_copy;
 pub use clock::Clock;
 use txn::{Done, Failure, Head, Plans, Shelf, plan, read_head, sql};
 use verbs::{
@@ -51,17 +53,18 @@ use verbs::{
 };
 use writer::Writer;
 
-use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, admit};
+use crate::bytes::admit;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
-    Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView, Stop,
-    Submission, Tally, Token, Whom, WorkflowView,
+    Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
+    Definition, Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken,
+    NodeView, Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView,
+    Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
+use crate::prune::{Keep, Prunable, Swept};
 use crate::store::Store;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 use crate::{MAX_LOST, Open};
@@ -198,6 +201,12 @@ impl SqliteStore {
         self.shared.locks.forget(session);
         Ok(())
     }
+}
+
+/// What lies beside the file, for whoever copies it.
+pub(crate) mod beside {
+    pub(crate) use super::connect::make_dir;
+    pub(crate) use super::files::hold;
 }
 
 impl Shared {
@@ -366,16 +375,7 @@ impl Store for SqliteStore {
 
     async fn keep_blob(&self, bytes: Vec<u8>) -> Result<ContentHash> {
         let (hash, bytes) = (admit(&bytes)?, Arc::new(bytes));
-        let asked = hash.clone();
-        if self.read(move |connection, _| bytes::has_blob(connection, &asked)).await? {
-            return Ok(hash);
-        }
-        for batch in 0..bytes.len().div_ceil(BLOB_CHUNK).div_ceil(BLOB_BATCH) {
-            let (hash, bytes) = (hash.clone(), Arc::clone(&bytes));
-            self.write(move |txn| bytes::add_chunks(txn, &hash, &bytes, batch)).await?;
-        }
-        let (kept, size) = (hash.clone(), bytes.len());
-        self.write(move |txn| bytes::complete(txn, &kept, size)).await?;
+        while !self.bring(&hash, &bytes).await? {}
         Ok(hash)
     }
 
@@ -397,7 +397,12 @@ impl Store for SqliteStore {
     }
 
     async fn keep_artifacts(&self, claim: ClaimRef, artifacts: Vec<Artifact>) -> Result<Fate> {
-        self.write(move |txn| bytes::keep_artifacts(txn, &claim, &artifacts)).await
+        // Until they are named: whoever sweeps waits, and finds them named.
+        let dir = self.dir.clone();
+        let held = prune::blocking(move || files::hold(&dir)).await??;
+        let fate = self.write(move |txn| bytes::keep_artifacts(txn, &claim, &artifacts)).await;
+        drop(held);
+        fate
     }
 
     async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>> {
@@ -458,6 +463,18 @@ impl Store for SqliteStore {
     async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
         let name = workflow.to_owned();
         self.read(move |connection, _| apply::versions(connection, &name, limit)).await
+    }
+
+    async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>> {
+        self.choose_prunable(keep, limit).await
+    }
+
+    async fn prune(&self, run: RunId) -> Result<bool> {
+        self.prune_run(run).await
+    }
+
+    async fn sweep(&self) -> Result<Swept> {
+        self.sweep_all().await
     }
 
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus> {
@@ -701,6 +718,10 @@ impl Store for SqliteStore {
 
     fn instance(&self) -> InstanceId {
         self.instance
+    }
+
+    fn commits(&self) -> Option<Commits> {
+        Some(self.writer.commits())
     }
 
     /// A session lives while its process holds a lock.

@@ -177,11 +177,16 @@ fn next_at(txn: &Txn<'_>, key: &Key) -> Done<Option<(i64, Position)>> {
 }
 
 fn load(txn: &Txn<'_>, head: &Head) -> Done<RunRow> {
-    let (row, is_set_aside) =
-        txn.connection.prepare_cached(sql!("run_load"))?.query_row([head.no], |row| {
+    let found = txn
+        .connection
+        .prepare_cached(sql!("run_load"))?
+        .query_row([head.no], |row| {
             let is_set_aside: bool = row.get(10)?;
             Ok((run_row(row), is_set_aside))
-        })?;
+        })
+        .optional()?;
+    // Another process may have removed it since its head was read.
+    let (row, is_set_aside) = found.ok_or_else(|| Error::NoSuchRun { name: head.head.run.to_string() })?;
     if is_set_aside {
         return Err(quarantine::refusal(txn.connection, head.no, head.head.run)?.into());
     }

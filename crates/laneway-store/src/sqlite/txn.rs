@@ -102,6 +102,12 @@ impl Shelf {
         self.nodes.borrow_mut().clear();
     }
 
+    /// One that goes is asked for no more.
+    pub(super) fn forget_run(&self, run: RunId, no: i64) {
+        self.heads.borrow_mut().remove(&run);
+        self.runs.borrow_mut().remove(&no);
+    }
+
     pub(super) fn plans(&self) -> &Plans {
         &self.plans
     }

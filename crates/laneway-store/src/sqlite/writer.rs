@@ -30,6 +30,7 @@ use super::fault::{self, Reach};
 use super::quarantine;
 use super::txn::{Failure, Shelf, Txn, sql};
 use crate::error::{Error, Result};
+use crate::model::Commits;
 
 /// How long a batch may grow: bounded in time, so that the first caller's wait is bounded too.
 const BATCH: Duration = Duration::from_millis(5);
@@ -45,6 +46,7 @@ pub(super) struct Writer {
     // Unbounded: every sender waits for its answer, so callers bound the queue themselves.
     sender: Option<mpsc::Sender<Box<dyn Verb>>>,
     thread: Option<JoinHandle<()>>,
+    counts: Counts,
 }
 
 impl Writer {
@@ -57,6 +59,7 @@ impl Writer {
         let (sender, receiver) = mpsc::channel();
         let failed = path.clone();
         let counts = Counts::default();
+        let counted = counts.clone();
         let mut work =
             Work { path, connection: None, file: None, counts, shelf, clock, changes, broken: None };
         work.connection = Some(work.connect()?);
@@ -65,7 +68,11 @@ impl Writer {
             .name("laneway-writer".to_owned())
             .spawn(move || work.run(&receiver))
             .map_err(|error| Error::Io { path: failed, why: error.to_string() })?;
-        Ok(Self { sender: Some(sender), thread: Some(thread) })
+        Ok(Self { sender: Some(sender), thread: Some(thread), counts: counted })
+    }
+
+    pub(super) fn commits(&self) -> Commits {
+        self.counts.commits()
     }
 
     /// Runs a verb in a transaction and returns what it says once that is on disk. `verb` may run more than
@@ -178,6 +185,9 @@ impl Work {
         let mut done: Vec<Box<dyn Verb>> = Vec::new();
         let committed = self.try_batch(receiver, waiting, &mut done);
         let has_changed = committed.clone().unwrap_or(false);
+        if has_changed {
+            self.counts.add_verbs(done.len());
+        }
         let committed = committed.map(|_| ());
         for mut verb in done {
             verb.answer(committed.clone());

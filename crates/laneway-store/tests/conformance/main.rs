@@ -29,6 +29,7 @@ mod model;
 mod nodes;
 mod pinned;
 mod postgres;
+mod prune;
 mod quarantine;
 mod random;
 mod reference;

@@ -16,7 +16,9 @@ pub(crate) mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod pause;
 pub(crate) mod plan;
+pub(crate) mod prune;
 pub(crate) mod replay;
+pub(crate) mod restore;
 pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -151,6 +153,8 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Replay(_) => Some("replay"),
         Command::Doctor(_) => Some("doctor"),
         Command::Backup(_) => Some("backup"),
+        Command::Restore(_) => Some("restore"),
+        Command::Prune(_) => Some("prune"),
         Command::Secret(_) => Some("secret"),
         Command::Artifacts(_) => Some("artifacts"),
         Command::Validate(_)
@@ -217,7 +221,9 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Skip(args) => skip::execute(context, args).await,
         Command::Replay(args) => replay::execute(context, args).await,
         Command::Doctor(args) => doctor::execute(context, args).await,
+        Command::Prune(args) => prune::execute(context, args).await,
         Command::Backup(args) => backup::execute(context, args).await,
+        Command::Restore(args) => restore::execute(context, &args),
         Command::Completions(args) => completions::execute(context, args),
         // Before there is a runtime, in main.rs.
         Command::Warden(args) => warden::execute(args),

@@ -24,6 +24,7 @@ use crate::drive::{Interrupts, Node, duration};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::firing::Firing;
+use crate::pruning::Pruning;
 use crate::settings::{
     HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_PARALLEL, MAX_POLL_INTERVAL,
     NODE_ADDRESS, PASS_ENV, SHUTDOWN_GRACE, SLOTS, STORE, Source, count,
@@ -126,10 +127,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let reach = context.settings.reach()?;
     let node = Node::begin(context, store, session).await?;
     let firing = Firing::begin(&node.store, node.session, max_parallel);
+    let pruning = Pruning::begin(&context.settings, &node.store, node.session)?;
     let worker = args.work.worker(&node, &reach);
     let control = Control::new();
     let outcome = until_told(context, worker, &control, parent).await;
-    drop(firing);
+    drop((firing, pruning));
     node.end(why(&outcome, &control)).await;
     tell_cut(context, &outcome?);
     Ok(Exit::Succeeded)

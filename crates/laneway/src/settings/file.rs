@@ -7,7 +7,7 @@ use laneway_core::class::is_label;
 use laneway_core::nearest::nearest;
 use toml::{Table, Value};
 
-use super::{ALL, Kind, MAX_PARALLEL, Setting, count};
+use super::{ALL, Kind, MAX_PARALLEL, Setting, bytes, count};
 use crate::drive::duration;
 use crate::exit::Refusal;
 
@@ -98,6 +98,11 @@ fn texts(setting: &Setting, value: &Value) -> Result<Vec<String>, String> {
             let written =
                 text(value).ok_or("write a duration in quotes, such as \"500ms\", \"5s\" or \"1m\"")?;
             duration(&written)?;
+            Ok(vec![written])
+        }
+        Kind::Bytes => {
+            let written = text(value).ok_or("write a size in quotes, such as \"20GiB\"")?;
+            bytes(&written)?;
             Ok(vec![written])
         }
         Kind::Switch => Ok(vec![value.as_bool().ok_or("write true or false, without quotes")?.to_string()]),

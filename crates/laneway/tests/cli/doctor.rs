@@ -198,25 +198,26 @@ fn a_backup_of_a_run_that_goes_on_can_be_resumed_elsewhere() {
     place.pipe("reached");
     let running = place.spawn("run work.yaml");
     place.read("reached");
-    let made = place.laneway("backup copy.db");
+    let made = place.laneway("backup copy.tar");
     assert_eq!(made.code, Some(0), "{made}");
-    assert!(made.stdout.starts_with("copy.db written, "), "{made}");
-    let again = place.laneway("backup copy.db");
+    assert!(made.stdout.starts_with("copy.tar written: the store, "), "{made}");
+    let again = place.laneway("backup copy.tar");
     assert_snapshot!(again, @r"
-    $ laneway backup copy.db
+    $ laneway backup copy.tar
     exit code 2
     ----- stdout
     ----- stderr
-    error: copy.db is there already
+    error: copy.tar is there already
     hint: name a file that is not there yet
     ");
-    let resumed = place.laneway("--store copy.db run --resume last");
+    assert_eq!(place.laneway("restore copy.tar --store copy/laneway.db").code, Some(0));
+    let resumed = place.laneway("--store copy/laneway.db run --resume last");
     assert_eq!(resumed.code, Some(0), "{resumed}");
     place.write("go", "");
     assert_eq!(running.wait().code, Some(0), "the one that was copied knows nothing of it");
-    for store in ["copy.db", ".laneway/laneway.db"] {
+    for store in ["copy/laneway.db", ".laneway/laneway.db"] {
         assert_eq!(place.laneway(&format!("--store {store} doctor")).code, Some(0));
         assert_eq!(place.laneway(&format!("--store {store} replay last")).code, Some(0));
     }
-    assert_eq!(place.laneway("backup nowhere/copy.db").code, Some(3));
+    assert_eq!(place.laneway("backup nowhere/copy.tar").code, Some(3));
 }

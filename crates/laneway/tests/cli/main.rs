@@ -13,6 +13,7 @@ mod looking_back;
 mod place;
 mod postgres;
 mod repair;
+mod retention;
 mod run;
 mod serve;
 mod settings;

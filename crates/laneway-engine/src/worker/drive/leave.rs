@@ -66,6 +66,8 @@ impl Loop {
             tally.claims += claims.len() as u64;
             tally.contentions = contentions;
         });
+        let now = Instant::now();
+        self.came.extend(claims.iter().map(|claim| (claim.at, now)));
         if let (Some(poll), false) = (&mut self.poll, claims.is_empty()) {
             poll.busy();
         }

@@ -87,6 +87,11 @@ impl Loop {
             self.unsaid.push_back((Instant::now() + SAY_AFTER, at));
             let step = claim.head.plan.step(at.position).name.clone();
             let (since, own) = (Instant::now(), stop.clone());
+            let (came, freed) = (self.came.remove(&at), self.freed.pop_front());
+            self.counts.add(|tally| {
+                came.into_iter().for_each(|came| tally.claim_to_start.add(since.duration_since(came)));
+                freed.into_iter().for_each(|freed| tally.finish_to_start.add(since.duration_since(freed)));
+            });
             self.running.insert(at, Running { step, since, stop: own, reason: None, is_lost: false });
             let setting = self.setting.clone();
             self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop).await) });
@@ -117,6 +122,7 @@ impl Loop {
         if claims.is_empty() {
             return;
         }
+        self.came.retain(|came, _| !claims.contains(came));
         let (store, given) = (Arc::clone(&self.store), claims.clone());
         self.say(async move { Message::GivenBack(claims, store.give_back(given).await) });
     }

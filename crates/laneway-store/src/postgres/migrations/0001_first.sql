@@ -32,10 +32,12 @@ CREATE TABLE definitions (
 );
 
 -- Bytes by the hash of their content, in chunks, so that no row is large. All of one is there, or nothing.
+-- Its row comes first, so that nothing is left that nobody finds; what is not whole nobody is given.
 CREATE TABLE blobs (
     hash       TEXT COLLATE "C" PRIMARY KEY,
     size       BIGINT NOT NULL CHECK (size >= 0),
-    created_at BIGINT NOT NULL
+    is_whole   BOOLEAN NOT NULL DEFAULT false,
+    touched_at BIGINT NOT NULL               -- when somebody last brought it: nobody may have named it yet
 );
 CREATE TABLE blob_chunks (
     hash  TEXT COLLATE "C" NOT NULL,
@@ -150,6 +152,21 @@ CREATE INDEX runs_queued ON runs (workflow, no) WHERE status = 'queued';
 CREATE INDEX runs_running ON runs (workflow, no) WHERE status = 'running';
 CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
 CREATE INDEX runs_with_deadline ON runs (deadline_at) WHERE deadline_at IS NOT NULL AND status = 'running';
+CREATE INDEX runs_by_bundle ON runs (bundle) WHERE bundle IS NOT NULL;
+
+-- Keys of runs that were removed, for a while: whoever submits with one again is told the run of that.
+CREATE TABLE used_keys (
+    key        TEXT COLLATE "C" PRIMARY KEY,
+    run        TEXT COLLATE "C" NOT NULL,
+    removed_at BIGINT NOT NULL
+);
+
+-- How much runs that are over take up, as of their last event then.
+CREATE TABLE run_bytes (
+    run_no     BIGINT PRIMARY KEY,
+    last_event BIGINT NOT NULL,
+    bytes      BIGINT NOT NULL CHECK (bytes >= 0)
+);
 
 CREATE TABLE tasks (
     run_no      BIGINT NOT NULL,
@@ -276,6 +293,7 @@ CREATE TABLE artifacts (
     is_executable BOOLEAN NOT NULL,
     PRIMARY KEY (run_no, position, attempt, name)
 );
+CREATE INDEX artifacts_by_hash ON artifacts (hash);
 
 CREATE TABLE events (
     run_no  BIGINT NOT NULL,

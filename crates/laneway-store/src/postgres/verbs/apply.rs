@@ -33,7 +33,7 @@ pub(in crate::postgres) async fn apply(
     flight.ask(sql!("key_make", TEXT_ARRAY), vec![&key]);
     flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&key]);
     flight.ask(sql!("definition_versions", TEXT, INT8), vec![name, &1_i64]);
-    flight.ask(sql!("blob_size", TEXT), vec![&bundle]);
+    flight.ask(sql!("blob_hold", TEXT), vec![&bundle]);
     let answers = flight.land().await?;
     if let (Some(hash), Some([])) = (bundle, answers.get(3).map(Vec::as_slice)) {
         return Err(Error::NoSuchBlob { hash: hash.to_owned() }.into());

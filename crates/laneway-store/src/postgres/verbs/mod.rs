@@ -9,6 +9,7 @@ mod fresh;
 pub(super) mod lives;
 pub(super) mod people;
 pub(super) mod promote;
+pub(super) mod prune;
 pub(super) mod secrets;
 pub(super) mod submit;
 pub(super) mod triggers;

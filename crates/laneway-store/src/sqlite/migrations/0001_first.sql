@@ -27,10 +27,12 @@ CREATE TABLE definitions (
 ) STRICT, WITHOUT ROWID;
 
 -- Bytes by the hash of their content, in chunks, so that no row is large. All of one is there, or nothing.
+-- Its row comes first, so that nothing is left that nobody finds; what is not whole nobody is given.
 CREATE TABLE blobs (
     hash       TEXT PRIMARY KEY,
     size       INTEGER NOT NULL CHECK (size >= 0),
-    created_at INTEGER NOT NULL
+    is_whole   INTEGER NOT NULL DEFAULT 0 CHECK (is_whole IN (0, 1)),
+    touched_at INTEGER NOT NULL            -- when somebody last brought it: nobody may have named it yet
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE blob_chunks (
     hash  TEXT NOT NULL,
@@ -131,6 +133,22 @@ CREATE INDEX runs_queued ON runs (workflow, no) WHERE status = 'queued';
 CREATE INDEX runs_running ON runs (workflow, no) WHERE status = 'running';
 CREATE UNIQUE INDEX runs_by_key ON runs (key) WHERE key IS NOT NULL;
 CREATE INDEX runs_with_deadline ON runs (deadline_at) WHERE deadline_at IS NOT NULL AND status = 'running';
+CREATE INDEX runs_by_bundle ON runs (bundle) WHERE bundle IS NOT NULL;
+CREATE INDEX runs_going ON runs (no) WHERE is_visible = 0;
+
+-- Keys of runs that were removed, for a while: whoever submits with one again is told the run of that.
+CREATE TABLE used_keys (
+    key        TEXT PRIMARY KEY,
+    run        TEXT NOT NULL,
+    removed_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- How much runs that are over take up, as of their last event then.
+CREATE TABLE run_bytes (
+    run_no     INTEGER PRIMARY KEY,
+    last_event INTEGER NOT NULL,
+    bytes      INTEGER NOT NULL CHECK (bytes >= 0)
+) STRICT;
 
 CREATE TABLE tasks (
     run_no      INTEGER NOT NULL,
@@ -255,6 +273,7 @@ CREATE TABLE artifacts (
     is_executable INTEGER NOT NULL CHECK (is_executable IN (0, 1)),
     PRIMARY KEY (run_no, position, attempt, name)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX artifacts_by_hash ON artifacts (hash);
 
 CREATE TABLE events (
     run_no  INTEGER NOT NULL,

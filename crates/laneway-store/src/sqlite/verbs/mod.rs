@@ -9,6 +9,7 @@ pub(super) mod give_back;
 pub(super) mod lives;
 pub(super) mod people;
 pub(super) mod promote;
+pub(super) mod prune;
 pub(super) mod reopen;
 pub(super) mod secrets;
 pub(super) mod start;

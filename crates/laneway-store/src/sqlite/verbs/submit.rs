@@ -231,10 +231,17 @@ fn known(txn: &Txn<'_>, key: &str) -> Done<Option<RunId>> {
     let known: Option<(String, bool)> =
         statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     match known {
-        None => Ok(None),
+        None => gone(txn, key),
         Some((id, true)) => Ok(Some(RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?)),
         Some((_, false)) => Err(Error::UnderWay { key: key.to_owned() }.into()),
     }
+}
+
+/// One that was removed since. Nothing is started in its place.
+fn gone(txn: &Txn<'_>, key: &str) -> Done<Option<RunId>> {
+    let mut statement = txn.connection.prepare_cached(sql!("used_key"))?;
+    let id: Option<String> = statement.query_row([key], |row| row.get(0)).optional()?;
+    id.map(|id| RunId::parse(&id).ok_or_else(|| unreadable("run id", &id).into())).transpose()
 }
 
 /// Removes a run that nobody has seen.

@@ -1,0 +1,2 @@
+-- How many secrets there are.
+SELECT count(*) FROM secrets;

@@ -1,0 +1,381 @@
+//! S7: what goes by age, number and bytes, and what never does; bytes that nothing refers to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::artifact::ArtifactName;
+use laneway_core::hash::ContentHash;
+use laneway_core::id::RunId;
+use laneway_store::model::{Application, Artifact, LogName, LogPiece, Submission};
+use laneway_store::prune::{Keep, Swept};
+use laneway_store::sqlite::Clock;
+use laneway_store::{Error, Fate, Store};
+use serde_json::json;
+
+use crate::harness::{
+    Database, Node, Place, START, flat, for_each_database, plan, submission, succeeded, succeeded_with,
+};
+
+for_each_database! {
+    old_runs_go_with_all_that_belongs_to_them,
+    newest_run_of_each_workflow_stays,
+    run_that_is_not_over_never_goes,
+    run_that_is_opened_again_stays,
+    only_so_many_runs_of_each_workflow_stay,
+    oldest_runs_go_until_the_rest_fits,
+    run_whose_end_has_yet_to_start_something_stays,
+    key_of_a_run_that_went_starts_nothing,
+    who_knew_a_run_that_went_is_told_that_it_is_gone,
+    large_run_goes_as_a_whole,
+    bytes_that_nothing_refers_to_go_after_a_day,
+    bytes_that_are_brought_again_stay,
+    what_was_applied_is_there_however_often_somebody_sweeps,
+}
+
+for_each_database! {
+    sqlite only:
+    removal_that_was_cut_off_goes_on,
+    artifacts_and_logs_that_nothing_names_go,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const AGED: Keep = Keep { for_: Some(DAY), runs: None, bytes: None };
+
+fn document(name: &str) -> String {
+    format!("name: {name}\nsteps: {{a: {{run: 'true'}}}}\n")
+}
+
+/// A run that has ended.
+async fn done(node: &Node, name: &str) -> RunId {
+    let run = node.submit(&document(name)).await;
+    node.work(run, |_| succeeded()).await;
+    run
+}
+
+async fn prunable(node: &Node, keep: Keep) -> Vec<RunId> {
+    node.store.prunable(keep, 100).await.expect("a list").into_iter().map(|one| one.run).collect()
+}
+
+async fn prune(node: &Node, keep: Keep) -> Vec<RunId> {
+    let runs = prunable(node, keep).await;
+    for run in &runs {
+        assert!(node.store.prune(*run).await.expect("an answer"), "{run} may go");
+    }
+    runs
+}
+
+async fn is_there(store: &dyn Store, run: RunId) -> bool {
+    match store.status(run).await {
+        Ok(_) => true,
+        Err(Error::NoSuchRun { .. }) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Nothing is left that belongs to no run.
+async fn is_whole(store: &dyn Store) {
+    let found = store.examine(100).await.expect("an examination").findings;
+    assert!(found.is_empty(), "{found:?}");
+}
+
+async fn old_runs_go_with_all_that_belongs_to_them(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&document("flow")).await;
+    let held = node.begin(run, "a").await;
+    let piece = LogPiece { claim: held.at, start: 0, bytes: vec![7; 5_000] };
+    assert_eq!(node.store.keep_logs(vec![piece]).await.expect("kept"), [Fate::Recorded]);
+    node.finish(&held, succeeded_with(json!({"x": "y".repeat(1_000)}))).await;
+    let young = done(&node, "flow").await;
+    assert_eq!(prunable(&node, AGED).await, [], "it is not old enough");
+    place.advance(DAY + Duration::from_secs(1));
+    let late = done(&node, "flow").await;
+    let listed = node.store.prunable(AGED, 1).await.expect("a list");
+    assert_eq!(listed.len(), 1, "no more than asked for");
+    assert_eq!((listed[0].run, listed[0].workflow.as_str()), (run, "flow"));
+    assert!(listed[0].bytes > 1_000, "{} bytes", listed[0].bytes);
+    assert!(is_there(&*node.store, run).await, "to list changes nothing");
+    assert_eq!(prune(&node, AGED).await, [run, young]);
+    for gone in [run, young] {
+        assert!(!is_there(&*node.store, gone).await);
+        assert!(matches!(node.store.run(gone).await, Err(Error::NoSuchRun { .. })));
+        let log = LogName { run: gone, step: "a".to_owned(), attempt: 1 };
+        assert!(matches!(node.store.log(&log, 0, 10).await, Err(Error::NoSuchRun { .. })));
+        assert!(!node.store.prune(gone).await.expect("an answer"), "twice is once");
+    }
+    assert!(is_there(&*node.store, late).await);
+    is_whole(&*node.store).await;
+}
+
+async fn newest_run_of_each_workflow_stays(place: Place) {
+    let node = place.node("one").await;
+    let (first, last) = (done(&node, "flow").await, done(&node, "flow").await);
+    let only = done(&node, "another").await;
+    place.advance(10 * DAY);
+    assert_eq!(prune(&node, AGED).await, [first]);
+    let none = Keep { bytes: Some(0), ..Keep::default() };
+    assert_eq!(prunable(&node, none).await, []);
+    for stays in [last, only] {
+        assert!(!node.store.prune(stays).await.expect("an answer"));
+        assert!(is_there(&*node.store, stays).await);
+    }
+    assert_eq!(node.store.latest("flow").await.expect("known").version, plan(&document("flow")).version);
+}
+
+async fn run_that_is_not_over_never_goes(place: Place) {
+    let node = place.node("one").await;
+    let running = node.submit(&document("flow")).await;
+    let held = node.begin(running, "a").await;
+    let waiting = node.submit(&document("flow")).await;
+    done(&node, "flow").await;
+    place.advance(10 * DAY);
+    for keep in [AGED, Keep { runs: Some(1), ..Keep::default() }, Keep { bytes: Some(0), ..Keep::default() }]
+    {
+        assert_eq!(prunable(&node, keep).await, []);
+    }
+    for run in [running, waiting] {
+        assert!(!node.store.prune(run).await.expect("an answer"));
+    }
+    node.succeed(&held).await;
+    assert_eq!(prunable(&node, Keep { runs: Some(1), ..Keep::default() }).await, [running]);
+}
+
+async fn run_that_is_opened_again_stays(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&document("flow")).await;
+    node.cancel(run).await;
+    done(&node, "flow").await;
+    place.advance(2 * DAY);
+    assert_eq!(prunable(&node, AGED).await, [run]);
+    node.retry(run, None).await.expect("it goes on");
+    assert!(!node.store.prune(run).await.expect("an answer"), "it was chosen before");
+    node.work(run, |_| succeeded()).await;
+    assert_eq!(prunable(&node, AGED).await, [], "it has just ended");
+}
+
+async fn only_so_many_runs_of_each_workflow_stay(place: Place) {
+    let node = place.node("one").await;
+    let mut flow = Vec::new();
+    for _ in 0..5 {
+        flow.push(done(&node, "flow").await);
+    }
+    let other = [done(&node, "other").await, done(&node, "other").await];
+    assert_eq!(prune(&node, Keep { runs: Some(2), ..Keep::default() }).await, flow[..3]);
+    for run in flow[3..].iter().chain(&other) {
+        assert!(is_there(&*node.store, *run).await);
+    }
+    is_whole(&*node.store).await;
+}
+
+async fn oldest_runs_go_until_the_rest_fits(place: Place) {
+    let node = place.node("one").await;
+    let mut runs = Vec::new();
+    for _ in 0..4 {
+        let run = node.submit(&document("flow")).await;
+        node.work(run, |_| succeeded_with(json!({"x": "y".repeat(20_000)}))).await;
+        runs.push(run);
+    }
+    // An output is in the row of its task and in an event: 40 kB each, and little more.
+    let keep = |bytes| Keep { bytes: Some(bytes), ..Keep::default() };
+    assert_eq!(prunable(&node, keep(200_000)).await, []);
+    assert_eq!(prune(&node, keep(100_000)).await, runs[..2]);
+    assert_eq!(prunable(&node, keep(100_000)).await, [], "the rest fits");
+    // One that grew is measured again.
+    node.retry(runs[2], Some("a")).await.expect("again");
+    node.work(runs[2], |_| succeeded_with(json!({"x": "y".repeat(50_000)}))).await;
+    assert_eq!(prunable(&node, keep(100_000)).await, [runs[2]]);
+}
+
+async fn run_whose_end_has_yet_to_start_something_stays(place: Place) {
+    let node = place.node("one").await;
+    let text = format!("after: [{{workflow: flow}}]\n{}", document("next"));
+    let application = Application {
+        plan: Arc::new(plan(&text)),
+        document: text,
+        dir: "/work".to_owned(),
+        bundle: None,
+        by: "ada".to_owned(),
+    };
+    node.store.apply(application).await.expect("applied");
+    let (first, _) = (done(&node, "flow").await, done(&node, "flow").await);
+    place.advance(10 * DAY);
+    assert_eq!(prunable(&node, AGED).await, []);
+    assert!(!node.store.prune(first).await.expect("an answer"));
+    for firing in node.store.due(10).await.expect("what is due").firings {
+        node.store.settle(firing.end, None).await.expect("settled");
+    }
+    assert_eq!(prune(&node, AGED).await, [first]);
+}
+
+async fn key_of_a_run_that_went_starts_nothing(place: Place) {
+    let node = place.node("one").await;
+    let keyed = |key: &str| Submission {
+        key: Some(key.to_owned()),
+        ..submission(&document("flow"), json!({}), node.session)
+    };
+    let run = node.store.submit(keyed("tick")).await.expect("a run");
+    node.work(run, |_| succeeded()).await;
+    done(&node, "flow").await;
+    assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await, [run]);
+    place.advance(6 * DAY);
+    node.store.sweep().await.expect("swept");
+    assert_eq!(place.open().submit(keyed("tick")).await.expect("known"), run, "it is remembered");
+    assert!(!is_there(&*node.store, run).await, "and nothing was started");
+    place.advance(2 * DAY);
+    node.store.sweep().await.expect("swept");
+    let another = node.store.submit(keyed("tick")).await.expect("a run");
+    assert_ne!(another, run, "not for ever");
+}
+
+async fn who_knew_a_run_that_went_is_told_that_it_is_gone(place: Place) {
+    let (node, other) = (place.node("one").await, place.node("two").await);
+    let run = node.submit(&document("flow")).await;
+    other.store.cancel(run, "ada").await.expect("canceled");
+    done(&node, "flow").await;
+    assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await, [run]);
+    let told = [
+        other.store.retry(run, None, "ada").await.err(),
+        other.store.cancel(run, "ada").await.err(),
+        other.store.run(run).await.err(),
+        other.store.run_state(run).await.err(),
+        other.store.events_since(run, 0, 10).await.err(),
+    ];
+    for error in told {
+        assert!(matches!(error, Some(Error::NoSuchRun { .. })), "{error:?}");
+    }
+}
+
+async fn large_run_goes_as_a_whole(place: Place) {
+    let node = place.node("one").await;
+    let run = node.store.submit(submission(&flat(4_500, 1), json!({}), node.session)).await.expect("a run");
+    node.store.cancel(run, "ada").await.expect("canceled");
+    done(&node, "flow").await;
+    assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await, [run]);
+    assert!(!is_there(&*node.store, run).await);
+    is_whole(&*node.store).await;
+}
+
+async fn bytes_that_nothing_refers_to_go_after_a_day(place: Place) {
+    let node = place.node("one").await;
+    let keep = |bytes: &'static [u8]| node.store.keep_blob(bytes.to_vec());
+    let applied = keep(b"applied").await.expect("kept");
+    let submitted = keep(b"submitted").await.expect("kept");
+    let nobodys = keep(b"nobody's").await.expect("kept");
+    apply(&*node.store, "flow", &applied).await.expect("applied");
+    let given = submission(&document("flow"), json!({}), node.session);
+    let run =
+        node.store.submit(Submission { bundle: Some(submitted.clone()), ..given }).await.expect("a run");
+    node.work(run, |_| succeeded()).await;
+    done(&node, "flow").await;
+    assert_eq!(
+        node.store.sweep().await.expect("swept"),
+        Swept::default(),
+        "whoever brought it may name it yet"
+    );
+    place.advance(DAY + Duration::from_secs(1));
+    assert_eq!(node.store.sweep().await.expect("swept"), Swept { things: 1, bytes: 8 });
+    assert!(matches!(node.store.blob(&nobodys).await, Err(Error::NoSuchBlob { .. })));
+    prune(&node, AGED).await;
+    assert_eq!(node.store.sweep().await.expect("swept"), Swept { things: 1, bytes: 9 });
+    assert!(matches!(node.store.blob(&submitted).await, Err(Error::NoSuchBlob { .. })));
+    assert_eq!(node.store.blob(&applied).await.expect("there"), b"applied");
+    assert_eq!(keep(b"nobody's").await.expect("kept again"), nobodys);
+    assert_eq!(node.store.blob(&nobodys).await.expect("there"), b"nobody's");
+}
+
+async fn bytes_that_are_brought_again_stay(place: Place) {
+    let store = place.open();
+    let hash = store.keep_blob(b"scripts".to_vec()).await.expect("kept");
+    place.advance(DAY - Duration::from_secs(1));
+    store.keep_blob(b"scripts".to_vec()).await.expect("kept");
+    place.advance(Duration::from_secs(2));
+    assert_eq!(store.sweep().await.expect("swept"), Swept::default());
+    assert!(store.blob(&hash).await.is_ok());
+}
+
+async fn apply(store: &dyn Store, name: &str, bundle: &ContentHash) -> laneway_store::Result<()> {
+    let text = document(name);
+    let (plan, dir) = (Arc::new(plan(&text)), "/work".to_owned());
+    let bundle = Some(bundle.clone());
+    store.apply(Application { plan, document: text, dir, bundle, by: "ada".to_owned() }).await.map(drop)
+}
+
+/// Whoever sweeps here takes everything for old. Nobody is given a word that does not hold.
+async fn what_was_applied_is_there_however_often_somebody_sweeps(place: Place) {
+    let store = place.open();
+    let sweeper = place.open_by(&Arc::new(Clock::manual(START.after(10 * DAY))));
+    let sweeping = tokio::spawn(async move {
+        loop {
+            sweeper.sweep().await.expect("swept");
+            tokio::task::yield_now().await;
+        }
+    });
+    let mut refused = 0;
+    for number in 0..100 {
+        let bytes = format!("scripts {number}").into_bytes();
+        loop {
+            let hash = store.keep_blob(bytes.clone()).await.expect("kept");
+            match apply(&*store, &format!("flow-{number}"), &hash).await {
+                Ok(()) => {
+                    assert_eq!(store.blob(&hash).await.expect("it is named"), bytes);
+                    break;
+                }
+                Err(Error::NoSuchBlob { .. }) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    sweeping.abort();
+    // By the sweeper's clock on SQLite all of it is new: there is one clock for all.
+    assert!(place.database == Database::Sqlite || refused > 0, "nobody came in between");
+}
+
+async fn removal_that_was_cut_off_goes_on(place: Place) {
+    let node = place.node("one").await;
+    let run = done(&node, "flow").await;
+    done(&node, "flow").await;
+    let beneath = rusqlite::Connection::open(place.path()).expect("the file");
+    beneath
+        .execute_batch(&format!(
+            "UPDATE runs SET is_visible = 0 WHERE id = '{run}'; DELETE FROM events WHERE run_no = 1"
+        ))
+        .expect("half of it is gone");
+    assert_eq!(prune(&node, Keep::default()).await, [run]);
+    let left: i64 = beneath
+        .query_row("SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM tasks)", [], |row| row.get(0))
+        .expect("a number");
+    assert_eq!(left, 2, "one run with one task");
+    is_whole(&*node.store).await;
+}
+
+async fn artifacts_and_logs_that_nothing_names_go(place: Place) {
+    let node = place.node("one").await;
+    let dir = node.store.dir().to_owned();
+    let source = dir.join("source");
+    let keep = async |content: &str| {
+        std::fs::write(&source, content).expect("written");
+        let (hash, size) = node.store.keep_file(&source).await.expect("kept");
+        (
+            hash.clone(),
+            Artifact { name: ArtifactName::parse("x").expect("a name"), hash, size, is_executable: false },
+        )
+    };
+    let (named, artifact) = keep("named").await;
+    let run = node.submit(&document("flow")).await;
+    let held = node.begin(run, "a").await;
+    node.store.keep_artifacts(held.at, vec![artifact]).await.expect("named");
+    node.succeed(&held).await;
+    let (nobodys, _) = keep("nobody's").await;
+    let stray = dir.join("logs").join("0190d5a0-0000-7000-8000-000000000000");
+    std::fs::create_dir_all(&stray).expect("made");
+    std::fs::write(stray.join("a.a1.log"), "text").expect("written");
+    let file = |hash: &ContentHash| dir.join("artifacts").join(hash.as_str());
+    assert_eq!(node.store.sweep().await.expect("swept"), Swept::default());
+    // Files are as old as the machine says, and the clock of this store is behind it.
+    place.clock.advance(Duration::from_secs(20 * 365 * 24 * 3600));
+    assert_eq!(node.store.sweep().await.expect("swept"), Swept { things: 2, bytes: 8 + 4 });
+    assert!(file(&named).exists() && !file(&nobodys).exists() && !stray.exists());
+    done(&node, "flow").await;
+    assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await, [run]);
+    assert_eq!(node.store.sweep().await.expect("swept"), Swept { things: 1, bytes: 5 });
+    assert!(!file(&named).exists());
+}

@@ -1,0 +1,99 @@
+//! `laneway prune`: what the deployment keeps no longer goes now, or is only told.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use laneway_engine::prune::{Pruned, prune};
+use laneway_store::prune::{Keep, Prunable, Swept};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::exit::{Exit, Refusal};
+use crate::settings::{bytes, count, span};
+use crate::text;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway prune --older-than 30d --dry-run\n\n\
+    Without a flag it is what the settings keep_runs_for, keep_runs and keep_bytes say; `laneway serve` and\n\
+    `laneway worker` do the same by themselves. Never removed are runs that are not over, the newest run of each\n\
+    workflow, runs that were set aside, and runs whose end has yet to start something.")]
+pub(crate) struct Args {
+    /// Remove runs that ended longer ago
+    #[arg(long, value_name = "DURATION", value_parser = span)]
+    older_than: Option<Duration>,
+    /// Keep so many runs of each workflow, the newest
+    #[arg(long, value_name = "N", value_parser = count)]
+    keep: Option<NonZeroU32>,
+    /// Remove the oldest until the rest takes up no more, such as 20GiB
+    #[arg(long = "keep-bytes", value_name = "SIZE", value_parser = bytes)]
+    within: Option<u64>,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// Print what was removed as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let given = Keep { for_: args.older_than, runs: args.keep.map(NonZeroU32::get), bytes: args.within };
+    let keep = if given.is_everything() { context.settings.keep()? } else { given };
+    if keep.is_everything() {
+        return Err(Refusal::new("nothing says what may be removed")
+            .hint("give --older-than, --keep or --keep-bytes, or set keep_runs_for, keep_runs or keep_bytes")
+            .into());
+    }
+    let store = context.open()?;
+    if args.dry_run {
+        let runs = store.prunable(keep, usize::MAX).await?;
+        let bytes = runs.iter().map(|run| run.bytes).sum();
+        let all = Pruned { runs: runs.len() as u64, bytes };
+        return tell(context, &args, &runs, (&all, &Swept::default()));
+    }
+    let mut runs = Vec::new();
+    let pruned = prune(&*store, keep, usize::MAX, |run| runs.push(run.clone())).await?;
+    let swept = store.sweep().await?;
+    tell(context, &args, &runs, (&pruned, &swept))
+}
+
+fn tell(
+    context: &Context,
+    args: &Args,
+    runs: &[Prunable],
+    (pruned, swept): (&Pruned, &Swept),
+) -> anyhow::Result<Exit> {
+    let printer = &context.printer;
+    if args.json {
+        let each: Vec<Value> = runs.iter().map(wire).collect();
+        printer.json(&json!({
+            "dry_run": args.dry_run, "runs": each, "swept": swept.things, "bytes": pruned.bytes + swept.bytes,
+        }))?;
+        return Ok(Exit::Succeeded);
+    }
+    for run in runs {
+        printer.line(&format!(
+            "{}  {}  {}  ended {}  {}",
+            run.run.short(),
+            run.workflow,
+            run.status,
+            text::date(run.finished_at),
+            text::bytes(run.bytes)
+        ))?;
+    }
+    let number = text::count(pruned.runs, "run");
+    printer.line(&if args.dry_run {
+        format!("{number} would be removed, {}", text::bytes(pruned.bytes))
+    } else {
+        let things = text::count(swept.things, "thing");
+        let freed = text::bytes(pruned.bytes + swept.bytes);
+        format!("{number} removed, and {things} that nothing referred to; {freed} freed")
+    })?;
+    Ok(Exit::Succeeded)
+}
+
+fn wire(run: &Prunable) -> Value {
+    json!({
+        "run": run.run, "workflow": run.workflow, "status": run.status,
+        "finished_at": run.finished_at.to_string(), "bytes": run.bytes,
+    })
+}

@@ -1,0 +1,181 @@
+//! S7: what is kept no longer goes, by hand and by itself; copies of a store, and stores made of copies.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use rustix::process::Signal;
+
+use crate::place::{Place, text, until};
+
+const FLOW: &str =
+    "name: flow\nsteps:\n  a: {run: 'echo words; echo content > out.txt', artifacts: [out.txt]}\n";
+
+fn ran(times: usize) -> Place {
+    let place = Place::with("flow.yaml", FLOW);
+    for _ in 0..times {
+        let run = place.laneway("run flow.yaml");
+        assert_eq!(run.code, Some(0), "{run}");
+    }
+    place
+}
+
+fn count(place: &Place, dir: &str) -> usize {
+    fs::read_dir(place.path(dir)).map_or(0, |entries| {
+        entries.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')).count()
+    })
+}
+
+#[test]
+fn nothing_goes_unless_somebody_says_what() {
+    let place = ran(2);
+    assert_snapshot!(place.laneway("prune"), @r"
+    $ laneway prune
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: nothing says what may be removed
+    hint: give --older-than, --keep or --keep-bytes, or set keep_runs_for, keep_runs or keep_bytes
+    ");
+    for wrong in ["--older-than 0s", "--older-than soon", "--keep 0", "--keep-bytes 20"] {
+        assert_eq!(place.laneway(&format!("prune {wrong}")).code, Some(2), "{wrong}");
+    }
+    assert_eq!(
+        place.laneway("prune --older-than 30d").stdout,
+        "0 runs removed, and 0 things that nothing referred to; 0 B freed\n"
+    );
+}
+
+#[test]
+fn old_runs_go_with_their_logs_and_are_only_told_in_a_dry_run() {
+    let place = ran(3);
+    assert_eq!(count(&place, ".laneway/logs"), 3);
+    let told = place.json("prune --keep 1 --dry-run --json");
+    assert_eq!(
+        (told["dry_run"].as_bool(), told["runs"].as_array().map(Vec::len)),
+        (Some(true), Some(2)),
+        "{told}"
+    );
+    assert_eq!(count(&place, ".laneway/logs"), 3);
+    let gone = text(&told["runs"][0]["run"]).to_owned();
+    let pruned = place.laneway("prune --keep 1");
+    assert_eq!(pruned.code, Some(0), "{pruned}");
+    assert!(pruned.stdout.contains("flow  succeeded  ended "), "{pruned}");
+    assert!(pruned.stdout.contains("2 runs removed, and 0 things"), "{pruned}");
+    assert_eq!(count(&place, ".laneway/logs"), 1);
+    assert_eq!(place.laneway(&format!("show {gone}")).code, Some(2));
+    assert_eq!(place.laneway("show last").code, Some(0), "the newest stays");
+    assert_eq!(place.laneway("doctor").code, Some(0));
+}
+
+#[test]
+fn server_removes_what_it_is_told_to_keep_no_longer() {
+    let place = ran(4);
+    let mut server = place.spawn("serve --listen 127.0.0.1:0");
+    server.wait_for("listening at");
+    server.signal(Signal::TERM);
+    let left = server.wait();
+    assert!(left.stderr.contains("prune_interval 10m") && !left.stderr.contains("keep_runs "), "{left}");
+    assert_eq!(count(&place, ".laneway/logs"), 4, "nothing goes by default");
+    place.write("laneway.toml", "keep_runs = 2\nprune_interval = \"100ms\"\nkeep_bytes = \"1GiB\"\n");
+    let mut server = place.spawn("serve --listen 127.0.0.1:0");
+    server.wait_for("listening at");
+    until("two runs are left", || count(&place, ".laneway/logs") == 2);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code, Some(0));
+    assert_eq!(place.json("runs --json").as_array().map(Vec::len), Some(2));
+    place.write("laneway.toml", "keep_bytes = \"much\"\n");
+    assert_eq!(place.laneway("runs").code, Some(2));
+}
+
+#[test]
+fn copy_has_logs_and_artifacts_and_becomes_a_store_elsewhere() {
+    let place = ran(1);
+    let made = place.laneway("backup copy.tar");
+    assert_eq!(made.code, Some(0), "{made}");
+    assert!(made.stdout.starts_with("copy.tar written: the store, 1 log, 1 artifact; "), "{made}");
+    let restored = place.laneway("restore copy.tar --store other/laneway.db");
+    assert_eq!(restored.code, Some(0), "{restored}");
+    assert_eq!(restored.stdout, "other/laneway.db restored: 1 run, 1 log, 1 artifact\n");
+    fs::remove_dir_all(place.path(".laneway")).expect("the first one is gone");
+    for (line, printed) in [("logs last a", "words\n"), ("doctor", "healthy"), ("artifacts last", "out.txt")]
+    {
+        let outcome = place.laneway(&format!("--store other/laneway.db {line}"));
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        assert!(outcome.stdout.contains(printed), "{outcome}");
+    }
+    assert_snapshot!(place.laneway("restore copy.tar --store other/laneway.db"), @r"
+    $ laneway restore copy.tar --store other/laneway.db
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: other/laneway.db is there already
+    hint: name a file that is not there yet
+    ");
+}
+
+#[test]
+fn copy_that_is_none_or_is_damaged_is_refused_and_leaves_nothing() {
+    let place = ran(1);
+    place.laneway("backup copy.tar");
+    let mut bytes = fs::read(place.path("copy.tar")).expect("the copy");
+    let at = bytes.windows(8).position(|part| part == b"content\n").expect("the artifact is in it");
+    bytes[at] ^= 1;
+    fs::write(place.path("changed.tar"), &bytes).expect("written");
+    bytes[at] ^= 1;
+    // Somewhere in the database, behind its head.
+    for byte in &mut bytes[20_000..24_000] {
+        *byte = 0x55;
+    }
+    fs::write(place.path("damaged.tar"), &bytes).expect("written");
+    let whole = fs::read(place.path("copy.tar")).expect("the copy");
+    fs::write(place.path("half.tar"), &whole[..whole.len() / 2]).expect("written");
+    // Without its last entry, and without what marks the end of a tar.
+    fs::write(place.path("short.tar"), &whole[..whole.len() - 1536]).expect("written");
+    place.write("notes.txt", "nothing of the kind");
+    for file in [
+        "changed.tar",
+        "damaged.tar",
+        "half.tar",
+        "short.tar",
+        "notes.txt",
+        ".laneway/laneway.db",
+        "none.tar",
+        "flow.yaml",
+    ] {
+        let refused = place.laneway(&format!("restore {file} --store other/laneway.db"));
+        assert!(matches!(refused.code, Some(2 | 3)), "{refused}");
+        assert!(!place.path("other/laneway.db").exists(), "{refused}");
+        assert_eq!((count(&place, "other/logs"), count(&place, "other/artifacts")), (0, 0));
+    }
+    assert_eq!(place.laneway("restore copy.tar --store other/laneway.db").code, Some(0));
+    let refused = place.laneway("restore copy.tar --store postgres://ada@db/lane");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("pg_restore"), "{refused}");
+}
+
+#[test]
+fn key_to_the_secrets_is_in_a_copy_only_if_somebody_asks_for_it() {
+    let place = Place::with(
+        "flow.yaml",
+        "secrets: {db: {store: db}}\nsteps:\n  a: {run: 'test \"$DB\" = swordfish', env: {DB: '${{ secrets.db }}'}}\n",
+    );
+    place.write("value", "swordfish");
+    let mut set = place.command(&["secret", "set", "db"]);
+    set.stdin(fs::File::open(place.path("value")).expect("the value"));
+    let set = place.outcome("secret set db", set);
+    assert_eq!(set.code, Some(0), "{set}");
+    let without = place.laneway("backup without.tar");
+    assert!(without.stderr.contains("the key to 1 secret is not in it"), "{without}");
+    let with = place.laneway("backup with.tar --with-secret-key");
+    assert!(with.stderr.contains("whoever has the copy can read them"), "{with}");
+    let bytes = |file: &str| fs::read(place.path(file)).expect("a copy");
+    let key = fs::read(place.path(".laneway/secret.key")).expect("the key");
+    let has_key = |file: &str| bytes(file).windows(key.len()).any(|part| part == key);
+    assert!(has_key("with.tar") && !has_key("without.tar"));
+    let told = place.laneway("restore without.tar --store one/laneway.db");
+    assert!(told.stderr.contains("1 secret cannot be opened"), "{told}");
+    place.laneway("restore with.tar --store two/laneway.db");
+    assert_ne!(place.laneway("--store one/laneway.db run flow.yaml").code, Some(0));
+    let run = place.laneway("--store two/laneway.db run flow.yaml");
+    assert_eq!(run.code, Some(0), "{run}");
+}
