@@ -123,8 +123,8 @@ pub(crate) async fn renew(
 ) -> Answer<Json<wire::RenewedWorker>> {
     let (worker, _) = Worker::known(app, &caller, &session).await?;
     let wire::Renew { asks, claims, succeeded, failed, canceled, returned, lost } = told;
-    let tally =
-        Tally { asks, claims, contentions: 0, succeeded, failed, canceled, returned, lost, reaped: 0 };
+    // How long its starts take it does not say.
+    let tally = Tally { asks, claims, succeeded, failed, canceled, returned, lost, ..Tally::default() };
     worker.app.store.renew(worker.session, tally).await.map_err(Worker::refusal)?;
     let view = worker.view().await?;
     Ok(Json(wire::RenewedWorker {
