@@ -5,6 +5,7 @@ mod access;
 mod applied;
 mod dashboard;
 mod documents;
+mod fuzz;
 mod matrix;
 mod remote;
 mod runs;

@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::support::{Asking, Place, Reply, Server};
 
-const SECRET: &str = "a secret of some length";
+pub(crate) const SECRET: &str = "a secret of some length";
 
 /// A workflow that listens, with its secret in a file beside it.
-async fn listening(place: &Place, server: &Server) {
+pub(crate) async fn listening(place: &Place, server: &Server) {
     let file = place.dir.path().join("signing");
     std::fs::write(&file, SECRET).expect("a file");
     let document = format!(
@@ -29,18 +29,19 @@ fn digits(secret: &str, signed: &[u8]) -> String {
     tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-fn sent<'a>(server: &'a Server, secret: &str, at: i64, delivery: &str, body: &str) -> Asking<'a> {
-    let signature = digits(secret, format!("{at}.{delivery}.{body}").as_bytes());
+pub(crate) fn sent<'a>(server: &'a Server, secret: &str, at: i64, delivery: &str, body: impl AsRef<[u8]>) -> Asking<'a> {
+    let body = body.as_ref();
+    let signature = digits(secret, &[format!("{at}.{delivery}.").as_bytes(), body].concat());
     server
         .ask(Method::POST, "/v1/hooks/deploy")
         .with("laneway-timestamp", &at.to_string())
         .with("laneway-delivery", delivery)
         .with("laneway-signature", &format!("v1={signature}"))
-        .raw(body.as_bytes().to_vec())
+        .raw(body.to_vec())
 }
 
 async fn runs(server: &Server) -> usize {
@@ -112,7 +113,7 @@ async fn known_sender_is_told_what_is_wrong() {
     assert_eq!(refusal(&no_json), (400, "bad_body".to_owned()));
     let no_ref = sent(&server, SECRET, now(), "d-2", "{}").send().await;
     assert_eq!(refusal(&no_ref), (422, "bad_params".to_owned()));
-    let large = sent(&server, SECRET, now(), "d-3", &format!("\"{}\"", "x".repeat(1 << 20))).send().await;
+    let large = sent(&server, SECRET, now(), "d-3", format!("\"{}\"", "x".repeat(1 << 20))).send().await;
     assert_eq!(refusal(&large), (413, "body_too_large".to_owned()));
     server.post("/v1/workflows/deploy/triggers/pause", json!({})).await;
     let paused = sent(&server, SECRET, now(), "d-4", "{\"ref\": \"main\"}").send().await;
