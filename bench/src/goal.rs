@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::nodes::{NodesResult, Queue};
 use crate::report::Results;
 use crate::rounds::{GraphResult, SubjectResult};
+use crate::service::ServiceResult;
 use crate::single::Grown;
 use crate::stats::Spread;
 use crate::subject::{Peer, Subject};
@@ -77,6 +78,9 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
             verdicts.push(Verdict::at_most("enqueue", &goal, p99, 2.0));
         }
     }
+    if let Some(service) = &results.service {
+        judge_service(service, &mut verdicts);
+    }
     if let Some(nodes) = &results.nodes {
         judge_nodes(nodes, &mut verdicts);
     }
@@ -146,6 +150,19 @@ impl Verdict {
         let (workload, goal) = (workload.to_owned(), format!("{goal}: at least"));
         Self { workload, goal, figure, limit, is_met: figure >= limit }
     }
+}
+
+fn judge_service(service: &ServiceResult, verdicts: &mut Vec<Verdict>) {
+    let mut at_most = |goal: &str, figure: f64, limit: f64| verdicts.push(Verdict::at_most("service", goal, figure, limit));
+    at_most("ready after, ms", service.ready_ms.median, 50.0);
+    at_most("idle memory of server and warden, MB", service.idle_rss_mb, 20.0);
+    at_most("idle CPU of server and warden, %", service.idle_cpu_percent, 0.05);
+    let slower = service.start_p50_ms_with_listeners / service.start_p50_ms.max(1.0);
+    at_most("submit to start, with listeners to without", slower, 1.2);
+    let reads = service.read_per_s.median / service.health_per_s.median;
+    verdicts.push(Verdict::at_least("service", "reads of a run, share of /healthz", reads, 0.5));
+    let submits = service.submit_per_s.median / service.bare_submit_per_s.median;
+    verdicts.push(Verdict::at_least("service", "durable submits, to one commit each", submits, 5.0));
 }
 
 /// Which graphs have goals of their own, by the name of the workload.

@@ -77,7 +77,7 @@ pub(crate) fn version(peer: Peer, tools: &Path) -> Result<String> {
     Ok(format!("{} {number}", Subject::Peer(peer).name()))
 }
 
-fn debian(name: &str, package: &str) -> Result<()> {
+pub(crate) fn debian(name: &str, package: &str) -> Result<()> {
     if is_on_path(name) {
         return Ok(());
     }

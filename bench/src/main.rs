@@ -12,6 +12,7 @@ mod nodes;
 mod noise;
 mod report;
 mod rounds;
+mod service;
 mod single;
 mod stats;
 mod subject;
@@ -106,6 +107,8 @@ enum Workload {
     Idle,
     /// How soon a step starts
     Enqueue,
+    /// The server: idle, asked by many, and with many listeners
+    Service,
     /// Many nodes on Postgres, beside queues of others; only if it is named
     Nodes,
 }
@@ -233,6 +236,7 @@ impl Bench {
                 };
                 results.nodes = Some(nodes::measure(&plan, places)?);
             }
+            Workload::Service => results.service = Some(service::measure(few, self.quick, places)?),
             Workload::Enqueue => results.enqueue = Some(single::enqueue(full(200, 10), places)?),
         }
         Ok(())

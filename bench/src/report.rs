@@ -9,6 +9,7 @@ use crate::goal::Verdict;
 use crate::nodes::NodesResult;
 use crate::noise::Noise;
 use crate::rounds::{GraphResult, SubjectResult};
+use crate::service::ServiceResult;
 use crate::single::{Enqueue, Grown, Idle, Noop};
 use crate::stats::Spread;
 use crate::subject::{Peer, Subject};
@@ -28,6 +29,7 @@ pub(crate) struct Results {
     pub(crate) history: Vec<Grown>,
     pub(crate) idle: Option<Idle>,
     pub(crate) enqueue: Option<Enqueue>,
+    pub(crate) service: Option<ServiceResult>,
     pub(crate) nodes: Option<NodesResult>,
     pub(crate) verdicts: Vec<Verdict>,
 }
@@ -59,6 +61,7 @@ impl Results {
         show_grown(&mut out, "growth", "tasks in the run", &self.growth);
         show_grown(&mut out, "history", "finished runs in the store", &self.history);
         self.show_idle(&mut out);
+        out += &self.service.as_ref().map(crate::service::show).unwrap_or_default();
         out += &self.nodes.as_ref().map(crate::nodes::show).unwrap_or_default();
         self.show_verdicts(&mut out);
         out

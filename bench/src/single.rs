@@ -261,7 +261,7 @@ fn wait_for(condition: impl Fn() -> bool) -> Result<()> {
 }
 
 /// The node has one child, whichever of its threads started it: its warden.
-fn warden_of(node: u32) -> Result<u32> {
+pub(crate) fn warden_of(node: u32) -> Result<u32> {
     for thread in fs::read_dir(format!("/proc/{node}/task")).context("the node is gone")? {
         let children =
             fs::read_to_string(thread?.path().join("children")).context("/proc tells no children")?;
@@ -273,7 +273,7 @@ fn warden_of(node: u32) -> Result<u32> {
 }
 
 /// CPU seconds of all threads of a process, to the nanosecond.
-fn cpu_s(pid: u32) -> Result<f64> {
+pub(crate) fn cpu_s(pid: u32) -> Result<f64> {
     let mut nanoseconds = 0_u64;
     for thread in fs::read_dir(format!("/proc/{pid}/task")).context("the process is gone")? {
         let text = fs::read_to_string(thread?.path().join("schedstat")).context("no schedstat here")?;
@@ -282,7 +282,7 @@ fn cpu_s(pid: u32) -> Result<f64> {
     Ok(nanoseconds as f64 / 1e9)
 }
 
-fn rss_mb(pid: u32) -> Result<f64> {
+pub(crate) fn rss_mb(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).context("the process is gone")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     let kib: f64 = line.split_whitespace().next().and_then(|kib| kib.parse().ok()).context("no VmRSS")?;
