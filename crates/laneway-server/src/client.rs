@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::http::request;
 use hyper::{Method, Request, StatusCode, Uri, header};
 use laneway_core::id::RunId;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::fs::File;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::access::Secret;
-use crate::line;
+use crate::line::Line;
 use crate::problem::Problem;
 use crate::wire;
 
@@ -238,6 +240,20 @@ impl Client {
         self.call::<(), _>(Method::DELETE, &format!("/v1/tokens/{}", part(name)), None, &[]).await
     }
 
+    pub async fn artifacts(&self, run: &str) -> Result<wire::ArtifactList> {
+        self.get(&format!("/v1/runs/{}/artifacts", part(run))).await
+    }
+
+    /// Writes what is in an artifact to a file.
+    pub async fn fetch(&self, run: RunId, of: &wire::Artifact, file: &mut File) -> Result<()> {
+        let path = format!("/v1/runs/{run}/tasks/{}/artifact?name={}", part(&of.step), part(&of.name));
+        let request = self.head(Method::GET, &path, "application/octet-stream").body(Full::new(Bytes::new()));
+        let request = request.map_err(|error| self.strange(error))?;
+        let answer = self.line().await?.save(request, file).await;
+        let (status, body) = answer.map_err(|why| self.unreachable(why))?;
+        if status.is_success() { Ok(()) } else { Err(self.refusal(status, &body)) }
+    }
+
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.call::<(), T>(Method::GET, path, None, &[]).await
     }
@@ -270,16 +286,7 @@ impl Client {
         body: Option<(&str, Bytes)>,
         headers: &[(&str, &str)],
     ) -> Result<T> {
-        let host = format!("{}:{}", self.host, self.port);
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(header::HOST, host)
-            .header(header::ACCEPT, "application/json")
-            .header(header::USER_AGENT, concat!("laneway/", env!("CARGO_PKG_VERSION")));
-        if let Some(token) = &self.token {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.reveal()));
-        }
+        let mut request = self.head(method, path, "application/json");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -289,25 +296,45 @@ impl Client {
             bytes = body;
         }
         let request = request.body(Full::new(bytes)).map_err(|error| self.strange(error))?;
-        let answer = timeout(ANSWER, self.send(request)).await;
-        let (status, body) = answer.map_err(|_| self.unreachable("no answer came in time"))??;
+        let answer = timeout(ANSWER, async {
+            let answer = self.line().await?.ask(request, MOST).await;
+            answer.map_err(|why| self.unreachable(why))
+        });
+        let (status, body) = answer.await.map_err(|_| self.unreachable("no answer came in time"))??;
         if status.is_success() {
             return serde_json::from_slice(&body).map_err(|error| self.strange(error));
         }
-        match serde_json::from_slice::<Problem>(&body) {
-            Ok(problem) => Err(Error::Refused(problem)),
-            Err(_) => Err(self.strange(format!("its answer is {status}"))),
+        Err(self.refusal(status, &body))
+    }
+
+    /// What is asked for, by whom.
+    fn head(&self, method: Method, path: &str, accept: &str) -> request::Builder {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, format!("{}:{}", self.host, self.port))
+            .header(header::ACCEPT, accept)
+            .header(header::USER_AGENT, concat!("laneway/", env!("CARGO_PKG_VERSION")));
+        match &self.token {
+            Some(token) => request.header(header::AUTHORIZATION, format!("Bearer {}", token.reveal())),
+            None => request,
         }
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Bytes)> {
+    fn refusal(&self, status: StatusCode, body: &[u8]) -> Error {
+        match serde_json::from_slice::<Problem>(body) {
+            Ok(problem) => Error::Refused(problem),
+            Err(_) => self.strange(format!("its answer is {status}")),
+        }
+    }
+
+    async fn line(&self) -> Result<Line> {
         let host = self.host.trim_matches(['[', ']']);
         let connected = timeout(CONNECT, TcpStream::connect((host, self.port))).await;
         let stream = connected
             .map_err(|_| self.unreachable("no connection came about in time"))?
             .map_err(|error| self.unreachable(error))?;
-        let answer = line::ask(stream, host, self.is_tls, request, MOST).await;
-        answer.map_err(|why| self.unreachable(why))
+        Line::begin(stream, host, self.is_tls).await.map_err(|why| self.unreachable(why))
     }
 
     fn unreachable(&self, why: impl std::fmt::Display) -> Error {

@@ -1,41 +1,100 @@
 //! One request and its answer over a connection that is there: for the client of a server, and for callbacks. Bounded: of an
-//! answer no more is read than its caller wants.
+//! answer no more is held than its caller wants.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::{Request, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::fs::File;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-/// Asks whoever is at the other end, who has to prove that it is `host` where the line is encrypted.
-pub(crate) async fn ask(
-    stream: TcpStream,
-    host: &str,
-    is_tls: bool,
-    request: Request<Full<Bytes>>,
-    most: usize,
-) -> Result<(StatusCode, Bytes), String> {
-    if !is_tls {
-        return converse(stream, request, most).await;
-    }
-    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
-    let stream = TlsConnector::from(trust()?).connect(name, stream).await;
-    converse(stream.map_err(|error| error.to_string())?, request, most).await
+/// A line to somebody, who has proved to be `host` where it is encrypted.
+pub(crate) enum Line {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
-async fn converse<S>(
-    stream: S,
-    request: Request<Full<Bytes>>,
-    most: usize,
-) -> Result<(StatusCode, Bytes), String>
+impl Line {
+    pub(crate) async fn begin(stream: TcpStream, host: &str, is_tls: bool) -> Result<Self, String> {
+        if !is_tls {
+            return Ok(Self::Plain(stream));
+        }
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+        let stream = TlsConnector::from(trust()?).connect(name, stream).await;
+        stream.map(|stream| Self::Tls(Box::new(stream))).map_err(|error| error.to_string())
+    }
+
+    /// Asks, and takes an answer of at most so many bytes.
+    pub(crate) async fn ask(self, request: Request<Full<Bytes>>, most: usize) -> Result<(StatusCode, Bytes), String> {
+        let answer = self.send(request).await?;
+        Ok((answer.response.status(), answer.all(most).await?))
+    }
+
+    /// Asks, and writes the answer to a file if it is not a refusal. Gives a refusal as it came.
+    pub(crate) async fn save(
+        self,
+        request: Request<Full<Bytes>>,
+        file: &mut File,
+    ) -> Result<(StatusCode, Bytes), String> {
+        let mut answer = self.send(request).await?;
+        let status = answer.response.status();
+        if !status.is_success() {
+            return Ok((status, answer.all(REFUSAL).await?));
+        }
+        while let Some(frame) = answer.response.body_mut().frame().await {
+            if let Ok(bytes) = frame.map_err(|error| error.to_string())?.into_data() {
+                file.write_all(&bytes).await.map_err(|error| error.to_string())?;
+            }
+        }
+        file.flush().await.map_err(|error| error.to_string())?;
+        Ok((status, Bytes::new()))
+    }
+
+    async fn send(self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
+        match self {
+            Self::Plain(stream) => converse(stream, request).await,
+            Self::Tls(stream) => converse(*stream, request).await,
+        }
+    }
+}
+
+/// The longest refusal that is looked at.
+const REFUSAL: usize = 1 << 20;
+
+/// What comes back, and what brings it.
+struct Answer {
+    response: Response<Incoming>,
+    line: JoinHandle<hyper::Result<()>>,
+}
+
+impl Answer {
+    async fn all(mut self, most: usize) -> Result<Bytes, String> {
+        match Limited::new(self.response.body_mut(), most).collect().await {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => Err(format!("its answer has more than {most} bytes")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.line.abort();
+    }
+}
+
+async fn converse<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -43,14 +102,7 @@ where
     let (mut sender, line) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
     let line = tokio::spawn(line);
     let response = sender.send_request(request).await.map_err(lost)?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), most).collect().await;
-    line.abort();
-    match body {
-        Ok(body) => Ok((status, body.to_bytes())),
-        Err(error) if error.is::<LengthLimitError>() => Err(format!("its answer has more than {most} bytes")),
-        Err(error) => Err(error.to_string()),
-    }
+    Ok(Answer { response, line })
 }
 
 /// What this system trusts.

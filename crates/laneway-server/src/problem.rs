@@ -80,6 +80,7 @@ codes! {
     NoSuchLimit = "no_such_limit", NOT_FOUND;
     NoSuchToken = "no_such_token", NOT_FOUND;
     NoTriggers = "no_triggers", NOT_FOUND;
+    NoSuchArtifact = "no_such_artifact", NOT_FOUND;
     NoSuchBytes = "no_such_bytes", NOT_FOUND;
     NoSuchSecret = "no_such_secret", NOT_FOUND;
     /// A remote worker has no such session: it is over, or that of another token. Register anew.

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Who, admit, front, no_method, no_route};
 use crate::routes::{
-    access, events, health, hooks, limits, logs, nodes, runs, tasks, triggers, workers, workflows,
+    access, artifacts, events, health, hooks, limits, logs, nodes, runs, tasks, triggers, workers, workflows,
 };
 use crate::service::App;
 use crate::{sse, wire};
@@ -105,6 +105,10 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/runs/{run}/tasks/{step}/attempts", VIEWER, tasks::attempts, "The attempts of a task, oldest first").json::<wire::AttemptList>(),
         get("/v1/runs/{run}/tasks/{step}/attempts/{attempt}/log", VIEWER, logs::read, "What an attempt printed, from an offset on")
             .asks::<logs::LogQuery>().json::<wire::LogPage>().also("application/octet-stream"),
+
+        get("/v1/runs/{run}/artifacts", VIEWER, artifacts::list, "Files that the steps of a run left behind").json::<wire::ArtifactList>(),
+        get("/v1/runs/{run}/tasks/{step}/artifact", VIEWER, artifacts::fetch, "What is in one of them")
+            .asks::<artifacts::FetchQuery>().gives("application/octet-stream"),
 
         get("/v1/events", VIEWER, sse::events, "Events of many runs and of nodes as they happen, on one connection")
             .asks::<sse::StreamQuery>().gives("text/event-stream"),

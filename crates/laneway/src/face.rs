@@ -1,9 +1,12 @@
 //! Where a command looks and what it changes: a store of its own, or a server with one. Commands know one path; which of the
 //! two it is stands here. Both answer with the types of the wire.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
+use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::node_event::Leaving;
@@ -102,6 +105,32 @@ impl Face {
                 })
             }
         }
+    }
+
+    /// Files that the steps of a run left behind.
+    pub(crate) async fn artifacts(&self, run: RunId) -> anyhow::Result<Vec<wire::Artifact>> {
+        Ok(match self {
+            Self::Store(store) => ask::artifacts(store.as_ref(), run).await?.artifacts,
+            Self::Server(client) => client.artifacts(&run.to_string()).await?.artifacts,
+        })
+    }
+
+    /// Writes one of them to a file that is not there yet.
+    pub(crate) async fn fetch(&self, run: RunId, of: &wire::Artifact, to: &Path) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => {
+                let hash = ContentHash::parse(&of.hash).context("an artifact has no hash")?;
+                store.fetch_file(&hash, to).await?;
+            }
+            Self::Server(client) => {
+                let mut file = tokio::fs::File::create_new(to).await?;
+                if let Err(error) = client.fetch(run, of, &mut file).await {
+                    let _ = std::fs::remove_file(to);
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(crate) async fn cancel(&self, run: RunId) -> anyhow::Result<wire::Canceled> {

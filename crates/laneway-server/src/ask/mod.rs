@@ -64,6 +64,12 @@ pub async fn run(store: &dyn Store, run: RunId) -> Result<wire::Run> {
     Ok(wire::Run::from(&store.run(run).await?))
 }
 
+/// Files that the steps of a run left behind.
+pub async fn artifacts(store: &dyn Store, run: RunId) -> Result<wire::ArtifactList> {
+    let artifacts = store.artifacts(run).await?;
+    Ok(wire::ArtifactList { artifacts: artifacts.iter().map(wire::Artifact::from).collect() })
+}
+
 pub async fn attempts(store: &dyn Store, run: RunId, step: &str) -> Result<wire::AttemptList> {
     let attempts = store.attempts(run, step).await?;
     Ok(wire::AttemptList { attempts: attempts.iter().map(wire::Attempt::from).collect() })

@@ -17,7 +17,8 @@ use tokio::time::timeout;
 
 pub use reach::Reach;
 
-use crate::{line, sign};
+use crate::line::Line;
+use crate::sign;
 
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -68,9 +69,9 @@ async fn post(reach: &Reach, input: Input) -> Result<Value, String> {
     let stream = connected
         .map_err(|_| format!("{host} cannot be reached: no connection came about in time"))?
         .map_err(|error| format!("{host} cannot be reached: {error}"))?;
-    let (status, answer) = line::ask(stream, &host, is_tls, request, MOST)
-        .await
-        .map_err(|why| format!("{host} did not take it: {why}"))?;
+    let refused = |why: String| format!("{host} did not take it: {why}");
+    let line = Line::begin(stream, &host, is_tls).await.map_err(refused)?;
+    let (status, answer) = line.ask(request, MOST).await.map_err(refused)?;
     if status.is_success() {
         return Ok(json!({ "status": status.as_u16() }));
     }

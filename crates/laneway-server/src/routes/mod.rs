@@ -1,6 +1,7 @@
 //! The routes, a file for each resource. They read the request, ask (`ask/`), write down what was changed, and answer.
 
 pub(crate) mod access;
+pub(crate) mod artifacts;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod hooks;

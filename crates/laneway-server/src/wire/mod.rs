@@ -2,6 +2,7 @@
 //! others, so fields are only ever added. Never domain types: those change when the product does.
 
 mod access;
+mod artifact;
 mod explain;
 mod node;
 mod run;
@@ -20,6 +21,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 pub use access::{AuditEntry, AuditLog, CreateToken, CreatedToken, Revoked, Token, TokenList};
+pub use artifact::{Artifact, ArtifactList};
 pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link};
 pub use node::{
     ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,

@@ -3,6 +3,7 @@
 
 mod access;
 mod applied;
+mod artifacts;
 mod dashboard;
 mod documents;
 mod fuzz;

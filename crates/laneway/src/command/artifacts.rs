@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use comfy_table::Cell;
-use laneway_store::Store;
-use laneway_store::model::ArtifactView;
-use serde_json::{Value, json};
+use laneway_core::artifact::ArtifactName;
+use laneway_core::id::RunId;
+use laneway_server::wire::Artifact;
 
 use super::Context;
 use crate::exit::{Exit, Refusal};
+use crate::face::Face;
 use crate::text;
 
 #[derive(Debug, clap::Args)]
@@ -35,21 +36,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
-    let (store, run) = context.find(&args.run).await?;
-    let mut found = store.artifacts(run).await?;
+    let face = context.face()?;
+    let run = face.run(&args.run).await?;
+    let mut found = face.artifacts(run.run).await?;
     if let Some(step) = &args.step {
         // Refuses a step that is not there, with the nearest name.
-        store.attempts(run, step).await?;
-        found.retain(|view| view.step == *step);
+        face.explain_step(&run.run.to_string(), step).await?;
+        found.retain(|artifact| artifact.step == *step);
     }
     if let Some(to) = &args.to {
         let wanted = wanted(&found, &args.get)?;
-        for view in &wanted {
-            fetch(store.as_ref(), view, to).await?;
+        for view in wanted.iter().copied() {
+            fetch(&face, run.run, view, to).await?;
         }
         context.printer.note(&format!("{} in {}", text::count(wanted.len() as u64, "file"), to.display()));
     } else if args.json {
-        context.printer.json(&found.iter().map(wire).collect::<Vec<_>>())?;
+        context.printer.json(&found)?;
     } else if found.is_empty() {
         context.printer.note("no step that succeeded left artifacts behind");
     } else {
@@ -59,13 +61,13 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 }
 
 /// Those that are asked for by name; all without one. Two of one name are told apart by their step.
-fn wanted<'f>(found: &'f [ArtifactView], names: &[String]) -> Result<Vec<&'f ArtifactView>, Refusal> {
+fn wanted<'f>(found: &'f [Artifact], names: &[String]) -> Result<Vec<&'f Artifact>, Refusal> {
     if names.is_empty() {
         return Ok(found.iter().collect());
     }
     let mut wanted = Vec::with_capacity(names.len());
     for name in names {
-        let mut like = found.iter().filter(|view| view.artifact.name.as_str() == name);
+        let mut like = found.iter().filter(|artifact| artifact.name == *name);
         match (like.next(), like.next()) {
             (None, _) => {
                 return Err(Refusal::new(format!("there is no artifact `{name}`"))
@@ -82,41 +84,32 @@ fn wanted<'f>(found: &'f [ArtifactView], names: &[String]) -> Result<Vec<&'f Art
 }
 
 /// A file that is there is not written over: somebody may need it.
-async fn fetch(store: &dyn Store, view: &ArtifactView, to: &Path) -> anyhow::Result<()> {
+async fn fetch(face: &Face, run: RunId, artifact: &Artifact, to: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    let path = to.join(view.artifact.name.as_str());
+    // What a server says is a path only if it is one that stays below.
+    let name = ArtifactName::parse(&artifact.name).map_err(Refusal::new)?;
+    let path = to.join(name.as_str());
     if path.symlink_metadata().is_ok() {
         let message = format!("{} is there already", path.display());
         return Err(Refusal::new(message).hint("fetch into another directory with --to").into());
     }
     let unwritable = || format!("{} cannot be written", path.display());
     std::fs::create_dir_all(path.parent().unwrap_or(to)).with_context(unwritable)?;
-    store.fetch_file(&view.artifact.hash, &path).await?;
-    let mode = if view.artifact.is_executable { 0o755 } else { 0o644 };
+    face.fetch(run, artifact, &path).await?;
+    let mode = if artifact.executable { 0o755 } else { 0o644 };
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).with_context(unwritable)
 }
 
-fn table(context: &Context, found: &[ArtifactView]) -> String {
+fn table(context: &Context, found: &[Artifact]) -> String {
     let mut table = text::table(&["STEP", "NAME", "BYTES", "HASH"], context.printer.width());
     text::color(&mut table, context.printer.out_palette());
-    for view in found {
+    for artifact in found {
         table.add_row(vec![
-            Cell::new(&view.step),
-            Cell::new(view.artifact.name.as_str()),
-            Cell::new(view.artifact.size),
-            Cell::new(view.artifact.hash.short()),
+            Cell::new(&artifact.step),
+            Cell::new(&artifact.name),
+            Cell::new(artifact.bytes),
+            Cell::new(artifact.hash.get(..12).unwrap_or_default()),
         ]);
     }
     text::lines(&table)
-}
-
-fn wire(view: &ArtifactView) -> Value {
-    json!({
-        "step": view.step,
-        "attempt": view.attempt,
-        "name": view.artifact.name.as_str(),
-        "bytes": view.artifact.size,
-        "hash": view.artifact.hash,
-        "executable": view.artifact.is_executable,
-    })
 }

@@ -156,7 +156,6 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Restore(_) => Some("restore"),
         Command::Prune(_) => Some("prune"),
         Command::Secret(_) => Some("secret"),
-        Command::Artifacts(_) => Some("artifacts"),
         Command::Validate(_)
         | Command::Apply(_)
         | Command::Schedule(_)
@@ -174,6 +173,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Pause(_)
         | Command::Resume(_)
         | Command::Runs(_)
+        | Command::Artifacts(_)
         | Command::Show(_)
         | Command::Logs(_)
         | Command::Events(_)
