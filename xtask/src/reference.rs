@@ -12,22 +12,29 @@ const HEAD: &str = "# The document\n\nGenerated from `laneway schema` by `cargo 
 pub(crate) fn document(schema: &Value) -> Result<String> {
     let mut text = String::from(HEAD);
     let parts = schema["$defs"].as_object().context("the schema has no $defs")?;
-    section(&mut text, "A workflow", schema, parts)?;
-    for (name, part) in parts.iter().filter(|(_, part)| part["properties"].is_object()) {
-        section(&mut text, &format!("`{name}`"), part, parts)?;
+    let mut sections = vec![("A workflow".to_owned(), schema)];
+    sections.extend(parts.iter().map(|(name, part)| (format!("`{name}`"), part)));
+    for (title, part) in sections {
+        section(&mut text, &title, part, parts)?;
     }
     Ok(text)
 }
 
+/// Nothing for a part that has no keys.
 fn section(text: &mut String, title: &str, part: &Value, parts: &Map<String, Value>) -> Result<()> {
+    let Some(owner) = owner(part) else { return Ok(()) };
+    let keys = owner["properties"].as_object().with_context(|| format!("{title} has no keys"))?;
     text.push_str(&format!("\n## {title}\n\n"));
     if let Some(about) = part["description"].as_str() {
         text.push_str(&format!("{about}\n\n"));
     }
+    if !std::ptr::eq(owner, part) {
+        text.push_str(&format!("Written as {}.\n\n", kind(part)));
+    }
     text.push_str("| key | value | meaning |\n|---|---|---|\n");
-    let keys = part["properties"].as_object().with_context(|| format!("{title} has no keys"))?;
     let required: Vec<&str> =
-        part["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        owner["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut nested = Vec::new();
     for (key, value) in keys {
         let elsewhere = reference(value).and_then(|name| parts.get(name)?["description"].as_str());
         let about = value["description"].as_str().or(elsewhere).unwrap_or_default();
@@ -37,8 +44,28 @@ fn section(text: &mut String, title: &str, part: &Value, parts: &Map<String, Val
         let about =
             if required.contains(&key.as_str()) { format!("{about} Required.") } else { about.to_owned() };
         text.push_str(&format!("| `{key}` | {} | {} |\n", kind(value), cell(about.trim())));
+        if reference(value).is_none() && owner_within(value).is_some() {
+            nested.push((format!("`{key}`"), value));
+        }
+    }
+    for (title, value) in nested {
+        section(text, &title, owner_within(value).unwrap_or(value), parts)?;
     }
     Ok(())
+}
+
+/// The part of a value that has keys: itself, or the one of several forms that does.
+fn owner(value: &Value) -> Option<&Value> {
+    if value["properties"].is_object() {
+        return Some(value);
+    }
+    let forms = ["oneOf", "anyOf"].into_iter().filter_map(|either| value[either].as_array()).flatten();
+    forms.into_iter().find_map(owner)
+}
+
+/// The same of its values, where it is a map of names or a list.
+fn owner_within(value: &Value) -> Option<&Value> {
+    [value, &value["additionalProperties"], &value["items"]].into_iter().find_map(owner)
 }
 
 /// What a value may be, in words.

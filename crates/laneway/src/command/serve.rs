@@ -29,7 +29,7 @@ use crate::drive::{Interrupts, Node, Presence};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::firing::Firing;
-use crate::pruning::Pruning;
+use crate::pruning::{Kept, Pruning};
 use crate::settings::{ALLOWED_HOSTS, BEHIND_PROXY, LISTEN, MAX_PARALLEL, TLS_CERT, TLS_KEY, WORKER_ENABLED};
 
 /// How long requests may take to end after it was told to stop. Those that wait for something are answered at once.
@@ -63,6 +63,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let kept = Kept::read(&context.settings)?;
     let tls = tls(args.tls_cert.as_deref(), args.tls_key.as_deref())?;
     let wanted = resolve(&args.listen)?;
     if !wanted.ip().is_loopback() && tls.is_none() && !args.behind_proxy {
@@ -115,7 +116,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     context.printer.note(&format!("the admin token {made} in {}", token_file.display()));
     context.printer.line(&format!("listening at {scheme}://{listening}"))?;
     let firing = Firing::begin(&store, life.session(), max_parallel);
-    let pruning = Pruning::begin(&context.settings, &store, life.session())?;
+    let pruning = Pruning::begin(kept, &store, life.session());
     let control = Control::new();
     let worker = life.worker(&args.work, &reach);
     let serving = Serving { listener, app: service.app(stop.clone()), tls, interrupts };

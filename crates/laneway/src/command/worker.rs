@@ -24,7 +24,7 @@ use crate::drive::{Interrupts, Node, duration};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::firing::Firing;
-use crate::pruning::Pruning;
+use crate::pruning::{Kept, Pruning};
 use crate::settings::{
     HEARTBEAT_INTERVAL, KILL_GRACE, LABELS, LEASE_TTL, MAX_LOST, MAX_PARALLEL, MAX_POLL_INTERVAL,
     NODE_ADDRESS, PASS_ENV, SHUTDOWN_GRACE, SLOTS, STORE, Source, count,
@@ -116,6 +116,7 @@ fn label(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let kept = Kept::read(&context.settings)?;
     let parent = if args.outlive_parent { None } else { Parent::watch() };
     let name = args.work.address().unwrap_or_else(env::node);
     let session = args.work.session(context, &name)?;
@@ -127,7 +128,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let reach = context.settings.reach()?;
     let node = Node::begin(context, store, session).await?;
     let firing = Firing::begin(&node.store, node.session, max_parallel);
-    let pruning = Pruning::begin(&context.settings, &node.store, node.session)?;
+    let pruning = Pruning::begin(kept, &node.store, node.session);
     let worker = args.work.worker(&node, &reach);
     let control = Control::new();
     let outcome = until_told(context, worker, &control, parent).await;

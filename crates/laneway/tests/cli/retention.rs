@@ -85,6 +85,17 @@ fn server_removes_what_it_is_told_to_keep_no_longer() {
     assert_eq!(place.json("runs --json").as_array().map(Vec::len), Some(2));
     place.write("laneway.toml", "keep_bytes = \"much\"\n");
     assert_eq!(place.laneway("runs").code, Some(2));
+    fs::remove_file(place.path("laneway.toml")).expect("removed");
+    let mut wrong = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+    wrong.env("LANEWAY_KEEP_RUNS_FOR", "0s");
+    assert_snapshot!(place.outcome("serve --listen 127.0.0.1:0", wrong), @r"
+    $ laneway serve --listen 127.0.0.1:0
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: LANEWAY_KEEP_RUNS_FOR is `0s`
+    hint: write how long runs are kept, such as 12h or 30d; leave it out to keep them for ever
+    ");
 }
 
 #[test]
