@@ -16,7 +16,17 @@ pub(crate) fn test(shell: &Shell, laneway: &Program) -> Result<()> {
         "python3 is missing, or older than 3.9: install Debian's package python3, or your system's"
     );
     let mut tests = program("python3");
-    tests.args(["-W", "ignore::ResourceWarning", "-m", "unittest", "discover", "-t", "sdk/python", "-s", "sdk/python/tests"]);
+    tests.args([
+        "-W",
+        "ignore::ResourceWarning",
+        "-m",
+        "unittest",
+        "discover",
+        "-t",
+        "sdk/python",
+        "-s",
+        "sdk/python/tests",
+    ]);
     tests.env("LANEWAY_BIN", laneway.path()).env("PYTHONDONTWRITEBYTECODE", "1");
     shell.run(tests)
 }

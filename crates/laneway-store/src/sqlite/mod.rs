@@ -292,7 +292,7 @@ impl Store for SqliteStore {
     async fn reap(&self) -> Result<Reaped> {
         // Before the rows are read: a session whose file was seen then, and which has no row now, is over or begins.
         let mut files = self.shared.locks.list();
-        let sessions = self.read(|connection, shared| remote::sessions(connection, shared)).await?;
+        let sessions = self.read(remote::sessions).await?;
         files.retain(|file| !sessions.iter().any(|listed| listed.session == *file));
         self.shared.locks.sweep(files.into_iter());
         let mut reaped = Reaped::default();

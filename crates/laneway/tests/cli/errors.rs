@@ -335,3 +335,16 @@ fn numbers_below_one_and_an_empty_store_are_refused_in_words() {
     assert_eq!(outcome.code, Some(2), "{outcome}");
     assert!(outcome.stderr.contains("a value is required for '--store <PATH|URL>'"), "{outcome}");
 }
+
+#[test]
+fn work_of_a_queue_is_refused_in_a_run_of_one_process() {
+    let place = Place::with("mail.yaml", "steps: {a: {run: 'true'}, b: {queue: mail, needs: [a]}}");
+    assert_snapshot!(place.laneway("run mail.yaml"), @r"
+    $ laneway run mail.yaml
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: step `b` is for remote workers of the queue `mail`, and they take nothing of a run that belongs to one process
+    hint: start `laneway serve`, let a worker join it, and use `laneway submit FILE` or `laneway start NAME`
+    ");
+}

@@ -68,13 +68,14 @@ async fn look(worker: &Worker, view: &RemoteView, asked: &wire::AskForWork) -> A
         tasks: Vec::new(),
     };
     work.stops.retain(|stop| !asked.stopping.contains(&stop.claim));
+    let wanted = asked.max.min(MOST) as usize;
     let mut claims = Vec::new();
     for (claim, started_at) in &view.held {
-        if started_at.is_none() && !asked.holding.contains(&ClaimWord::of(claim)) {
+        let is_unknown = started_at.is_none() && !asked.holding.contains(&ClaimWord::of(claim));
+        if is_unknown && claims.len() < wanted {
             claims.push(Claim { at: *claim, head: store.head(claim.run).await? });
         }
     }
-    let wanted = asked.max.min(MOST) as usize;
     let limit = wanted.saturating_sub(claims.len());
     if limit > 0 && !view.is_draining {
         let ask = Ask { session: worker.session, run: None, limit, ahead: 0 };
