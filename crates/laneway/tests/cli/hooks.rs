@@ -35,7 +35,7 @@ fn hooks_run_after_the_run_and_change_nothing_about_it() {
     assert_eq!(outcome.code, Some(1), "{outcome}");
     assert_snapshot!(place.read("told"), @r"
     nightly failed on monday
-    a, step `a` failed: exit code 3
+    a, a failed: exit code 3
     and still told
     ");
     let runs = place.json("runs --json");
