@@ -8,7 +8,7 @@ fn an_unknown_key_is_refused_with_the_nearest_valid_name() {
 stepz: {}
 steps:
   a: {run: make, need: [b]}
-  b: {run: make, retry: {max: 1, backof: 1s}, zorp: 1}
+  b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
 params: {x: {type: string, defualt: y}}
 groups: {g: {steps: [a, b], step: c}}
 "#;
@@ -32,15 +32,15 @@ groups: {g: {steps: [a, b], step: c}}
     error: `retry` has no key `backof`
      --> flow.yaml:4:34
       |
-    4 |   b: {run: make, retry: {max: 1, backof: 1s}, zorp: 1}
+    4 |   b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
       |                                  ^^^^^^
       |
       = help: did you mean `backoff`?
 
-    error: a step has no key `zorp`
+    error: a step has no key `zzzz`
      --> flow.yaml:4:47
       |
-    4 |   b: {run: make, retry: {max: 1, backof: 1s}, zorp: 1}
+    4 |   b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
       |                                               ^^^^
       |
       = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, description
