@@ -245,7 +245,7 @@ impl Store for PostgresStore {
 
     async fn promote(&self) -> Result<Option<Millis>> {
         let due = self.base.write(|link, terms| async move { promote::due(&link, terms.now).await }).await?;
-        for due in due.runs.values() {
+        for due in &due {
             match self
                 .base
                 .change(

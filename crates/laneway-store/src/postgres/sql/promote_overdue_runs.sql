@@ -3,4 +3,4 @@ SELECT no, id FROM runs
 WHERE deadline_at IS NOT NULL AND status = 'running'
   AND deadline_at <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
   AND NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.run_no = runs.no)
-ORDER BY deadline_at LIMIT 1000;
+ORDER BY deadline_at, no LIMIT 1000;

@@ -1,12 +1,14 @@
 //! `promote`: what time alone opens or ends. Everything else is promoted where it happens. Many nodes do this at the same
 //! time: what they find is looked at again under each run's lock.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use laneway_core::id::RunId;
 use laneway_core::plan::Position;
 use laneway_core::time::Millis;
+use tokio_postgres::Row;
 
 use super::on_run;
 use crate::postgres::facts::Missing;
@@ -16,42 +18,42 @@ use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 
-/// What time has opened: runs whose timeout passed, and tasks whose moment has come.
-#[derive(Debug, Default)]
-pub(in crate::postgres) struct Due {
-    pub(in crate::postgres) runs: BTreeMap<i64, DueRun>,
-}
-
+/// A run about which time has something to say: its timeout passed, or the moment of some of its tasks has come.
 #[derive(Debug, Clone)]
 pub(in crate::postgres) struct DueRun {
     run: RunId,
-    positions: Vec<Position>,
+    positions: BTreeSet<Position>,
 }
 
-pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>) -> Done<Due> {
+/// Those whose timeout passed first: what they let go of is there for the others.
+pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>) -> Done<Vec<DueRun>> {
     let now = now.map(|now| now.0);
     let mut flight = link.flight();
     flight.ask(sql!("promote_overdue_runs", INT8), vec![&now]);
     flight.ask(sql!("promote_due", INT8), vec![&now]);
     let answers = flight.land().await?;
-    let mut due = Due::default();
-    for (found, is_task) in
-        answers.iter().zip([false, true]).flat_map(|(rows, is)| rows.iter().map(move |row| (row, is)))
-    {
+    let rows = |at: usize| answers.get(at).into_iter().flatten();
+    let named = |found: &Row| -> Done<DueRun> {
         let run = row::word(found, 1, "run id", RunId::parse)?;
-        let of_run =
-            due.runs.entry(found.try_get(0)?).or_insert_with(|| DueRun { run, positions: Vec::new() });
-        if is_task {
-            of_run.positions.push(row::number(found, 2)?);
-        }
+        Ok(DueRun { run, positions: BTreeSet::new() })
+    };
+    let overdue: Vec<DueRun> = rows(0).map(named).collect::<Done<_>>()?;
+    let mut with_tasks: BTreeMap<i64, DueRun> = BTreeMap::new();
+    for found in rows(1) {
+        let of_run = match with_tasks.entry(found.try_get(0)?) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(named(found)?),
+        };
+        of_run.positions.insert(row::number(found, 2)?);
     }
-    Ok(due)
+    Ok(overdue.into_iter().chain(with_tasks.into_values()).collect())
 }
 
 /// One run, one transaction: a large one holds up no other.
 pub(in crate::postgres) async fn promote(shelf: &Shelf, link: &Link, terms: Terms, due: &DueRun) -> Done<()> {
     let head = shelf.head(link, due.run).await?;
-    let mut seed = Missing::for_examining(&head.head.plan, &due.positions);
+    let positions: Vec<Position> = due.positions.iter().copied().collect();
+    let mut seed = Missing::for_examining(&head.head.plan, &positions);
     due.positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
     let job = Job { head: Arc::clone(&head), seed };
     on_run(shelf, link, terms, job, |keeper| {
