@@ -1,6 +1,7 @@
 //! The workspace's own tasks: `cargo xtask` lists them, `cargo xtask check` is exactly what CI runs.
 //! Owns which task does what, in which order; never holds what the product itself would need.
 
+mod api;
 mod bench;
 mod examples;
 mod generate;
@@ -74,6 +75,8 @@ enum Task {
     },
     /// Run every command of the tutorial
     Tutorial,
+    /// Send a server requests of every kind that its description allows
+    Api,
     /// Measure Laneway and its peers in one run (bench/README.md); `--help` lists the workloads
     #[command(disable_help_flag = true)]
     Bench {
@@ -114,6 +117,7 @@ fn main() -> ExitCode {
             package::run(&shell, if quick { package::Build::Tests } else { package::Build::Release })
         }),
         Task::Tutorial => run_tutorial(&shell, &mut stages),
+        Task::Api => try_api(&shell, &mut stages),
         Task::Bench { args } => {
             stages.run("bench", "`cargo xtask bench --help` says how it is called", || {
                 bench::run(&shell, &args)
@@ -133,6 +137,7 @@ fn check(shell: &Shell, stages: &mut Stages) {
     run_examples(shell, stages);
     test_python(shell, stages);
     run_tutorial(shell, stages);
+    try_api(shell, stages);
     stages.run("package", "Debian's dpkg-deb is needed; `cargo xtask package` builds a real one", || {
         package::run(shell, package::Build::Tests)
     });
@@ -225,6 +230,12 @@ fn run_examples(shell: &Shell, stages: &mut Stages) {
 fn test_python(shell: &Shell, stages: &mut Stages) {
     stages.run("python client", "run them again with `cargo xtask python`", || {
         python::test(shell, &Program::build(shell)?)
+    });
+}
+
+fn try_api(shell: &Shell, stages: &mut Stages) {
+    stages.run("api against its description", "mend the answer, or what crates/laneway-server/src/table.rs says of it", || {
+        api::run(shell, &Program::build(shell)?)
     });
 }
 
