@@ -153,7 +153,8 @@ impl Verdict {
 }
 
 fn judge_service(service: &ServiceResult, verdicts: &mut Vec<Verdict>) {
-    let mut at_most = |goal: &str, figure: f64, limit: f64| verdicts.push(Verdict::at_most("service", goal, figure, limit));
+    let mut at_most =
+        |goal: &str, figure: f64, limit: f64| verdicts.push(Verdict::at_most("service", goal, figure, limit));
     at_most("ready after, ms", service.ready_ms.median, 50.0);
     at_most("idle memory of server and warden, MB", service.idle_rss_mb, 20.0);
     at_most("idle CPU of server and warden, %", service.idle_cpu_percent, 0.05);

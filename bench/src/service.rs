@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use laneway_core::definition::{Source, compile};
 use laneway_store::model::{NewSession, Submission};
-use laneway_store::{Open, Store};
+use laneway_store::Open;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde_json::Value;
@@ -64,7 +64,8 @@ pub(crate) fn measure(rounds: usize, is_quick: bool, places: &Places) -> Result<
         server.end()?;
     }
     note("service: idle");
-    let (idle_rss_mb, idle_cpu_percent) = idle(places, &dir, Duration::from_secs(if is_quick { 2 } else { 20 }))?;
+    let (idle_rss_mb, idle_cpu_percent) =
+        idle(places, &dir, Duration::from_secs(if is_quick { 2 } else { 20 }))?;
     let window = if is_quick { 1 } else { 4 };
     let server = Server::start(places, &dir, &["--no-worker"])?;
     let run = server.submit()?;
@@ -78,7 +79,8 @@ pub(crate) fn measure(rounds: usize, is_quick: bool, places: &Places) -> Result<
     }
     server.end()?;
     note("service: listeners");
-    let listening = listeners(places, &dir, if is_quick { 100 } else { LISTENERS }, if is_quick { 10 } else { 60 })?;
+    let listening =
+        listeners(places, &dir, if is_quick { 100 } else { LISTENERS }, if is_quick { 10 } else { 60 })?;
     let spread = |values: Vec<f64>| Spread::of(values).context("no round was measured");
     Ok(ServiceResult {
         ready_ms: spread(ready)?,
@@ -194,8 +196,10 @@ impl Server {
         let mut child = command.spawn().context("the server cannot be started")?;
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().context("it says nothing")?).read_line(&mut line)?;
-        let address = line.trim().strip_prefix("listening at http://").context("it does not listen")?.to_owned();
-        let token = fs::read_to_string(store.join(".laneway/admin.token")).context("its token")?.trim().to_owned();
+        let address =
+            line.trim().strip_prefix("listening at http://").context("it does not listen")?.to_owned();
+        let token =
+            fs::read_to_string(store.join(".laneway/admin.token")).context("its token")?.trim().to_owned();
         let mut server = Self { child, address, token, ready_ms: 0.0 };
         let answer = server.ask("GET", "/readyz", None)?;
         ensure!(answer.contains("\"ok\"") || answer.contains("ready"), "it is not ready: {answer}");
@@ -264,7 +268,9 @@ impl Server {
 
     fn wrk(&self, dir: &Path, path: &str, connections: u32, seconds: u64, post: Option<&str>) -> Result<f64> {
         let script = dir.join("ask.lua");
-        let body = post.map(|body| format!("wrk.method = \"POST\"\nwrk.body = [==[{body}]==]\n")).unwrap_or_default();
+        let body = post
+            .map(|body| format!("wrk.method = \"POST\"\nwrk.body = [==[{body}]==]\n"))
+            .unwrap_or_default();
         let token = &self.token;
         fs::write(
             &script,
@@ -295,7 +301,8 @@ impl Drop for Server {
 /// As a table.
 pub(crate) fn show(result: &ServiceResult) -> String {
     let ServiceResult { ready_ms, health_per_s, read_per_s, submit_per_s, bare_submit_per_s, .. } = result;
-    let (reads, submits) = (read_per_s.median / health_per_s.median, submit_per_s.median / bare_submit_per_s.median);
+    let (reads, submits) =
+        (read_per_s.median / health_per_s.median, submit_per_s.median / bare_submit_per_s.median);
     format!(
         "## service\n\n| what | figure |\n|---|---|\n\
          | ready after, ms | {:.0} ({:.0}–{:.0}) |\n\

@@ -26,7 +26,8 @@ const SEED: &str = "7";
 const PATIENCE: &str = "600";
 
 /// What does not fit: a stream has no end, and whoever takes the token that asks ends all questions.
-const LEFT_OUT: [&str; 4] = ["--exclude-path", "/v1/events", "--exclude-path-regex", "^/v1/(tokens|bundles)/"];
+const LEFT_OUT: [&str; 4] =
+    ["--exclude-path", "/v1/events", "--exclude-path-regex", "^/v1/(tokens|bundles)/"];
 
 pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
     let schemathesis = bring(shell, &laneway.scratch)?;
@@ -46,8 +47,14 @@ pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
     command.current_dir(&home).stdin(Stdio::null());
     let output = shell.output(command)?;
     fs::write(home.join("report"), &output.stdout)?;
-    ensure!(output.status.success(), "{}\nall of it is in {}", summary(&said(&output)), home.join("report").display());
-    let cases = said(&output).lines().find(|line| line.contains(" generated")).map(|line| line.trim().to_owned());
+    ensure!(
+        output.status.success(),
+        "{}\nall of it is in {}",
+        summary(&said(&output)),
+        home.join("report").display()
+    );
+    let cases =
+        said(&output).lines().find(|line| line.contains(" generated")).map(|line| line.trim().to_owned());
     note(&cases.unwrap_or_else(|| "no request was counted".to_owned()));
     server.end()
 }

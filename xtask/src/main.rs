@@ -234,9 +234,11 @@ fn test_python(shell: &Shell, stages: &mut Stages) {
 }
 
 fn try_api(shell: &Shell, stages: &mut Stages) {
-    stages.run("api against its description", "mend the answer, or what crates/laneway-server/src/table.rs says of it", || {
-        api::run(shell, &Program::build(shell)?)
-    });
+    stages.run(
+        "api against its description",
+        "mend the answer, or what crates/laneway-server/src/table.rs says of it",
+        || api::run(shell, &Program::build(shell)?),
+    );
 }
 
 fn run_tutorial(shell: &Shell, stages: &mut Stages) {

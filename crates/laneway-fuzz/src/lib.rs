@@ -20,8 +20,11 @@ use laneway_core::{output, params};
 
 pub use mutant::Mutants;
 
+/// Takes any bytes.
+pub type Target = fn(&[u8]);
+
 /// What is tried, by the name of its corpus.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Target)] = &[
     ("document", document),
     ("expression", expression),
     ("cron", cron),
@@ -30,7 +33,7 @@ pub const TARGETS: &[(&str, fn(&[u8]))] = &[
     ("archive", archive),
 ];
 
-pub fn target(name: &str) -> Option<fn(&[u8])> {
+pub fn target(name: &str) -> Option<Target> {
     TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
 }
 
@@ -141,7 +144,11 @@ fn assert_stays_within(dir: &Path, root: &Path) {
         {
             assert!(target.starts_with(root), "{} leads to {}", path.display(), target.display());
         } else {
-            assert!(about.is_file() || about.is_symlink(), "{} is neither file nor directory", path.display());
+            assert!(
+                about.is_file() || about.is_symlink(),
+                "{} is neither file nor directory",
+                path.display()
+            );
         }
     }
 }
@@ -171,7 +178,9 @@ pub fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     let mut kept: Vec<(String, Vec<u8>)> = entries(&dir)
         .into_iter()
-        .filter_map(|path| Some((path.file_name()?.to_string_lossy().into_owned(), std::fs::read(&path).ok()?)))
+        .filter_map(|path| {
+            Some((path.file_name()?.to_string_lossy().into_owned(), std::fs::read(&path).ok()?))
+        })
         .collect();
     kept.sort();
     kept

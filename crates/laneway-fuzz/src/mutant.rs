@@ -10,8 +10,30 @@ pub struct Mutants<'c> {
 
 /// What parsers stumble over.
 const BITS: [&[u8]; 24] = [
-    b"\0", b"\n", b"\r\n", b"\t", b"\"", b"'", b"{", b"}", b"[", b"]", b": ", b"- ", b"#", b"&a ", b"*a", b"${{ ", b" }}", b"..",
-    b"/", b"\xff\xfe", b"\xf0\x9f\x92\xa9", b"9999999999999999999", b"-1", b"\xe2\x80\xae",
+    b"\0",
+    b"\n",
+    b"\r\n",
+    b"\t",
+    b"\"",
+    b"'",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b": ",
+    b"- ",
+    b"#",
+    b"&a ",
+    b"*a",
+    b"${{ ",
+    b" }}",
+    b"..",
+    b"/",
+    b"\xff\xfe",
+    b"\xf0\x9f\x92\xa9",
+    b"9999999999999999999",
+    b"-1",
+    b"\xe2\x80\xae",
 ];
 
 /// No input grows beyond it.

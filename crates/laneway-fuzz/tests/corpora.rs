@@ -15,7 +15,8 @@ struct Shown<'a>(&'a str, &'a [u8]);
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let text: String = self.1.iter().flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect();
+            let text: String =
+                self.1.iter().flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect();
             #[expect(clippy::print_stderr, reason = "what was found has to be seen")]
             {
                 eprintln!("{} fails on {} bytes: {text}", self.0, self.1.len());

@@ -36,7 +36,11 @@ impl Line {
     }
 
     /// Asks, and takes an answer of at most so many bytes.
-    pub(crate) async fn ask(self, request: Request<Full<Bytes>>, most: usize) -> Result<(StatusCode, Bytes), String> {
+    pub(crate) async fn ask(
+        self,
+        request: Request<Full<Bytes>>,
+        most: usize,
+    ) -> Result<(StatusCode, Bytes), String> {
         let answer = self.send(request).await?;
         Ok((answer.response.status(), answer.all(most).await?))
     }
@@ -82,7 +86,9 @@ impl Answer {
     async fn all(mut self, most: usize) -> Result<Bytes, String> {
         match Limited::new(self.response.body_mut(), most).collect().await {
             Ok(body) => Ok(body.to_bytes()),
-            Err(error) if error.is::<LengthLimitError>() => Err(format!("its answer has more than {most} bytes")),
+            Err(error) if error.is::<LengthLimitError>() => {
+                Err(format!("its answer has more than {most} bytes"))
+            }
             Err(error) => Err(error.to_string()),
         }
     }

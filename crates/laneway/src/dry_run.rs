@@ -97,7 +97,9 @@ impl<'a> Foreseen<'a> {
     fn to_json(&self) -> Value {
         let script = match &self.step.action {
             Action::Run { script, .. } => Some(script),
-            Action::Command { .. } | Action::Function { .. } | Action::Queue { .. } | Action::Post { .. } => None,
+            Action::Command { .. } | Action::Function { .. } | Action::Queue { .. } | Action::Post { .. } => {
+                None
+            }
         };
         let function = match &self.step.action {
             Action::Function { name, .. } => Some(name),
@@ -105,7 +107,9 @@ impl<'a> Foreseen<'a> {
         };
         let queue = match &self.step.action {
             Action::Queue { queue, .. } => Some(queue),
-            Action::Run { .. } | Action::Command { .. } | Action::Function { .. } | Action::Post { .. } => None,
+            Action::Run { .. } | Action::Command { .. } | Action::Function { .. } | Action::Post { .. } => {
+                None
+            }
         };
         let env: Map<String, Value> =
             self.env.iter().map(|(name, value)| ((*name).to_owned(), value.text().into())).collect();
@@ -155,7 +159,10 @@ impl<'a> Foreseen<'a> {
             let words: Vec<String> = self.argv.iter().map(|word| quoted(word.text())).collect();
             let label = match &self.step.action {
                 Action::Run { .. } => "with ",
-                Action::Command { .. } | Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } => "",
+                Action::Command { .. }
+                | Action::Function { .. }
+                | Action::Post { .. }
+                | Action::Queue { .. } => "",
             };
             out.push_str(&format!("  {label}{}\n", words.join(" ")));
         }

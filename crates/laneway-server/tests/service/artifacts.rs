@@ -40,7 +40,8 @@ async fn artifacts_are_listed_and_fetched(place: Place) {
     assert!(reply.body == bytes);
     let path = place.dir.path().join("fetched");
     let mut file = tokio::fs::File::create_new(&path).await.expect("a file");
-    let client = Client::new(&format!("http://{}", other.address), Secret::parse(other.token(Role::Viewer))).expect("a client");
+    let client = Client::new(&format!("http://{}", other.address), Secret::parse(other.token(Role::Viewer)))
+        .expect("a client");
     let list = client.artifacts(&run.to_string()).await.expect("artifacts");
     client.fetch(run, &list.artifacts[0], &mut file).await.expect("what is in it");
     assert!(std::fs::read(&path).expect("a file") == bytes);

@@ -33,7 +33,13 @@ pub(crate) fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-pub(crate) fn sent<'a>(server: &'a Server, secret: &str, at: i64, delivery: &str, body: impl AsRef<[u8]>) -> Asking<'a> {
+pub(crate) fn sent<'a>(
+    server: &'a Server,
+    secret: &str,
+    at: i64,
+    delivery: &str,
+    body: impl AsRef<[u8]>,
+) -> Asking<'a> {
     let body = body.as_ref();
     let signature = digits(secret, &[format!("{at}.{delivery}.").as_bytes(), body].concat());
     server
