@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use laneway_core::definition::{Source, compile};
-use laneway_store::model::{NewSession, Submission};
 use laneway_store::Open;
+use laneway_store::model::{NewSession, Submission};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde_json::Value;

@@ -26,8 +26,7 @@ const SEED: &str = "7";
 const PATIENCE: &str = "600";
 
 /// What does not fit: a stream has no end, and whoever takes the token that asks ends all questions.
-const LEFT_OUT: [&str; 4] =
-    ["--exclude-path", "/v1/events", "--exclude-path-regex", "^/v1/(tokens|bundles)/"];
+const LEFT_OUT: &str = "^/v1/(events$|tokens/|bundles/|workers)";
 
 pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
     let schemathesis = bring(shell, &laneway.scratch)?;
@@ -36,27 +35,88 @@ pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
         fs::remove_dir_all(&home).with_context(|| home.display().to_string())?;
     }
     fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
+    fs::copy(shell.root().join("docs/reference/openapi.json"), home.join("openapi.json"))?;
     let server = Server::start(laneway, &home)?;
-    let token = fs::read_to_string(home.join(".laneway/admin.token")).context("the token of the server")?;
-    let mut command = program("timeout");
-    command.args(["--kill-after=10", PATIENCE]).arg(schemathesis);
-    command.args(["run", &format!("{}/openapi.json", server.url)]).args(LEFT_OUT);
-    command.args(["--header", &format!("Authorization: Bearer {}", token.trim())]);
-    command.args(["--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", EXAMPLES]);
-    command.args(["--seed", SEED, "--continue-on-failure", "--request-timeout", "30", "--warnings", "off"]);
-    command.current_dir(&home).stdin(Stdio::null());
-    let output = shell.output(command)?;
-    fs::write(home.join("report"), &output.stdout)?;
-    ensure!(
-        output.status.success(),
-        "{}\nall of it is in {}",
-        summary(&said(&output)),
-        home.join("report").display()
-    );
-    let cases =
-        said(&output).lines().find(|line| line.contains(" generated")).map(|line| line.trim().to_owned());
-    note(&cases.unwrap_or_else(|| "no request was counted".to_owned()));
+    let admin = fs::read_to_string(home.join(".laneway/admin.token")).context("the token of the server")?;
+    let worker = prepare(shell, laneway, &home)?;
+    let asked = Asked { shell, schemathesis: &schemathesis, home: &home, server: &server };
+    asked.about(admin.trim(), &["--exclude-path-regex", LEFT_OUT])?;
+    asked.about(worker.trim(), &["--include-path-regex", "^/v1/workers"])?;
     server.end()
+}
+
+/// What the examples of the description speak of, so that not all is refused as unknown. Gives the token of a worker.
+fn prepare(shell: &Shell, laneway: &Program, home: &Path) -> Result<String> {
+    fs::write(
+        home.join("nightly.yaml"),
+        "name: nightly\nschedule: {cron: '0 2 * * *'}\nsteps: {build: {run: 'true'}}\n",
+    )?;
+    let path = home.join("nightly.yaml");
+    let file = path.to_str().context("the path is no text")?;
+    let mut said = String::new();
+    for words in [&["apply", file][..], &["run", file], &["token", "create", "elsewhere", "--role", "worker"]]
+    {
+        let mut command = laneway.command(words);
+        command.arg("--store").arg(home.join(".laneway/laneway.db"));
+        let output = shell.output(command)?;
+        ensure!(
+            output.status.success(),
+            "`laneway {}` failed: {}",
+            words.join(" "),
+            crate::program::said(&output)
+        );
+        said = String::from_utf8(output.stdout)?;
+    }
+    let token = said.split_whitespace().find(|word| word.starts_with("laneway_"));
+    Ok(token.context("no token was told")?.to_owned())
+}
+
+struct Asked<'a> {
+    shell: &'a Shell,
+    schemathesis: &'a Path,
+    home: &'a Path,
+    server: &'a Server,
+}
+
+impl Asked<'_> {
+    fn about(&self, token: &str, which: &[&str]) -> Result<()> {
+        let Self { shell, schemathesis, home, server } = self;
+        // It leaves files where it runs.
+        let mut command = program("env");
+        command.arg("-C").arg(home).args(["timeout", "--kill-after=10", PATIENCE]).arg(schemathesis);
+        command.args(["run", "openapi.json", "--url", &server.url]).args(which);
+        command.args(["--header", &format!("Authorization: Bearer {token}")]);
+        command.args([
+            "--checks",
+            CHECKS,
+            "--phases",
+            "examples,coverage,fuzzing",
+            "--max-examples",
+            EXAMPLES,
+        ]);
+        command.args([
+            "--seed",
+            SEED,
+            "--continue-on-failure",
+            "--request-timeout",
+            "30",
+            "--warnings",
+            "off",
+        ]);
+        command.stdin(Stdio::null());
+        let output = shell.output(command)?;
+        fs::write(home.join("report"), &output.stdout)?;
+        ensure!(
+            output.status.success(),
+            "{}\nall of it is in {}",
+            summary(&said(&output)),
+            home.join("report").display()
+        );
+        let cases =
+            said(&output).lines().find(|line| line.contains(" generated")).map(|line| line.trim().to_owned());
+        note(&cases.unwrap_or_else(|| "no request was counted".to_owned()));
+        Ok(())
+    }
 }
 
 /// In an environment of its own, beside what was built: it is brought once.

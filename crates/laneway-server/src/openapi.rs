@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::path::{
     OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, PathsBuilder,
@@ -19,16 +20,24 @@ use crate::problem::Problem;
 use crate::sign;
 use crate::table::{Answers, Route, Shape, table};
 
-/// What the parts of addresses stand for.
-const PARTS: [(&str, &str); 8] = [
-    ("hash", "Hash of content: 64 hexadecimal digits"),
-    ("run", "Id of a run, a unique beginning of it or of its end, or `last`"),
-    ("step", "Name of a step"),
-    ("attempt", "Number of an attempt, from 1 on"),
-    ("address", "A node, as the list of nodes names it"),
-    ("path", "Where a workflow's `webhook` listens"),
-    ("name", "A name"),
-    ("session", "Session of a remote worker, as it was answered when it registered"),
+/// Parts of an address, what they are, and one of them.
+const PARTS: [(&str, &str, &str); 8] = [
+    (
+        "hash",
+        "Hash of content: 64 hexadecimal digits",
+        "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262",
+    ),
+    ("run", "Id of a run, a unique beginning of it or of its end, or `last`", "last"),
+    ("step", "Name of a step", "build"),
+    ("attempt", "Number of an attempt, from 1 on", "1"),
+    ("address", "A node, as the list of nodes names it", "localhost:7878"),
+    ("path", "Where a workflow's `webhook` listens", "deploy"),
+    ("name", "A name", "nightly"),
+    (
+        "session",
+        "Session of a remote worker, as it was answered when it registered",
+        "0199f2a0-0000-7000-8000-1a2b3c4d5e6f",
+    ),
 ];
 
 pub fn openapi() -> OpenApi {
@@ -133,13 +142,18 @@ fn content(shape: Option<&Shape>) -> Content {
 }
 
 fn path_part(name: &str) -> Parameter {
-    let about = PARTS.iter().find(|(known, _)| *known == name).map(|(_, about)| *about);
+    let part = PARTS.iter().find(|(known, ..)| *known == name);
+    let example = part.map(|(.., example)| match example.parse::<u32>() {
+        Ok(number) => Value::from(number),
+        Err(_) => Value::from(*example),
+    });
     let kind = if name == "attempt" { Type::Integer } else { Type::String };
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Path)
         .required(Required::True)
-        .description(about)
+        .description(part.map(|(_, about, _)| *about))
+        .example(example)
         .schema(Some(ObjectBuilder::new().schema_type(kind)))
         .build()
 }
