@@ -61,11 +61,6 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
             format!("there is no directory {dir} on the server's host"),
         ));
     }
-    if plan.after.is_some() {
-        let detail =
-            format!("`{}` are hooks, which start when a run of their workflow ends", plan.workflow.name);
-        return Err(Problem::new(Code::NotRunnable, detail));
-    }
     if plan.workflow.placement == Placement::Local {
         let detail = "`placement: local` keeps a run on the node it is submitted to, and the service is none";
         return Err(

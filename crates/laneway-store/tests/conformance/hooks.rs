@@ -100,6 +100,11 @@ async fn run_of_hooks_sees_what_ended_and_has_a_plan_of_its_own(place: Place) {
         (view.plan.workflow.name.as_str(), view.plan.after),
         ("flow (failed)", Some(RunStatus::Failed))
     );
+    let by_name = other.store.latest("flow (failed)").await;
+    assert!(
+        matches!(by_name, Err(Error::NoSuchWorkflow { .. })),
+        "hooks do not start by their name: {by_name:?}"
+    );
     let scope = other.store.scope(run, &[]).await.expect("a scope");
     assert_eq!(scope["params"], json!({"day": "monday"}));
     assert_eq!((&scope["ended"]["status"], &scope["ended"]["failed"]), (&json!("failed"), &json!(["a"])));

@@ -1,6 +1,8 @@
--- What starts under a name: the newest that was applied, or else the newest run, for what it ran and where.
+-- What starts under a name: the newest that was applied, or else the newest run, for what it ran and where. Hooks, whose
+-- versions have a dot, start when a run ends and never by their name.
 -- Index: runs_by_workflow.
 (SELECT version, dir, bundle, no FROM definitions WHERE name = $1 ORDER BY no DESC LIMIT 1)
 UNION ALL
-(SELECT version, dir, bundle, NULL FROM runs WHERE workflow = $1 AND is_visible ORDER BY no DESC LIMIT 1)
+(SELECT version, dir, bundle, NULL FROM runs WHERE workflow = $1 AND is_visible AND strpos(version, '.') = 0
+ ORDER BY no DESC LIMIT 1)
 LIMIT 1;
