@@ -46,7 +46,7 @@ pub struct Outcome {
     pub status: RunStatus,
     /// Why, in words; empty for one that succeeded.
     pub reason: String,
-    /// Steps that failed, in document order.
+    /// The first of the steps that failed, in document order.
     pub failed: Vec<String>,
 }
 

@@ -19,6 +19,9 @@ pub enum Whose {
     Mine,
 }
 
+/// Names of steps that failed, of those that hooks are told: a variable holds 128 KiB on Linux, and a name 100 bytes.
+const MAX_FAILED: usize = 1_000;
+
 /// They run one after the other.
 const MAX_PARALLEL: u32 = 1;
 
@@ -57,6 +60,6 @@ fn outcome(view: &RunView, firing: &Firing) -> Outcome {
         workflow: firing.ended.workflow.clone(),
         status: firing.ended.status,
         reason: view.state.reason.clone().unwrap_or_default(),
-        failed: failed.map(|(_, step)| step.name.clone()).collect(),
+        failed: failed.map(|(_, step)| step.name.clone()).take(MAX_FAILED).collect(),
     }
 }

@@ -35,6 +35,24 @@ impl Line {
         stream.map(|stream| Self::Tls(Box::new(stream))).map_err(|error| error.to_string())
     }
 
+    /// Says something, and gives the status of the answer; of a refusal also how it begins.
+    pub(crate) async fn tell(
+        self,
+        request: Request<Full<Bytes>>,
+        most: usize,
+    ) -> Result<(StatusCode, Vec<u8>), String> {
+        let mut answer = self.send(request).await?;
+        let (status, mut begun) = (answer.response.status(), Vec::new());
+        while !status.is_success()
+            && begun.len() < most
+            && let Some(Ok(frame)) = answer.response.body_mut().frame().await
+        {
+            begun.extend(frame.into_data().unwrap_or_default());
+        }
+        begun.truncate(most);
+        Ok((status, begun))
+    }
+
     /// Asks, and takes an answer of at most so many bytes.
     pub(crate) async fn ask(
         self,

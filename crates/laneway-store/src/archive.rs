@@ -160,8 +160,14 @@ pub struct Restored {
 /// database comes last.
 pub fn restore(from: &Path, store: &Path) -> Result<Restored> {
     let dir = dir_of(store);
+    // A journal that is left of another database would be taken for this one's, and played into it.
+    let journals = ["-wal", "-shm", "-journal"].map(|end| {
+        let mut path = store.as_os_str().to_owned();
+        path.push(end);
+        PathBuf::from(path)
+    });
     let taken = [store.to_owned(), dir.join("logs"), dir.join("artifacts")];
-    if let Some(path) = taken.into_iter().find(|path| is_taken(path)) {
+    if let Some(path) = taken.into_iter().chain(journals).find(|path| is_taken(path)) {
         return Err(Error::Exists { path });
     }
     beside::make_dir(store)?;

@@ -34,6 +34,9 @@ _PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 #: What is said at once: ends of tasks, and characters of a log.
 _BATCH, _LOG_BATCH = 200, 200_000
 
+#: What is around a piece of a log, and what the service keeps of an output.
+_PIECE, _MAX_OUTPUT = 40, 256 * 1024
+
 
 def _now() -> float:
     """A clock that goes on while the machine sleeps, where there is one: so does the lease."""
@@ -106,7 +109,7 @@ class Session:
         for thread in threads:
             thread.start()
         while not self._is_over and not stop.wait(0.1):
-            pass
+            self._look_at_the_lease()
         if not self._is_over:
             self._drain(kill, grace)
         self._end("stopping")
@@ -114,6 +117,12 @@ class Session:
             thread.join(_PATIENCE)
         if self._error is not None:
             raise self._error
+
+    def _look_at_the_lease(self) -> None:
+        """A renewal may hang for longer than the lease is good: nobody waits for it."""
+        if not self._is_over and _now() > self._renewed + self._lease - min(5.0, self._lease / 4):
+            _log.warning("the lease could not be renewed in time; what runs is dropped")
+            self._end("lost")
 
     def _guard(self, loop: Callable[[], None]) -> None:
         """A thread that cannot go on ends the session, and says why if the worker cannot go on either."""
@@ -151,8 +160,8 @@ class Session:
         for one in cut:
             _log.warning("%r is cut short; it goes on elsewhere", one.task)
             one.task._cancel("stopping")
-        if cut:
-            self._wait_for_all(kill, self._kill_grace)
+        # Also for what has ended, and whose end is not acknowledged yet.
+        self._wait_for_all(kill, self._kill_grace)
         try:
             self._return_unknown()
             self._transport.request("DELETE", self._path, timeout=_PATIENCE)
@@ -209,7 +218,7 @@ class Session:
             self._hear(work)
             unwanted = self._begin(work["tasks"])
             if unwanted:
-                self._say("give_back", {"claims": unwanted})
+                self._insist("give_back", {"claims": unwanted})
                 with self._lock:
                     self._tally["returned"] += len(unwanted)
             if free == 0:
@@ -280,7 +289,7 @@ class Session:
         except BaseException as error:  # Also SystemExit: it ends the task, not the worker.
             task._log_traceback(error)
             words = str(error)
-            detail = f"{type(error).__name__}: {words}" if words else type(error).__name__
+            detail = _sayable(f"{type(error).__name__}: {words}" if words else type(error).__name__)
             result = {"status": "failed", "reason": "error", "detail": detail}
         if one.timer is not None:
             one.timer.cancel()
@@ -321,10 +330,7 @@ class Session:
             except (Unreachable, ApiError) as error:
                 if isinstance(error, ApiError) and not error.is_passing:
                     raise
-                if _now() > self._renewed + self._lease - margin:
-                    _log.warning("the lease could not be renewed in time; what runs is dropped")
-                    self._end("lost")
-                    return
+                self._look_at_the_lease()
                 continue
             held: Set[str] = set(renewed["held"])
             self._hear({"lost": sorted(known - held), "stops": renewed["stops"]})
@@ -372,10 +378,12 @@ class Session:
                 pieces: List[Json] = []
                 size = 0
                 for stream, text in task._unsent:
-                    if pieces and size + len(text) > _LOG_BATCH:
+                    # As it is sent: a character may be six bytes there, and a piece has a frame around it.
+                    weight = len(json.dumps(text)) + _PIECE
+                    if pieces and size + weight > _LOG_BATCH:
                         break
-                    pieces.append({"stream": stream, "text": text})
-                    size += len(text)
+                    pieces.append({"stream": stream, "text": _sayable(text)})
+                    size += weight
             if not pieces:
                 return
             if not one.is_log_full:
@@ -441,10 +449,19 @@ def _checked(output: object) -> Json:
     if not isinstance(output, dict) or not all(isinstance(key, str) for key in output):
         raise _BadOutput(f"a handler returns a dict with names, or None, not {type(output).__name__}")
     try:
-        json.dumps(output, allow_nan=False)
-    except (TypeError, ValueError) as error:
+        text = json.dumps(output, allow_nan=False)
+        # Half of a pair is no character, though JSON has a way to write it.
+        json.dumps(output, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
         raise _BadOutput(f"the output cannot be written as JSON: {error}") from error
+    if len(text) > _MAX_OUTPUT:
+        raise _BadOutput(f"the output has {len(text)} bytes, and {_MAX_OUTPUT} are kept at most")
     return output
+
+
+def _sayable(text: str) -> str:
+    """What cannot be written as UTF-8 is shown as a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _call(handler: Callable[[Task], Any], task: Task) -> object:

@@ -81,8 +81,13 @@ class Worker:
         is_main = threading.current_thread() is threading.main_thread()
         before = {}
         if handle_signals and is_main:
+
+            def told(*_: object) -> None:
+                # On a thread of its own: this one may be in the middle of a wait, whose lock a handler must not want.
+                threading.Thread(target=self.stop, daemon=True).start()
+
             for number in (signal.SIGTERM, signal.SIGINT):
-                before[number] = signal.signal(number, lambda *_: self.stop())
+                before[number] = signal.signal(number, told)
         try:
             while not self._stop.is_set():
                 session = self._register()

@@ -22,6 +22,9 @@ use crate::warden::Warden;
 /// How long to wait before a store that is busy or full is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
+/// Characters of what is told about a failure.
+const MAX_DETAIL: usize = 4_000;
+
 /// What an attempt needs besides its claim.
 #[derive(Debug, Clone)]
 pub(super) struct Setting {
@@ -205,7 +208,12 @@ fn timed_out(timeout: Option<Duration>) -> Outcome {
 }
 
 fn failed(reason: Reason, detail: String) -> Outcome {
-    Outcome::Failed { reason, detail, exit_code: None }
+    Outcome::Failed { reason, detail: kept(&detail), exit_code: None }
+}
+
+/// Others have a say in these words: what no database keeps, and what is too long to be read, is left out.
+fn kept(detail: &str) -> String {
+    detail.chars().filter(|sign| *sign != '\0').take(MAX_DETAIL).collect()
 }
 
 fn signal_name(signal: i32) -> String {
@@ -227,4 +235,17 @@ fn signal_name(signal: i32) -> String {
         _ => return format!("signal {signal}"),
     };
     format!("signal {signal} ({name})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_say_of_a_failure_can_be_kept() {
+        let said = format!("answered 500: a\0b{}", "x".repeat(10_000));
+        let Outcome::Failed { detail, .. } = failed(Reason::Exit, said) else { panic!("not failed") };
+        assert!(detail.starts_with("answered 500: ab") && !detail.contains('\0'), "{detail}");
+        assert_eq!(detail.chars().count(), MAX_DETAIL);
+    }
 }

@@ -22,8 +22,8 @@ use crate::sign;
 
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Of an answer, which is shown if it is a refusal.
-const MOST: usize = 64 << 10;
+/// Of a refusal, which is shown. What a receiver says when it takes something is not read.
+const MOST: usize = 1 << 10;
 
 /// What a callback is made of, as the worker says it.
 #[derive(Deserialize)]
@@ -71,7 +71,7 @@ async fn post(reach: &Reach, input: Input) -> Result<Value, String> {
         .map_err(|error| format!("{host} cannot be reached: {error}"))?;
     let refused = |why: String| format!("{host} did not take it: {why}");
     let line = Line::begin(stream, &host, is_tls).await.map_err(refused)?;
-    let (status, answer) = line.ask(request, MOST).await.map_err(refused)?;
+    let (status, answer) = line.tell(request, MOST).await.map_err(refused)?;
     if status.is_success() {
         return Ok(json!({ "status": status.as_u16() }));
     }

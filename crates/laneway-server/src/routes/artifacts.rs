@@ -68,12 +68,16 @@ async fn opened(app: &App, hash: &laneway_core::hash::ContentHash) -> Answer<tok
     let dir = app.store.dir().join("scratch");
     tokio::fs::create_dir_all(&dir).await.map_err(inside)?;
     let path = dir.join(format!("fetched-{name}"));
-    let fetched = app.store.fetch_file(hash, &path).await;
-    let file = match fetched {
-        Ok(()) => tokio::fs::File::open(&path).await.map_err(inside),
-        Err(error) => Err(error.into()),
-    };
-    // On Linux what is open is still there.
-    let _ = tokio::fs::remove_file(&path).await;
-    file
+    let (store, hash) = (app.store.clone(), hash.clone());
+    // On its own: whoever asked may be gone before it is there, and it must not stay.
+    let fetched = tokio::spawn(async move {
+        let file = match store.fetch_file(&hash, &path).await {
+            Ok(()) => tokio::fs::File::open(&path).await.map_err(inside),
+            Err(error) => Err(error.into()),
+        };
+        // On Linux what is open is still there.
+        let _ = tokio::fs::remove_file(&path).await;
+        file
+    });
+    fetched.await.unwrap_or_else(|error| Err(inside(std::io::Error::other(error))))
 }

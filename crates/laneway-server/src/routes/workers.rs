@@ -46,8 +46,12 @@ impl Worker {
         Ok((worker, view))
     }
 
-    /// The session, if it is that of this token.
+    /// The session, if it is that of this token, which may have been revoked while somebody waited.
     pub(super) async fn view(&self) -> Answer<RemoteView> {
+        let token = self.app.store.token(&self.token).await?;
+        if token.is_none_or(|token| token.revoked.is_some()) {
+            return Err(Problem::new(Code::BadToken, "the token is not known, or was revoked"));
+        }
         let view = self.app.store.remote(self.session).await?;
         view.filter(|view| view.token == self.token).ok_or_else(no_session)
     }

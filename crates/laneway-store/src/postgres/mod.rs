@@ -253,8 +253,8 @@ impl Store for PostgresStore {
                 )
                 .await
             {
-                // Set aside meanwhile: others go on.
-                Ok(()) | Err(Error::SetAside { .. }) => {}
+                // Set aside meanwhile, or over and let go: others go on.
+                Ok(()) | Err(Error::SetAside { .. } | Error::NoSuchRun { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -117,7 +117,9 @@ fn listener(answers: &'static [&'static str]) -> (u16, mpsc::Receiver<Heard>) {
                 .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
             let mut body = vec![0; length.unwrap_or(0)];
             reader.read_exact(&mut body).expect("a body");
-            write!(stream, "HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            // It begins to say something, and never comes to its end.
+            let said = "much\0 ado ".repeat(10);
+            write!(stream, "HTTP/1.1 {answer}\r\ncontent-length: 9000000\r\nconnection: close\r\n\r\n{said}")
                 .expect("an answer");
             tell.send(Heard { head, body: String::from_utf8(body).expect("text") }).ok();
         }
@@ -134,7 +136,7 @@ fn calling_back(port: u16) -> String {
 
 #[test]
 fn callback_is_sent_until_it_is_taken_and_signed() {
-    let (port, heard) = listener(&["500 Not Now", "204 No Content"]);
+    let (port, heard) = listener(&["500 Not Now", "200 OK"]);
     let place = Place::with("nightly.yaml", &calling_back(port));
     let mut command = place.command(&["run", "nightly.yaml"]);
     command.env("SIGNING", "a secret of some length").env("LANEWAY_CALLBACK_HOSTS", "127.0.0.1");
@@ -155,6 +157,11 @@ fn callback_is_sent_until_it_is_taken_and_signed() {
     let body: Value = serde_json::from_str(&second.body).expect("JSON");
     assert_eq!((text(&body["workflow"]), text(&body["status"])), ("nightly", "succeeded"));
     assert!(!outcome.to_string().contains("a secret of some length"));
+    let told = place.laneway("show last --json").stdout;
+    assert!(
+        told.contains("\"attempt\": 2") || told.contains("\"attempt\":2"),
+        "one refusal, one answer: {told}"
+    );
 }
 
 #[test]

@@ -158,6 +158,11 @@ fn copy_that_is_none_or_is_damaged_is_refused_and_leaves_nothing() {
         assert!(!place.path("other/laneway.db").exists(), "{refused}");
         assert_eq!((count(&place, "other/logs"), count(&place, "other/artifacts")), (0, 0));
     }
+    // What is left of another database would be played into this one.
+    std::fs::create_dir(place.path("third")).expect("a directory");
+    place.write("third/laneway.db-wal", "left");
+    let refused = place.laneway("restore copy.tar --store third/laneway.db");
+    assert!(refused.code == Some(2) && refused.stderr.contains("laneway.db-wal"), "{refused}");
     assert_eq!(place.laneway("restore copy.tar --store other/laneway.db").code, Some(0));
     let refused = place.laneway("restore copy.tar --store postgres://ada@db/lane");
     assert_eq!(refused.code, Some(2), "{refused}");

@@ -67,7 +67,8 @@ async fn look(worker: &Worker, view: &RemoteView, asked: &wire::AskForWork) -> A
         is_draining: view.is_draining,
         tasks: Vec::new(),
     };
-    work.stops.retain(|stop| !asked.stopping.contains(&stop.claim));
+    // Of what it does not know it is told nothing: it could do nothing about it but ask again.
+    work.stops.retain(|stop| asked.holding.contains(&stop.claim) && !asked.stopping.contains(&stop.claim));
     let wanted = asked.max.min(MOST) as usize;
     let mut claims = Vec::new();
     for (claim, started_at) in &view.held {
