@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use laneway_core::hash::ContentHash;
-use laneway_core::id::RunId;
+use laneway_core::id::{InstanceId, RunId};
 
 use crate::error::{Error, Result};
 
@@ -28,6 +28,11 @@ pub const OWN_DIRS: [&str; 6] = ["artifacts", "bundles", "logs", "scratch", "ses
 
 /// Files there that nobody but their owner may read.
 pub const OWN_FILES: [&str; 2] = ["admin.token", "secret.key"];
+
+/// Where the runs of a store have their workspaces, on a node.
+pub fn workspaces_dir(dir: &Path, instance: InstanceId) -> PathBuf {
+    dir.join("workspaces").join(instance.to_string())
+}
 
 /// Where the output of an attempt is kept by an embedded store. Names of steps are safe in paths: letters, digits, `_`
 /// and `-`.

@@ -92,7 +92,7 @@ impl Workspaces {
 
     /// Removes workspaces of runs that ended long ago or are gone. What cannot be removed stays.
     pub(super) async fn tidy(&self, now: Millis) {
-        let Ok(entries) = std::fs::read_dir(self.store_dir.join("workspaces")) else { return };
+        let Ok(entries) = std::fs::read_dir(self.home()) else { return };
         let runs = entries.flatten().filter_map(|entry| RunId::parse(entry.file_name().to_str()?));
         for run in runs {
             if self.is_done_with(run, now).await {
@@ -114,7 +114,12 @@ impl Workspaces {
     }
 
     fn of(&self, run: RunId) -> PathBuf {
-        self.store_dir.join("workspaces").join(run.to_string())
+        self.home().join(run.to_string())
+    }
+
+    /// Those of one store: another one may have its files in the same directory, and knows none of these runs.
+    fn home(&self) -> PathBuf {
+        laneway_store::workspaces_dir(&self.store_dir, self.store.instance())
     }
 
     async fn fill(&self, run: RunId, hash: &ContentHash) -> Result<PathBuf, Error> {
@@ -247,7 +252,8 @@ mod tests {
         let (store, scratch) = (store.expect("a store"), dir.path().join("scratch"));
         let workspaces = Workspaces::new(store, dir.path().to_owned(), scratch);
         let gone = RunId::parse("0190d5a0-0000-7000-8000-000000000000").expect("an id");
-        let foreign = dir.path().join("workspaces/notes");
+        // Of another store, which knows it.
+        let foreign = dir.path().join("workspaces/other").join(gone.to_string());
         for path in [&workspaces.of(gone), &foreign] {
             std::fs::create_dir_all(path).expect("made");
         }

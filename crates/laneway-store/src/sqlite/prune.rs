@@ -12,7 +12,7 @@ use laneway_core::time::Millis;
 use super::txn::{Done, sql};
 use super::verbs::prune;
 use super::{SqliteStore, bytes, files};
-use crate::bytes::{BLOB_BATCH, BLOB_CHUNK};
+use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, workspaces_dir};
 use crate::error::{Error, Result};
 use crate::prune::{HOLD_BYTES, HOLD_KEYS, Keep, Prunable, SWEEP_ROWS, Swept, TOUCH_AFTER};
 
@@ -111,7 +111,7 @@ impl SqliteStore {
             self.write(move |txn| prune::end(txn, going)).await?;
         }
         let (dir, logs) = (self.dir.clone(), logs_of(&self.dir, run));
-        let workspace = self.dir.join("workspaces").join(run.to_string());
+        let workspace = workspaces_dir(&self.dir, self.instance).join(run.to_string());
         blocking(move || {
             // Whoever copies the store has copied the run.
             let _alone = files::hold_alone(&dir)?;
@@ -151,8 +151,12 @@ impl SqliteStore {
             Ok(forget.execute([txn.now.before(HOLD_KEYS).0, 1_000])?)
         })
         .await?;
-        self.sweep_files(before, &mut swept).await?;
-        self.sweep_logs(before, &mut swept).await?;
+        // Of files nobody can tell whose they are where two stores lie side by side.
+        let dir = self.dir.clone();
+        if blocking(move || files::stores_within(&dir)).await? < 2 {
+            self.sweep_files(before, &mut swept).await?;
+            self.sweep_logs(before, &mut swept).await?;
+        }
         Ok(swept)
     }
 

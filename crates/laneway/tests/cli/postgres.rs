@@ -113,7 +113,8 @@ fn steps_of_a_frozen_worker_are_gone_when_its_lease_is_over() {
     let worker = place.spawn(&format!("worker --lease-ttl 2s --heartbeat-interval 200ms --store {store}"));
     let workspaces = place.path(".laneway/workspaces");
     let written = || {
-        let runs = std::fs::read_dir(&workspaces).into_iter().flatten().flatten();
+        let stores = std::fs::read_dir(&workspaces).into_iter().flatten().flatten();
+        let runs = stores.flat_map(|store| std::fs::read_dir(store.path()).into_iter().flatten().flatten());
         let files = runs.map(|run| run.path().join("pid")).chain([pid_file.clone()]);
         files.filter_map(|file| std::fs::read_to_string(file).ok()).find(|text| text.ends_with('\n'))
     };
