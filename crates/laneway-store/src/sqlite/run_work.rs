@@ -45,7 +45,7 @@ pub(super) fn on_each(
 ) -> Done<()> {
     let mut follows = Follows::default();
     for run in runs {
-        follows.extend(change(txn, run, &mut verb)?.1);
+        follows.change(txn, run, &mut verb)?;
     }
     follow(txn, follows)
 }
@@ -65,6 +65,18 @@ impl Follows {
 
     pub(super) fn of_workflow(name: String) -> Self {
         Self { ended: BTreeSet::from([name]), ..Self::default() }
+    }
+
+    /// Does something to one more run; what that means for others is kept until all of them are done with.
+    pub(super) fn change<T>(
+        &mut self,
+        txn: &Txn<'_>,
+        run: RunId,
+        verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
+    ) -> Done<T> {
+        let (answer, more) = change(txn, run, verb)?;
+        self.extend(more);
+        Ok(answer)
     }
 
     fn extend(&mut self, more: Self) {

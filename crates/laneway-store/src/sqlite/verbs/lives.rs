@@ -144,9 +144,11 @@ pub(in crate::sqlite) fn reap(
     for (no, position, attempt) in &held {
         of_runs.entry(*no).or_default().push((*position, *attempt));
     }
+    // What one run lets go of is handed on when all of them have let go: a waiter may need keys of two.
+    let mut follows = Follows::default();
     for (no, of_run) in of_runs {
         let run = txn.run_id(no)?;
-        on_run(txn, run, |keeper| {
+        follows.change(txn, run, |keeper| {
             keeper.release(session, &node)?;
             for (position, attempt) in &of_run {
                 let claim = ClaimRef { run, position: *position, attempt: *attempt, session };
@@ -155,6 +157,7 @@ pub(in crate::sqlite) fn reap(
             Ok(())
         })?;
     }
+    follow(txn, follows)?;
     discard_half_submitted(txn, &id)?;
     txn.connection.prepare_cached(sql!("reap_runs"))?.execute([&id])?;
     txn.connection.prepare_cached(sql!("reap_session"))?.execute([&id])?;
