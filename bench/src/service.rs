@@ -22,7 +22,8 @@ use crate::meter::program;
 use crate::report::note;
 use crate::single::{cpu_s, rss_mb, warden_of};
 use crate::stats::{Spread, percentile, sorted};
-use crate::subject::{Places, fresh_dir, text};
+use crate::servers::{self, PeerServer};
+use crate::subject::{Peer, Places, fresh_dir, text};
 
 /// What is submitted: one step that does nothing.
 const DOCUMENT: &str = "name: nothing\nsteps: {a: {command: [/bin/true]}}\n";
@@ -51,9 +52,19 @@ pub(crate) struct ServiceResult {
     /// From submit to the start of a step, without them and with them.
     pub(crate) start_p50_ms: f64,
     pub(crate) start_p50_ms_with_listeners: f64,
+    /// How many tasks it had run when it was looked at again, doing nothing, and what it took then.
+    pub(crate) load_tasks: usize,
+    pub(crate) rss_mb_after_load: f64,
+    /// Servers of others, while nothing happens.
+    pub(crate) peers: Vec<PeerServer>,
 }
 
-pub(crate) fn measure(rounds: usize, is_quick: bool, places: &Places) -> Result<ServiceResult> {
+pub(crate) fn measure(
+    rounds: usize,
+    is_quick: bool,
+    peers: &[Peer],
+    places: &Places,
+) -> Result<ServiceResult> {
     install::debian("wrk", "wrk")?;
     let dir = places.work.join("service");
     fresh_dir(&dir)?;
@@ -64,8 +75,10 @@ pub(crate) fn measure(rounds: usize, is_quick: bool, places: &Places) -> Result<
         server.end()?;
     }
     note("service: idle");
-    let (idle_rss_mb, idle_cpu_percent) =
-        idle(places, &dir, Duration::from_secs(if is_quick { 2 } else { 20 }))?;
+    let idle_for = Duration::from_secs(if is_quick { 2 } else { 20 });
+    let (idle_rss_mb, idle_cpu_percent) = idle(places, &dir, idle_for)?;
+    let others: Result<Vec<PeerServer>> =
+        peers.iter().map(|peer| servers::measure(*peer, rounds.max(3), idle_for, places)).collect();
     let window = if is_quick { 1 } else { 4 };
     let server = Server::start(places, &dir, &["--no-worker"])?;
     let run = server.submit()?;
@@ -81,6 +94,9 @@ pub(crate) fn measure(rounds: usize, is_quick: bool, places: &Places) -> Result<
     note("service: listeners");
     let listening =
         listeners(places, &dir, if is_quick { 100 } else { LISTENERS }, if is_quick { 10 } else { 60 })?;
+    let load_tasks = if is_quick { 2_000 } else { 100_000 };
+    note(&format!("service: after {load_tasks} tasks"));
+    let rss_mb_after_load = after_load(places, &dir, load_tasks)?;
     let spread = |values: Vec<f64>| Spread::of(values).context("no round was measured");
     Ok(ServiceResult {
         ready_ms: spread(ready)?,
@@ -90,6 +106,9 @@ pub(crate) fn measure(rounds: usize, is_quick: bool, places: &Places) -> Result<
         read_per_s: spread(read)?,
         submit_per_s: spread(submit)?,
         bare_submit_per_s: spread(bare)?,
+        load_tasks,
+        rss_mb_after_load,
+        peers: others?,
         ..listening
     })
 }
@@ -111,6 +130,24 @@ fn idle(places: &Places, dir: &Path, window: Duration) -> Result<(f64, f64)> {
     let rss = rss_mb(node)? + rss_mb(warden)?;
     server.end()?;
     Ok((rss, 100.0 * used / seconds))
+}
+
+/// What it takes when it has run many tasks, of runs of a thousand, and has nothing to do again.
+fn after_load(places: &Places, dir: &Path, tasks: usize) -> Result<f64> {
+    const OF_A_RUN: usize = 1_000;
+    let server = Server::start(places, dir, &["--slots", "8"])?;
+    let steps: String = (0..OF_A_RUN).map(|step| format!("  s{step}: {{command: [/bin/true]}}\n")).collect();
+    let document = format!("name: load\nmax_parallel: 8\nsteps:\n{steps}");
+    let body = serde_json::json!({ "document": document }).to_string();
+    for _ in 0..tasks.div_ceil(OF_A_RUN) {
+        let answer: Value = serde_json::from_str(&server.ask("POST", "/v1/runs", Some(&body))?)?;
+        server.wait_for(answer["run"].as_str().context("no run")?, Duration::from_millis(20))?;
+    }
+    std::thread::sleep(Duration::from_secs(5));
+    let node = server.child.id();
+    let rss = rss_mb(node)? + rss_mb(warden_of(node)?)?;
+    server.end()?;
+    Ok(rss)
 }
 
 /// One run after the other, each acknowledged before the next.
@@ -174,6 +211,9 @@ fn listeners(places: &Places, dir: &Path, count: usize, samples: usize) -> Resul
         listener_kb: 1_000.0 * grown / count as f64,
         start_p50_ms: before_ms,
         start_p50_ms_with_listeners: with_ms,
+        load_tasks: 0,
+        rss_mb_after_load: 0.0,
+        peers: Vec::new(),
     })
 }
 
@@ -243,20 +283,24 @@ impl Server {
         Ok(answer["run"].as_str().context("no run")?.to_owned())
     }
 
+    fn wait_for(&self, run: &str, look_every: Duration) -> Result<Value> {
+        let begun = Instant::now();
+        loop {
+            let run: Value = serde_json::from_str(&self.ask("GET", &format!("/v1/runs/{run}"), None)?)?;
+            if run["status"] == "succeeded" {
+                return Ok(run);
+            }
+            ensure!(begun.elapsed() < Duration::from_secs(60), "a run did not end: {}", run["status"]);
+            std::thread::sleep(look_every);
+        }
+    }
+
     /// From submit to start, by the store's clock: the median of some runs, one after the other.
     fn starts(&self, samples: usize) -> Result<f64> {
         let mut took = Vec::with_capacity(samples);
         for _ in 0..samples {
             let run = self.submit()?;
-            let begun = Instant::now();
-            let ended = loop {
-                let run: Value = serde_json::from_str(&self.ask("GET", &format!("/v1/runs/{run}"), None)?)?;
-                if run["status"] == "succeeded" {
-                    break run;
-                }
-                ensure!(begun.elapsed() < Duration::from_secs(30), "a run did not end: {run}");
-                std::thread::sleep(Duration::from_millis(5));
-            };
+            let ended = self.wait_for(&run, Duration::from_millis(5))?;
             let at = |value: &Value| -> Result<f64> {
                 let at: jiff::Timestamp = value.as_str().context("no moment")?.parse()?;
                 Ok(at.as_millisecond() as f64)
@@ -303,7 +347,7 @@ pub(crate) fn show(result: &ServiceResult) -> String {
     let ServiceResult { ready_ms, health_per_s, read_per_s, submit_per_s, bare_submit_per_s, .. } = result;
     let (reads, submits) =
         (read_per_s.median / health_per_s.median, submit_per_s.median / bare_submit_per_s.median);
-    format!(
+    let mut table = format!(
         "## service\n\n| what | figure |\n|---|---|\n\
          | ready after, ms | {:.0} ({:.0}–{:.0}) |\n\
          | idle, MB and % of a core | {:.1} and {:.3} |\n\
@@ -312,7 +356,8 @@ pub(crate) fn show(result: &ServiceResult) -> String {
          | durable POST /v1/runs, {SUBMITTERS} connections, 1/s | {:.0} |\n\
          | the same, each with a commit of its own, 1/s | {:.0} (the service does {submits:.1} times as many) |\n\
          | {} listeners, kB each | {:.1} |\n\
-         | submit to start without and with them, p50 ms | {:.1} and {:.1} |\n\n",
+         | submit to start without and with them, p50 ms | {:.1} and {:.1} |\n\
+         | after {} tasks, MB | {:.1} |\n",
         ready_ms.median,
         ready_ms.min,
         ready_ms.max,
@@ -326,5 +371,14 @@ pub(crate) fn show(result: &ServiceResult) -> String {
         result.listener_kb,
         result.start_p50_ms,
         result.start_p50_ms_with_listeners,
-    )
+        result.load_tasks,
+        result.rss_mb_after_load,
+    );
+    for PeerServer { name, ready_ms, idle_rss_mb, idle_cpu_percent } in &result.peers {
+        table += &format!(
+            "| {name}: ready after, ms; idle, MB and % of a core | {:.0} ({:.0}–{:.0}); {idle_rss_mb:.1} and {idle_cpu_percent:.3} |\n",
+            ready_ms.median, ready_ms.min, ready_ms.max
+        );
+    }
+    table + "\n"
 }

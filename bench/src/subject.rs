@@ -35,12 +35,24 @@ pub(crate) enum Peer {
     /// pg-boss.
     Pgboss,
     Procrastinate,
+    /// Its server alone.
+    Restate,
 }
 
 impl Peer {
     /// Queues on Postgres, which run no graphs here.
     pub(crate) fn is_queue(self) -> bool {
         matches!(self, Self::Graphile | Self::Pgboss | Self::Procrastinate)
+    }
+
+    /// Has a server that waits for work, as ours does.
+    pub(crate) fn is_server(self) -> bool {
+        matches!(self, Self::Dagu | Self::Restate)
+    }
+
+    /// Runs a graph of processes that it is given.
+    pub(crate) fn runs_graphs(self) -> bool {
+        !self.is_queue() && self != Self::Restate
     }
 }
 
@@ -76,6 +88,7 @@ impl Subject {
             Self::Peer(Peer::Graphile) => "graphile-worker",
             Self::Peer(Peer::Pgboss) => "pg-boss",
             Self::Peer(Peer::Procrastinate) => "procrastinate",
+            Self::Peer(Peer::Restate) => "restate",
         }
     }
 
@@ -83,7 +96,7 @@ impl Subject {
     pub(crate) fn can_run(self, shape: Shape) -> bool {
         match self {
             Self::Peer(Peer::Xargs) => matches!(shape, Shape::Flat(_)),
-            Self::Peer(peer) => !peer.is_queue(),
+            Self::Peer(peer) => peer.runs_graphs(),
             Self::Laneway | Self::Spawn => true,
         }
     }
@@ -132,8 +145,8 @@ impl Subject {
                 job.env = vec![("DAGU_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)];
                 job
             }
-            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate) => {
-                bail!("{} is a queue, and runs no graphs", self.name())
+            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate | Peer::Restate) => {
+                bail!("{} runs no graphs here", self.name())
             }
         };
         job.leftovers = self.leftovers();
@@ -147,7 +160,7 @@ impl Subject {
             Self::Peer(Peer::Ninja) => &[".ninja_log", ".ninja_deps"],
             Self::Peer(Peer::Huey) => &["huey.db", "huey.db-wal", "huey.db-shm"],
             Self::Peer(Peer::Dagu) => &["home"],
-            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate) => &[],
+            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate | Peer::Restate) => &[],
         };
         names.iter().map(|name| (*name).to_owned()).collect()
     }

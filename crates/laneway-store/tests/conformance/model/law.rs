@@ -134,7 +134,11 @@ impl Truth {
                         "{} waits at {gate} {key:?}; closed is {closed:?}: {self:#?}",
                         name(at)
                     );
-                    self.waited.insert(at, (gate, key));
+                    // One verb may open a second gate of it only after the first went to somebody else: runs are worked
+                    // off one by one. Who waits for one thing alone is never passed over.
+                    if closed.len() == 1 {
+                        self.waited.insert(at, (gate, key));
+                    }
                 }
             }
         }
