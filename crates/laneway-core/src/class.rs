@@ -65,7 +65,10 @@ impl Class {
     pub fn of(step: &Step) -> Self {
         let engine = match &step.action {
             // Whoever starts programs can send something, too.
-            Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => Engine::Process,
+            // So can it bring results together, for which it may have to start one.
+            Action::Run { .. } | Action::Command { .. } | Action::Post { .. } | Action::Merge { .. } => {
+                Engine::Process
+            }
             Action::Function { name, .. } => Engine::Function(name.clone()),
             Action::Queue { queue, .. } => Engine::Queue(queue.clone()),
         };

@@ -60,9 +60,23 @@ pub(super) const STEP: Keys = Keys {
 
 pub(super) const GROUP: Keys = Keys {
     owner: "a group",
-    known: &["steps"],
-    later: &["failure", "merge", "mode", "dormancy", "max_parallel", "isolate", "on_conflict"],
+    known: &[
+        "steps",
+        "failure",
+        "merge",
+        "on_conflict",
+        "isolate",
+        "max_parallel",
+        "mode",
+        "dormancy",
+        "description",
+    ],
+    later: &[],
 };
+
+pub(super) const MERGE: Keys = Keys { owner: "`merge`", known: &["custom"], later: &[] };
+
+pub(super) const ON_CONFLICT: Keys = Keys { owner: "`on_conflict`", known: &["keep"], later: &[] };
 
 pub(super) const PARAM: Keys =
     Keys { owner: "a parameter", known: &["type", "required", "default", "enum", "description"], later: &[] };

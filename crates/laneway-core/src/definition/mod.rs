@@ -9,6 +9,7 @@ mod diagnostic;
 mod files;
 mod finding;
 mod gates;
+mod groups;
 mod hooks;
 mod input;
 mod json;

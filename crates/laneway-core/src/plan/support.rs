@@ -8,9 +8,6 @@ impl Plan {
     /// The first thing that this version can plan and not run, in words.
     pub fn unsupported(&self) -> Option<String> {
         let workflow = &self.workflow;
-        if let Some(group) = workflow.groups.first() {
-            return Some(format!("`groups` can be planned but not run yet (group `{}`)", group.name));
-        }
         match workflow.placement {
             Placement::Spread | Placement::Local => None,
             Placement::Pinned => {
@@ -30,7 +27,7 @@ mod tests {
         for (expected, text) in [
             (None, "steps: {a: {run: make}}"),
             (None, "{placement: local, steps: {a: {run: make, priority: 0, limits: [], runs_on: {}}}}"),
-            (Some("`groups`"), "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
+            (None, "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
             (None, "{placement: pinned, steps: {a: {run: make, prefers: {zone: eu}}}}"),
             (
                 Some("`placement: pinned` keeps the run on one node, but steps `a` and `b`"),

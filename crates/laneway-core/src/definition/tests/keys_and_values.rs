@@ -71,7 +71,7 @@ execution: levels
 steps:
   a: {run: make, for_each: [1, 2]}
   b: {image: "busybox:1"}
-groups: {g: {steps: [a, b], failure: strict}}
+groups: {g: {steps: [a, b]}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
     error: `pools` is not supported yet
@@ -103,14 +103,6 @@ groups: {g: {steps: [a, b], failure: strict}}
       |
     5 |   b: {image: "busybox:1"}
       |       ^^^^^
-      |
-      = help: remove it: this version would not act on it
-
-    error: `failure` is not supported yet
-     --> flow.yaml:6:29
-      |
-    6 | groups: {g: {steps: [a, b], failure: strict}}
-      |                             ^^^^^^^
       |
       = help: remove it: this version would not act on it
     "#);
