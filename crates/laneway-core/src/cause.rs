@@ -70,6 +70,8 @@ pub enum Waits {
     Needs,
     RunAt,
     MaxParallel,
+    /// Its group has no place for it.
+    Group,
     /// The run is to stay on one node, and that is not known yet.
     FirstTask,
     MaxRuns(MaxRunsWait),
@@ -88,6 +90,7 @@ impl Waits {
             Gate::Needs => Some(Self::Needs),
             Gate::RunAt => Some(Self::RunAt),
             Gate::MaxParallel => Some(Self::MaxParallel),
+            Gate::Group => Some(Self::Group),
             Gate::MaxRuns
             | Gate::Paused
             | Gate::Node
@@ -120,6 +123,7 @@ pub fn causes(
         }
         (TaskStatus::Pending, Some(Waits::RunAt)) => Some(run_at(task)),
         (TaskStatus::Pending, Some(Waits::MaxParallel)) => Some(max_parallel(state, &live)),
+        (TaskStatus::Pending, Some(Waits::Group)) => group(plan, state, position as Position),
         (TaskStatus::Pending, Some(Waits::FirstTask)) => Some(first_task(&live)),
         (TaskStatus::Pending, Some(Waits::MaxRuns(wait))) => Some(wait.cause()),
         (TaskStatus::Pending, Some(Waits::Paused(wait))) => Some(wait.cause()),
@@ -200,6 +204,28 @@ fn max_parallel(state: &RunState, live: &[&TaskState]) -> Cause {
         ),
         ..Cause::at(Gate::MaxParallel)
     }
+}
+
+/// Of a member of a group that lets only so many at once.
+fn group(plan: &Plan, state: &RunState, position: Position) -> Option<Cause> {
+    let number = plan.group_of(position)?;
+    let (group, members) = (plan.group(number), plan.members(number).iter());
+    let live: Vec<&TaskState> =
+        members.map(|member| &state.tasks[*member as usize]).filter(|task| task.status.is_live()).collect();
+    let since: Option<Millis> = live.iter().filter_map(|task| task.started_at).min();
+    let verb = if live.len() == 1 { "holds" } else { "hold" };
+    Some(Cause {
+        holders: names(&live),
+        since: since.map(|at| at.to_string()),
+        opens: "when one of them ends".to_owned(),
+        text: format!(
+            "waits for a place in its group `{}`: max_parallel is {} and {} {verb} it",
+            group.name,
+            group.max_parallel.map_or(0, std::num::NonZeroU32::get),
+            listed(&live, |task| task.step.clone())
+        ),
+        ..Cause::at(Gate::Group)
+    })
 }
 
 /// Of a pinned run that no node has yet.

@@ -76,7 +76,9 @@ impl Class {
             }
             (Action::Call { .. }, None) => Engine::Container,
             // Whoever starts programs can send something, too.
-            (Action::Run { .. } | Action::Command { .. }, None) | (Action::Post { .. }, _) => Engine::Process,
+            // So can it bring results together, for which it may have to start one.
+            (Action::Run { .. } | Action::Command { .. }, None)
+            | (Action::Post { .. } | Action::Merge { .. }, _) => Engine::Process,
             (Action::Function { name, .. }, _) => Engine::Function(name.clone()),
             (Action::Queue { queue, .. }, _) => Engine::Queue(queue.clone()),
         };

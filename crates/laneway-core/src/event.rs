@@ -99,6 +99,23 @@ words! {
     }
 }
 
+words! {
+    /// What runs in a lane of which events tell.
+    pub enum LaneKind {
+        /// The members of a group. A lane that is one step has nothing to tell that its task does not.
+        Group = "group",
+    }
+}
+
+/// How a member of a lane ended.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaneResult {
+    pub step: String,
+    pub status: TaskStatus,
+    pub success: bool,
+}
+
 facts! {
     /// The closed set of facts of a run.
     pub enum Fact;
@@ -211,6 +228,28 @@ facts! {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         output: Map<String, Value>,
     }
+    /// The first member of a group starts.
+    LaneStarted = "lane_started" v 1 {
+        lane: String,
+        kind: LaneKind,
+        /// Its members, as they are listed.
+        steps: Vec<String>,
+    }
+    /// The last member of a group has ended.
+    LaneFinished = "lane_finished" v 1 {
+        lane: String,
+        kind: LaneKind,
+        /// Of its members, as they are listed.
+        results: Vec<LaneResult>,
+    }
+    /// The results of a group are one.
+    MergeFinished = "merge_finished" v 1 {
+        group: String,
+        /// How many files of the run's directory it changed.
+        files: u64,
+        /// Those that members had changed in different ways, and that were decided by `on_conflict`.
+        conflicts: Vec<String>,
+    }
 }
 
 impl Fact {
@@ -234,7 +273,10 @@ impl Fact {
             | Self::RunPaused(_)
             | Self::RunResumed(_)
             | Self::RunReopened(_)
-            | Self::RunFinished(_) => None,
+            | Self::RunFinished(_)
+            | Self::LaneStarted(_)
+            | Self::LaneFinished(_)
+            | Self::MergeFinished(_) => None,
         }
     }
 }
@@ -275,6 +317,13 @@ mod tests {
             1,
             r#"{"step":"test","attempt":2,"status":"succeeded","took_ms":1200,"output":{"files":["a"]}}"#,
         ),
+        ("lane_started", 1, r#"{"lane":"quality","kind":"group","steps":["lint","test"]}"#),
+        (
+            "lane_finished",
+            1,
+            r#"{"lane":"quality","kind":"group","results":[{"step":"lint","status":"failed","success":false}]}"#,
+        ),
+        ("merge_finished", 1, r#"{"group":"quality","files":3,"conflicts":["src/a.rs"]}"#),
     ];
 
     #[test]

@@ -30,6 +30,8 @@ words! {
         Paused = "paused",
         /// No live node can run it.
         Node = "node",
+        /// Its group has as many members available or running as its `max_parallel` allows.
+        Group = "group",
         MaxParallel = "max_parallel",
         Order = "order",
         Lock = "lock",
@@ -99,6 +101,8 @@ pub struct Facts<'a> {
     /// `None` for a step that needs nothing.
     pub counts: Option<Counts>,
     pub closing: Option<Closing>,
+    /// It brings a group together: no clean-up, though it waits for members however they end.
+    pub is_merge: bool,
     /// `None` as long as nobody had to evaluate it, or where there is no `if`.
     pub condition: Option<bool>,
     pub run_at: Option<Millis>,
@@ -112,7 +116,17 @@ pub struct Facts<'a> {
     pub is_paused: bool,
     /// Some node that is alive and takes new work can run its class (`class::can_run`).
     pub has_node: bool,
+    /// Of a member of a group that bounds how many there may be at once.
+    pub group: Option<Room>,
     pub keys: Keys<'a>,
+}
+
+/// Places that a group has for its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Other members that are available or running.
+    pub live: u32,
+    pub max: u32,
 }
 
 impl Facts<'_> {
@@ -122,6 +136,7 @@ impl Facts<'_> {
             when: When::default(),
             counts: None,
             closing: None,
+            is_merge: false,
             condition: None,
             run_at: None,
             now,
@@ -130,6 +145,7 @@ impl Facts<'_> {
             is_queued: false,
             is_paused: false,
             has_node: true,
+            group: None,
             keys: Keys::default(),
         }
     }
@@ -162,13 +178,13 @@ impl Wait<'_> {
     }
 }
 
-/// Gates in order: the run's closing, max_runs, needs, if, run_at, paused, node, max_parallel, then the keys (order,
+/// Gates in order: the run's closing, max_runs, needs, if, run_at, paused, node, group, max_parallel, then the keys (order,
 /// lock, limits, rates). The first that is closed is the cause; only a task behind none of them is open.
 pub fn judge<'a>(facts: &Facts<'a>) -> Verdict<'a> {
     match facts.closing {
         Some(closing) if !closing.lets_clean_up() => return Verdict::Cancel(closing.reason()),
         // "Aborted" is for what was running; what never started is told the same as under halt.
-        Some(_) if !facts.when.accepts_failure() => return Verdict::Skip(Reason::Halted),
+        Some(_) if facts.is_merge || !facts.when.accepts_failure() => return Verdict::Skip(Reason::Halted),
         Some(_) | None => {}
     }
     if facts.is_queued {
@@ -192,6 +208,9 @@ pub fn judge<'a>(facts: &Facts<'a>) -> Verdict<'a> {
     }
     if !facts.has_node {
         return Verdict::Closed(Wait::at(Gate::Node));
+    }
+    if facts.group.is_some_and(|group| group.live >= group.max) {
+        return Verdict::Closed(Wait::at(Gate::Group));
     }
     if facts.live >= facts.max_parallel {
         return Verdict::Closed(Wait::at(Gate::MaxParallel));

@@ -7,7 +7,7 @@ words! {
     pub enum Reason {
         /// The program ended with an exit code other than 0.
         Exit = "exit",
-        /// The function said that it failed, or panicked.
+        /// The function said that it failed, or panicked; or the output of a group's member says `success: false`.
         Error = "error",
         /// The program was ended by a signal that Laneway did not send.
         Signal = "signal",
@@ -21,11 +21,13 @@ words! {
         Expression = "expression",
         /// What the step wrote to `$LANEWAY_OUTPUT` could not be read.
         BadOutput = "bad_output",
+        /// What the members of a group left behind cannot be brought together.
+        Conflict = "conflict",
         /// The node that ran it died.
         Lost = "lost",
         /// A person, or Ctrl-C, canceled the run.
         Canceled = "canceled",
-        /// Another step failed and `on_failure` is `abort`.
+        /// Another step failed and `on_failure` is `abort`, or another member of its strict group failed.
         Aborted = "aborted",
         /// The run's `timeout` passed.
         RunTimeout = "run_timeout",

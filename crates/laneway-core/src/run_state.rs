@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::event::{Closing, Event, Fact, PauseScope};
 use crate::hash::Version;
 use crate::id::RunId;
+use crate::plan::merge_name;
 use crate::reason::Reason;
 use crate::state::{Illegal, RunMove, RunStatus, TaskMove, TaskStatus};
 use crate::time::Millis;
@@ -282,6 +283,20 @@ impl Fold {
                 task.run_at = None;
                 task.finished_at = Some(at);
             }
+            // What they tell follows from the tasks; only that they speak of this run can be looked at.
+            Fact::LaneStarted(f) => {
+                for step in &f.steps {
+                    self.task(seq, step)?;
+                }
+            }
+            Fact::LaneFinished(f) => {
+                for result in &f.results {
+                    self.task(seq, &result.step)?;
+                }
+            }
+            Fact::MergeFinished(f) => {
+                self.task(seq, &merge_name(&f.group))?;
+            },
         }
         Ok(())
     }

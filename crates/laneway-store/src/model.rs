@@ -231,8 +231,9 @@ impl Placed {
 }
 
 impl RunHead {
+    /// Whether more than its run decides when it may go: keys that others share, or a group with room for so many.
     pub fn has_keys(&self, position: Position) -> bool {
-        self.keys.contains_key(&position)
+        self.keys.contains_key(&position) || self.plan.bounded_group_of(position).is_some()
     }
 }
 

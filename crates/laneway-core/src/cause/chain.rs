@@ -52,6 +52,7 @@ fn before(link: &Link) -> Vec<(RunId, String)> {
             | Gate::RunAt
             | Gate::Paused
             | Gate::Node
+            | Gate::Group
             | Gate::MaxParallel
             | Gate::Order
             | Gate::Lock

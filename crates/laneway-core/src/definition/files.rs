@@ -64,7 +64,7 @@ pub(super) fn check(workflow: &Workflow, spans: &Spans, findings: &mut Findings)
         workflow.steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
     for (step, spans) in workflow.steps.iter().zip(&spans.step) {
         let elsewhere = match step.action {
-            Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => None,
+            Action::Run { .. } | Action::Command { .. } | Action::Post { .. } | Action::Merge { .. } => None,
             Action::Function { .. } => Some("calls a function, which has no directory"),
             Action::Queue { .. } => Some("is done by a remote worker, which has no directory here"),
             Action::Call { .. } => Some("calls an endpoint, which has no directory here"),

@@ -65,8 +65,18 @@ pub(super) const STEP: Keys = Keys {
 
 pub(super) const GROUP: Keys = Keys {
     owner: "a group",
-    known: &["steps"],
-    later: &["failure", "merge", "mode", "dormancy", "max_parallel", "isolate", "on_conflict"],
+    known: &[
+        "steps",
+        "failure",
+        "merge",
+        "on_conflict",
+        "isolate",
+        "max_parallel",
+        "mode",
+        "dormancy",
+        "description",
+    ],
+    later: &[],
 };
 
 /// The settings that a step's `container` and a pool share.
@@ -111,6 +121,10 @@ pub(super) const ENDPOINT: Keys = Keys { owner: "`endpoint`", known: &["port", "
 pub(super) const HEALTH: Keys = Keys { owner: "`health`", known: &["command"], later: &[] };
 
 pub(super) const CALL: Keys = Keys { owner: "`call`", known: &["method", "path", "body"], later: &[] };
+
+pub(super) const MERGE: Keys = Keys { owner: "`merge`", known: &["custom"], later: &[] };
+
+pub(super) const ON_CONFLICT: Keys = Keys { owner: "`on_conflict`", known: &["keep"], later: &[] };
 
 pub(super) const PARAM: Keys =
     Keys { owner: "a parameter", known: &["type", "required", "default", "enum", "description"], later: &[] };

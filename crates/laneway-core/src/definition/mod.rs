@@ -10,6 +10,7 @@ mod diagnostic;
 mod files;
 mod finding;
 mod gates;
+mod groups;
 mod hooks;
 mod housing;
 mod input;

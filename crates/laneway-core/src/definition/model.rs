@@ -128,6 +128,33 @@ impl Step {
         self.demands.as_deref().unwrap_or(&NONE)
     }
 
+    /// Whether it may still start after the run was halted by a failure. A merge waits for all of its members, however
+    /// they end, and is no clean-up all the same.
+    pub fn is_clean_up(&self) -> bool {
+        match self.action {
+            Action::Merge { .. } => false,
+            Action::Run { .. }
+            | Action::Command { .. }
+            | Action::Function { .. }
+            | Action::Queue { .. }
+            | Action::Call { .. }
+            | Action::Post { .. } => self.when.accepts_failure(),
+        }
+    }
+
+    /// The number of the group that it merges, if it is a merge.
+    pub fn merges(&self) -> Option<u32> {
+        match self.action {
+            Action::Merge { group } => Some(group),
+            Action::Run { .. }
+            | Action::Command { .. }
+            | Action::Function { .. }
+            | Action::Queue { .. }
+            | Action::Call { .. }
+            | Action::Post { .. } => None,
+        }
+    }
+
     pub fn files(&self) -> &Files {
         static NONE: Files = Files { artifacts: Vec::new(), inputs: Vec::new() };
         self.files.as_deref().unwrap_or(&NONE)
@@ -152,6 +179,8 @@ pub enum Action {
     Queue { queue: String, with: Vec<(String, Input)> },
     /// A question to the endpoint of a container of its pool; the answer is its output.
     Call { method: Method, path: Template, body: Input },
+    /// Brings the results of a group together; the number is that of the group in its workflow. Never written in a document.
+    Merge { group: u32 },
     /// A callback: the outcome of a run is sent to an address, signed with a secret if one is named. For hooks only.
     Post { url: Template, secret: Option<String> },
 }
@@ -245,12 +274,63 @@ pub enum RetryOn {
     ExitCode(i32),
 }
 
-/// A declared parallel set. It can be planned; running it comes with containers and workspaces.
-#[derive(Debug, Clone, PartialEq)]
+/// A declared parallel set. Its merge is a step of its own, which the planner adds (`plan/merges.rs`).
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Group {
     pub name: String,
     /// Names of steps, in document order.
     pub steps: Vec<String>,
+    pub failure: GroupFailure,
+    pub merge: Merge,
+    /// Each member works in a copy of the run's directory of its own.
+    pub isolate: bool,
+    /// How many members may be available or running at once.
+    pub max_parallel: Option<NonZeroU32>,
+    /// How members that use a pool share its containers; `None` leaves that to the pool.
+    pub mode: Option<GroupMode>,
+    /// How long containers that members used are kept; `None` leaves that to the pool.
+    pub dormancy: Option<Duration>,
+}
+
+/// What the failure of a member means for its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupFailure {
+    /// The others are canceled, and nothing is merged.
+    #[default]
+    Strict,
+    /// All run; what failed is listed as such, and the run goes on.
+    Lenient,
+}
+
+/// How the results of a group's members become one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Merge {
+    /// Their outputs, listed in member order.
+    #[default]
+    Concatenate,
+    /// What they changed in their copies is applied to the run's directory.
+    Workspace { on_conflict: OnConflict },
+    /// A program makes one of them; without one they pass as they are.
+    Custom { command: Vec<String> },
+}
+
+/// What becomes of a file that members changed in different ways.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum OnConflict {
+    /// Nothing is applied, and the merge fails with the list.
+    #[default]
+    Fail,
+    /// This member's is taken.
+    Keep(String),
+}
+
+/// How the members of a group use the containers of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupMode {
+    /// Each its own.
+    Multi,
+    /// All of them one.
+    Single,
 }
 
 /// A typed parameter of a run.

@@ -34,12 +34,14 @@ pub(super) fn check(
     }
     let by_name: HashMap<&str, usize> =
         workflow.steps.iter().enumerate().map(|(index, step)| (step.name.as_str(), index)).collect();
-    let mut check = Check { workflow, spans, by_name, found: Vec::new(), pending: Vec::new() };
+    let groups = workflow.groups.iter().enumerate();
+    let groups = groups.map(|(index, group)| (group.name.as_str(), workflow.steps.len() + index)).collect();
+    let mut check = Check { workflow, spans, by_name, groups, found: Vec::new(), pending: Vec::new() };
     for site in sites {
         check.site(text, tree, site);
     }
-    let Check { by_name, mut found, pending, .. } = check;
-    found.extend(not_ancestors(workflow, spans, &by_name, pending));
+    let Check { by_name, groups, mut found, pending, .. } = check;
+    found.extend(not_ancestors(Graph::new(workflow, spans, &by_name, &groups), pending));
     found
 }
 
@@ -48,6 +50,8 @@ struct Check<'w> {
     workflow: &'w Workflow,
     spans: &'w Spans,
     by_name: HashMap<&'w str, usize>,
+    /// Their merges, numbered behind the steps of the document.
+    groups: HashMap<&'w str, usize>,
     found: Vec<Finding>,
     pending: Vec<Pending>,
 }
@@ -74,7 +78,7 @@ impl Check<'_> {
                 continue;
             }
             if let Some(key) = site.at_submit
-                && let root @ ("steps" | "run") = read.segments[0].as_str()
+                && let root @ ("steps" | "groups" | "run") = read.segments[0].as_str()
             {
                 let message = format!("`{key}` cannot read `{root}`: it is fixed when the run is submitted");
                 self.found.push(wrong(message).hint("pass it as a parameter: `${{ params.NAME }}`"));
@@ -87,7 +91,7 @@ impl Check<'_> {
                 continue;
             }
             match read.segments[0].as_str() {
-                root @ ("params" | "steps") if self.is_subtraction(root, &read) => {
+                root @ ("params" | "steps" | "groups") if self.is_subtraction(root, &read) => {
                     if let Some((name, end)) = &read.hyphened {
                         let message = format!("`{root}.{name}` reads as a subtraction");
                         let span = place(read.range.start..*end);
@@ -110,11 +114,13 @@ impl Check<'_> {
                     None => {}
                 },
                 "secrets" => self.found.extend(self.secret(site, &read, wrong)),
-                root @ ("item" | "groups") => {
-                    self.found.push(wrong(format!("`{root}` is not supported yet")));
+                "groups" => {
+                    let finding = self.group(site, &read, wrong);
+                    self.found.extend(finding);
                 }
+                "item" => self.found.push(wrong("`item` is not supported yet".to_owned())),
                 root => {
-                    let hint = match nearest(root, ["params", "steps", "run", "secrets"]) {
+                    let hint = match nearest(root, ["params", "steps", "groups", "run", "secrets"]) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!(
                             "an expression can read `params`, `steps` and `run`; a string needs quotes: \"{root}\""
@@ -130,6 +136,7 @@ impl Check<'_> {
     fn is_subtraction(&self, root: &str, read: &Read) -> bool {
         let exists = |name: &str| match root {
             "steps" => self.by_name.contains_key(name),
+            "groups" => self.groups.contains_key(name),
             _ => self.workflow.params.iter().any(|param| param.name == name),
         };
         match (read.segments.get(1), &read.hyphened) {
@@ -190,6 +197,10 @@ impl Check<'_> {
             return Some(finding.hint("write `steps.NAME.output.KEY`"));
         };
         let Some(target) = self.by_name.get(name.as_str()).copied() else {
+            if self.groups.contains_key(name.as_str()) {
+                let finding = wrong(format!("`{name}` is a group, not a step"));
+                return Some(finding.hint(format!("its result is `groups.{name}.result`")));
+            }
             let near = nearest(name, self.workflow.steps.iter().map(|step| step.name.as_str()));
             let finding = wrong(format!("there is no step {}", shown(name)));
             return Some(finding.maybe_hint(near.map(|near| format!("did you mean `{near}`?"))));
@@ -216,15 +227,50 @@ impl Check<'_> {
         }
         None
     }
+
+    /// The result of a group is that of its merge, which has to be done by then.
+    fn group(&mut self, site: &Site, read: &Read, wrong: impl Fn(String) -> Finding) -> Option<Finding> {
+        let Some(reader) = site.step else {
+            let finding = wrong("the workflow's `env` cannot read `groups`".to_owned());
+            return Some(finding.hint("put it into the `env` of the step that uses it"));
+        };
+        let Some(name) = read.segments.get(1) else {
+            let finding = wrong("`groups` can only be read by a group's name".to_owned());
+            return Some(finding.hint("write `groups.NAME.result`"));
+        };
+        let Some(target) = self.groups.get(name.as_str()).copied() else {
+            let near = nearest(name, self.workflow.groups.iter().map(|group| group.name.as_str()));
+            let finding = wrong(format!("there is no group {}", shown(name)));
+            return Some(finding.maybe_hint(near.map(|near| format!("did you mean `{near}`?"))));
+        };
+        if let Some(part) = read.segments.get(2)
+            && !matches!(part.as_str(), "status" | "result")
+        {
+            let finding = wrong(format!("a group has no {}", shown(part)));
+            return Some(
+                finding.hint(format!("there are `groups.{name}.status` and `groups.{name}.result.KEY`")),
+            );
+        }
+        let step = &self.workflow.steps[reader];
+        if !step.needs.contains(name) {
+            let finding = wrong(format!(
+                "step `{}` reads group `{name}` without needing it, so it may not be merged by then",
+                step.name
+            ))
+            .hint(format!("add `{name}` to the `needs` of `{}`", step.name));
+            self.pending.push(Pending { reader, target, finding });
+        }
+        None
+    }
 }
 
 /// What a hook reads otherwise than a step: how the run ended, and not its steps. `None` for what it reads as a step does.
 fn of_hook(read: &Read, wrong: impl Fn(String) -> Finding) -> Option<Option<Finding>> {
     let all = || ENDED.iter().map(|part| format!("`ended.{part}`")).collect::<Vec<_>>().join(", ");
     match (read.segments[0].as_str(), read.segments.get(1)) {
-        ("steps", _) => {
+        (root @ ("steps" | "groups"), _) => {
             let finding =
-                wrong("a hook cannot read `steps`: they belong to the run that has ended".to_owned());
+                wrong(format!("a hook cannot read `{root}`: they belong to the run that has ended"));
             Some(Some(finding.hint(format!("it can read {}", all()))))
         }
         ("ended", Some(part)) if !ENDED.contains(&part.as_str()) => {
@@ -259,20 +305,14 @@ fn only(read: &Read, root: &str, parts: &[&str], wrong: impl Fn(String) -> Findi
 /// bits carried along the order from the first target on; sorted by order, so that reads of what
 /// comes shortly before stay cheap in a graph of any size. The last bit stands for "not sure": what
 /// is behind a `needs` that is itself wrong is not reported.
-fn not_ancestors(
-    workflow: &Workflow,
-    spans: &Spans,
-    by_name: &HashMap<&str, usize>,
-    mut pending: Vec<Pending>,
-) -> Vec<Finding> {
+fn not_ancestors(graph: Graph, mut pending: Vec<Pending>) -> Vec<Finding> {
     const UNSURE: u64 = 1 << 63;
     if pending.is_empty() {
         return Vec::new();
     }
-    let graph = Graph::new(workflow, spans, by_name);
     pending.sort_by_key(|read| (graph.rank[read.target], read.target));
     let mut found = Vec::new();
-    let mut bits: Vec<u64> = vec![0; workflow.steps.len()];
+    let mut bits: Vec<u64> = vec![0; graph.needs.len()];
     let mut rest = pending.into_iter().peekable();
     while rest.peek().is_some() {
         let mut targets: Vec<usize> = Vec::new();
@@ -312,7 +352,7 @@ fn not_ancestors(
     found
 }
 
-/// The graph by indices, without what is wrong in it, in an order in which needs come first.
+/// The graph by indices, merges of groups behind the steps, without what is wrong in it, in an order in which needs come first.
 #[derive(Debug)]
 struct Graph {
     needs: Vec<Vec<usize>>,
@@ -324,15 +364,24 @@ struct Graph {
 }
 
 impl Graph {
-    fn new(workflow: &Workflow, spans: &Spans, by_name: &HashMap<&str, usize>) -> Self {
-        let count = workflow.steps.len();
+    fn new(
+        workflow: &Workflow,
+        spans: &Spans,
+        by_name: &HashMap<&str, usize>,
+        groups: &HashMap<&str, usize>,
+    ) -> Self {
+        let count = workflow.steps.len() + workflow.groups.len();
         let mut needs = Vec::with_capacity(count);
         let mut successors: Vec<Vec<usize>> = vec![Vec::new(); count];
         let mut is_unsure = vec![false; count];
-        for (index, step) in workflow.steps.iter().enumerate() {
-            let known: Vec<usize> =
-                step.needs.iter().filter_map(|name| by_name.get(name.as_str()).copied()).collect();
-            is_unsure[index] = known.len() < step.needs.len() || spans.step[index].has_broken_needs;
+        let of_steps = workflow.steps.iter().zip(&spans.step);
+        let of_steps = of_steps.map(|(step, spans)| (&step.needs, spans.has_broken_needs));
+        let of_groups = workflow.groups.iter().zip(&spans.group);
+        let of_groups = of_groups.map(|(group, spans)| (&group.steps, spans.is_broken));
+        for (index, (names, is_broken)) in of_steps.chain(of_groups).enumerate() {
+            let find = |name: &String| by_name.get(name.as_str()).or_else(|| groups.get(name.as_str())).copied();
+            let known: Vec<usize> = names.iter().filter_map(find).collect();
+            is_unsure[index] = known.len() < names.len() || is_broken;
             for need in &known {
                 successors[*need].push(index);
             }

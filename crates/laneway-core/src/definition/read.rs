@@ -4,8 +4,9 @@
 use super::containers::{self, Housed};
 use super::files;
 use super::finding::{Finding, Findings, Span};
+use super::groups;
 use super::keys;
-use super::model::{Action, Demands, Files, Group, OnFailure, OnLost, Placement, Step, When, Workflow};
+use super::model::{Action, Demands, Files, OnFailure, OnLost, Placement, Step, When, Workflow};
 use super::reader::{Field, Keys, Reader, Site};
 use super::yaml::{Data, Tree};
 use crate::class::is_label;
@@ -46,7 +47,11 @@ pub(super) struct StepSpans {
 pub(super) struct GroupSpans {
     pub(super) name: Span,
     pub(super) members: Vec<Span>,
+    /// Its steps could not all be read.
     pub(super) is_broken: bool,
+    /// The key `isolate`, and who is kept in a conflict.
+    pub(super) isolate: Option<Span>,
+    pub(super) keep: Option<Span>,
 }
 
 const RUN_ADVICE: &str =
@@ -106,6 +111,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     let mut steps = None;
     let mut triggers = Vec::new();
     let mut hooks = None;
+    let mut placement = None;
     for field in fields {
         match field.name {
             "name" => {
@@ -131,10 +137,11 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
             "placement" => {
                 let choices = Placement::ALL.map(|value| (value.as_str(), value));
                 workflow.placement = reader.choice(field, &choices).unwrap_or_default();
+                placement = Some(reader.place(field));
             }
             "max_runs" => workflow.max_runs = reader.max_runs(field),
             "limits" => workflow.limits = reader.limits(field),
-            "groups" => (workflow.groups, spans.group) = groups(reader, field),
+            "groups" => (workflow.groups, spans.group) = groups::read(reader, field),
             "pools" => workflow.pools = reader.pools(field),
             "schedule" | "after" | "webhook" => triggers.push(field),
             "hooks" => hooks = Some(field),
@@ -165,6 +172,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     reader.step = None;
     files::check(&workflow, spans, &mut reader.findings);
     containers::check(&workflow, std::mem::take(&mut reader.named), &mut reader.findings);
+    groups::check(&mut workflow, spans, placement, &mut reader.findings);
     Some(workflow)
 }
 
@@ -488,41 +496,4 @@ fn needs(reader: &mut Reader<'_>, field: Field<'_>, step: &mut Step, spans: &mut
             Some(_) | None => spans.has_broken_needs = true,
         }
     }
-}
-
-fn groups(reader: &mut Reader<'_>, field: Field<'_>) -> (Vec<Group>, Vec<GroupSpans>) {
-    let mut groups = Vec::new();
-    let mut spans = Vec::new();
-    for entry in reader.entries(field, "a mapping of names to groups").unwrap_or_default() {
-        reader.check_name("group", entry.name, entry.key);
-        let mut group = Group { name: entry.name.to_owned(), steps: Vec::new() };
-        let mut places = GroupSpans { name: reader.tree.node(entry.key).span, ..GroupSpans::default() };
-        let must_be = "a mapping such as {steps: [lint, test]}";
-        let fields = reader.fields(entry, &keys::GROUP, must_be);
-        match fields.as_deref() {
-            Some([members, ..]) => match reader.list(*members, "a list of names of steps") {
-                Some(items) => {
-                    for item in items {
-                        match reader.string(item, "a list of names of steps") {
-                            Some(name) => {
-                                group.steps.push(name.to_owned());
-                                places.members.push(reader.tree.node(item.value).span);
-                            }
-                            None => places.is_broken = true,
-                        }
-                    }
-                }
-                None => places.is_broken = true,
-            },
-            Some([]) => {
-                places.is_broken = true;
-                let owner = format!("group `{}`", super::reader::clipped(entry.name));
-                reader.missing(owner, "steps", places.name, "list its steps: `steps: [lint, test]`");
-            }
-            None => places.is_broken = true,
-        }
-        groups.push(group);
-        spans.push(places);
-    }
-    (groups, spans)
 }

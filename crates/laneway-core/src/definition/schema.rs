@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::housing::{Method, PoolMode, Pull};
-use super::model::{OnFailure, OnLost, ParamType, Placement, When};
+use super::model::{GroupFailure, GroupMode, OnFailure, OnLost, ParamType, Placement, When};
 use crate::limit::MAX_LIMIT;
 use crate::max_runs::Strategy;
 use crate::rank::{HIGHEST_PRIORITY, LEAST_PRIORITY};
@@ -553,7 +553,7 @@ fn hook() -> Value {
 
 fn group() -> Value {
     json!({
-        "description": "Steps that run side by side.",
+        "description": "Steps that run side by side. Their results come together in the step NAME/merge, which is what `needs: [NAME]` means.",
         "type": "object",
         "additionalProperties": false,
         "required": ["steps"],
@@ -563,7 +563,63 @@ fn group() -> Value {
                 "type": "array", "minItems": 1, "uniqueItems": true,
                 "items": {"type": "string", "pattern": NAME},
             },
+            "failure": {
+                "description": "strict: the first failure cancels the other members, and nothing is merged; lenient: all run, and what failed is listed with success: false. Default: strict.",
+                "enum": GroupFailure::ALL.map(GroupFailure::as_str),
+            },
+            "merge": {
+                "description": "How results come together, read as ${{ groups.NAME.result }}: concatenate lists outputs in member order; workspace applies what members changed in their copies; custom pipes all results as JSON through a program, whose output is the result. Default: concatenate.",
+                "oneOf": [
+                    {"enum": ["concatenate", "workspace", "custom"]},
+                    {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["custom"],
+                        "properties": {"custom": {
+                            "description": "A program and its arguments.",
+                            "type": "array", "minItems": 1,
+                            "items": {"type": ["string", "number", "boolean"]},
+                        }},
+                    },
+                ],
+            },
+            "on_conflict": {
+                "description": "With merge: workspace, what becomes of files that members changed in different ways. Default: fail.",
+                "oneOf": [
+                    {"enum": ["fail"]},
+                    {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["keep"],
+                        "properties": {"keep": {"description": "The member whose files are taken.", "type": "string", "pattern": NAME}},
+                    },
+                ],
+            },
+            "isolate": {
+                "description": "Each member works in a copy of the run's directory of its own. Implies placement: pinned. Default: false.",
+                "type": "boolean",
+            },
+            "max_parallel": {
+                "description": "How many members may run at once. Default: as many as the run allows.",
+                "type": "integer", "minimum": 1, "maximum": u32::MAX,
+            },
+            "mode": {
+                "description": "How members that use a pool share its containers: multi gives each its own, single all of them one. Default: the pool's.",
+                "enum": GroupMode::ALL.map(GroupMode::as_str),
+            },
+            "dormancy": {
+                "description": "How long containers that members used are kept. Default: the pool's.",
+                "type": "string", "pattern": DURATION,
+            },
+            "description": described_text("What the group is for."),
         },
+        "allOf": [
+            {
+                "if": {"properties": {"merge": {"const": "workspace"}}, "required": ["merge"]},
+                "then": {"properties": {"isolate": {"const": true}}, "required": ["isolate"]},
+                "else": {"not": {"required": ["on_conflict"]}},
+            },
+        ],
     })
 }
 
@@ -882,7 +938,23 @@ mod tests {
         (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": []}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a", "a"]}}}"#),
-        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "failure": "strict"}}}"#),
+        (true, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "failure": "lenient"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "failure": "soft"}}}"#),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x"}, "b": {"run": "x", "needs": ["g"], "env": {"R": "${{ groups.g.result.files }}"}}},
+                "groups": {"g": {"steps": ["a"], "merge": "workspace", "isolate": true, "on_conflict": {"keep": "a"},
+                  "max_parallel": 2, "mode": "single", "dormancy": "2m"}}}"#,
+        ),
+        (true, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": {"custom": ["./join", "-x"]}}}}"#),
+        (true, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": "custom"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": "union"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": {"custom": []}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": {}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": "workspace"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "on_conflict": "fail"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "mode": "shared"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "max_parallel": 0}}}"#),
     ];
 
     #[test]

@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 pub(crate) use reads::{Read, reads_of};
 
+use crate::plan::merge_name;
+
 /// The longest source of one expression, in bytes.
 pub const MAX_SOURCE: usize = 4096;
 
@@ -33,7 +35,7 @@ pub enum Part {
     Expression(Expression),
 }
 
-/// What expressions can see: `params`, `steps`, `run`.
+/// What expressions can see: `params`, `steps`, `groups`, `run`.
 pub type Scope = Map<String, Value>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -93,15 +95,18 @@ impl Expression {
         self.reads.iter().filter_map(|path| path.strip_prefix("secrets."))
     }
 
-    /// Names of the steps it reads, each once, so that only their outputs need loading.
-    pub fn steps_read(&self) -> impl Iterator<Item = &str> {
-        let mut seen: Vec<&str> = Vec::new();
+    /// Names of the steps it reads, each once, so that only their outputs need loading. A group's result is that of its
+    /// merge.
+    pub fn steps_read(&self) -> impl Iterator<Item = String> {
+        let mut seen: Vec<String> = Vec::new();
         for path in &self.reads {
-            if let Some(rest) = path.strip_prefix("steps.") {
-                let name = rest.split('.').next().unwrap_or(rest);
-                if !seen.contains(&name) {
-                    seen.push(name);
-                }
+            let first = |rest: &str| rest.split('.').next().unwrap_or(rest).to_owned();
+            let of_step = path.strip_prefix("steps.").map(first);
+            let of_group = || path.strip_prefix("groups.").map(|rest| merge_name(&first(rest)));
+            if let Some(name) = of_step.or_else(of_group)
+                && !seen.contains(&name)
+            {
+                seen.push(name);
             }
         }
         seen.into_iter()

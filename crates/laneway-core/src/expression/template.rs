@@ -94,7 +94,7 @@ impl Template {
     }
 
     /// Names of the steps it reads; a name may come more than once.
-    pub fn steps_read(&self) -> impl Iterator<Item = &str> {
+    pub fn steps_read(&self) -> impl Iterator<Item = String> {
         self.expressions().flat_map(Expression::steps_read)
     }
 }

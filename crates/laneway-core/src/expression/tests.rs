@@ -167,6 +167,8 @@ fn reads_are_listed_once_and_steps_by_name() {
     .expect("it is well formed");
     assert_eq!(expression.reads, ["steps.a.output.x", "steps.my-b.status", "params.x", "steps.a.output.y"]);
     assert_eq!(expression.steps_read().collect::<Vec<_>>(), ["a", "my-b"]);
+    let group = Expression::parse("groups.quality.result.success").expect("it is well formed");
+    assert_eq!(group.steps_read().collect::<Vec<_>>(), ["quality/merge"]);
 }
 
 proptest::proptest! {

@@ -69,7 +69,9 @@ fn gates_are_looked_at_in_order() {
     assert_eq!(judge(&ordered), closed(Gate::Order, Some("orders"), None));
     let full = Facts { live: 4, ..ordered };
     assert_eq!(judge(&full), closed(Gate::MaxParallel, None, None));
-    let nowhere = Facts { has_node: false, ..full };
+    let crowded = Facts { group: Some(Room { live: 2, max: 2 }), ..full };
+    assert_eq!(judge(&crowded), closed(Gate::Group, None, None));
+    let nowhere = Facts { has_node: false, ..crowded };
     assert_eq!(judge(&nowhere), closed(Gate::Node, None, None));
     let paused = Facts { is_paused: true, ..nowhere };
     assert_eq!(judge(&paused), closed(Gate::Paused, None, None));
@@ -86,9 +88,16 @@ fn gates_are_looked_at_in_order() {
 }
 
 #[test]
+fn merge_of_a_halted_run_is_no_clean_up() {
+    let halted = Facts { when: When::AllDone, closing: Some(Closing::Halted), ..open() };
+    assert_eq!(judge(&halted), Verdict::Open);
+    assert_eq!(judge(&Facts { is_merge: true, ..halted }), Verdict::Skip(Reason::Halted));
+}
+
+#[test]
 fn gates_are_listed_in_the_order_in_which_they_are_looked_at() {
     let words: Vec<&str> = Gate::ALL.iter().map(|gate| gate.as_str()).collect();
-    assert_eq!(words.join(" "), "max_runs needs run_at paused node max_parallel order lock limit rate");
+    assert_eq!(words.join(" "), "max_runs needs run_at paused node group max_parallel order lock limit rate");
 }
 
 #[test]
@@ -155,6 +164,7 @@ proptest! {
         run_at in prop_oneof![3 => Just(None), 1 => (98..103i64).prop_map(|at| Some(Millis(at)))],
         (is_queued, is_paused, has_node) in (prop::bool::weighted(0.1), prop::bool::weighted(0.1), prop::bool::weighted(0.9)),
         (live, max_parallel) in (0..4u32, 1..4u32),
+        (is_merge, room) in (prop::bool::weighted(0.1), prop::option::of((0..3u32, 1..3u32))),
         order in prop::option::of(0..2u32),
         lock in prop::option::of(0..2u32),
         levels in prop::collection::vec(any_level(), 0..4),
@@ -164,6 +174,7 @@ proptest! {
             when,
             counts: needs_of.map(|(a, b, c, d)| counts(a, b, c, d)),
             closing,
+            is_merge,
             condition,
             run_at,
             now: NOW,
@@ -172,6 +183,7 @@ proptest! {
             is_queued,
             is_paused,
             has_node,
+            group: room.map(|(live, max)| Room { live, max }),
             keys: Keys {
                 order: order.map(|smaller| Ordered { key: "k", smaller }),
                 lock: lock.map(|holders| Locked { key: "k", holders }),
@@ -179,13 +191,14 @@ proptest! {
             },
         };
         let gates = [
-            ("closing", closing.is_none_or(|closing| closing.lets_clean_up() && when.accepts_failure())),
+            ("closing", closing.is_none_or(|closing| closing.lets_clean_up() && when.accepts_failure() && !is_merge)),
             ("max_runs", !is_queued),
             ("needs", facts.counts.is_none_or(|counts| needs(when, counts) == Needs::Met)),
             ("if", condition != Some(false)),
             ("run_at", run_at.is_none_or(|at| at.0 <= 100)),
             ("paused", !is_paused),
             ("node", has_node),
+            ("group", room.is_none_or(|(live, max)| live < max)),
             ("max_parallel", live < max_parallel),
             ("order", order.unwrap_or(0) == 0),
             ("lock", lock.unwrap_or(0) == 0),

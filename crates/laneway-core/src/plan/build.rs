@@ -3,7 +3,7 @@
 //! Every part is linear in steps + edges, but for the heap of Kahn's order, which adds a factor
 //! log(steps) on the steps alone.
 
-use super::{Fault, Lane, Place, Plan, Position, Prewarm, cycle, groups, lanes, needs, order, ordering};
+use super::{Fault, Lane, Place, Plan, Position, Prewarm, cycle, groups, lanes, merges, needs, order, ordering};
 use crate::definition::Workflow;
 use crate::hash::Version;
 
@@ -12,7 +12,7 @@ impl Plan {
     ///
     /// Names are checked first. Wrong ones are left out of the graph, so that one run of the check also
     /// shows its cycles; groups are collapsed only when the steps themselves have an order.
-    pub fn build(workflow: Workflow, version: Version) -> Result<Self, Vec<Fault>> {
+    pub fn build(mut workflow: Workflow, version: Version) -> Result<Self, Vec<Fault>> {
         if workflow.steps.is_empty() {
             return Err(vec![Fault {
                 message: "the workflow has no steps".to_owned(),
@@ -21,6 +21,7 @@ impl Plan {
             }]);
         }
 
+        merges::add(&mut workflow);
         let mut faults = Vec::new();
         let resolved = needs::resolve(&workflow, &mut faults);
         let grouping = groups::resolve(&workflow, &resolved.names, &mut faults);
@@ -53,6 +54,8 @@ impl Plan {
             counted_in: sets.counted_in,
             needs_sets: sets.sets,
             by_name: by_name(&workflow),
+            group_of: grouping.of,
+            members: grouping.members,
             order,
             needs,
             successors,

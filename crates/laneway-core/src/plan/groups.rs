@@ -65,7 +65,7 @@ pub(super) fn resolve(workflow: &Workflow, names: &Names, faults: &mut Vec<Fault
                 ),
                 None => (
                     format!("group `{name}` lists {}, which is not a step", shown(member)),
-                    nearest.hint(member, workflow.steps.iter().map(|step| step.name.as_str())),
+                    nearest.hint(member, names_of_steps(workflow)),
                 ),
             };
             let at = Place::Member { group: number as usize, index };
@@ -74,4 +74,9 @@ pub(super) fn resolve(workflow: &Workflow, names: &Names, faults: &mut Vec<Fault
         grouping.members.push(members);
     }
     grouping
+}
+
+fn names_of_steps(workflow: &Workflow) -> impl Iterator<Item = &str> {
+    let steps = workflow.steps.iter().filter(|step| step.merges().is_none());
+    steps.map(|step| step.name.as_str())
 }

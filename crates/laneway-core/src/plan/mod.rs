@@ -11,6 +11,7 @@ mod cycle;
 mod fault;
 mod groups;
 mod lanes;
+mod merges;
 mod needs;
 mod order;
 mod ordering;
@@ -24,6 +25,7 @@ pub mod text;
 pub mod wire;
 
 pub use fault::{Fault, Place};
+pub use merges::merge_name;
 
 /// Index of a step in its workflow, in document order.
 pub type Position = u32;
@@ -55,6 +57,10 @@ pub struct Plan {
     /// One longest path, from its root on.
     pub critical_path: Vec<Position>,
     pub prewarm: Prewarm,
+    /// By position: the number of the group in which it is a member.
+    group_of: Vec<Option<u32>>,
+    /// By group: its members, as they are listed.
+    members: Vec<Vec<Position>>,
     /// Positions sorted by the steps' names, so that a name is found without a second copy of it.
     by_name: Vec<Position>,
 }

@@ -2,13 +2,13 @@
 //! Owns what can be wrong with a single entry; cycles are found in `cycle.rs`.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::{Fault, NeedsSet, Place, Position};
-use crate::definition::{Workflow, shown};
+use crate::definition::{Step, Workflow, shown};
 use crate::nearest::Nearest;
 
-/// Where each step stands.
+/// Where each step of the document stands.
 pub(super) type Names<'a> = HashMap<&'a str, Position>;
 
 pub(super) struct Resolved<'a> {
@@ -24,10 +24,11 @@ pub(super) struct Shared {
     pub(super) counted_in: Vec<Vec<u32>>,
 }
 
-/// Turns names into positions and reports names that are defined twice, unknown, a group's, or one's own.
+/// Turns names into positions and reports names that are defined twice, unknown, or one's own.
 pub(super) fn resolve<'a>(workflow: &'a Workflow, faults: &mut Vec<Fault>) -> Resolved<'a> {
     let mut names = Names::with_capacity(workflow.steps.len());
-    for (position, step) in (0..).zip(&workflow.steps) {
+    let of_document = |(_, step): &(Position, &Step)| step.merges().is_none();
+    for (position, step) in (0..).zip(&workflow.steps).filter(of_document) {
         match names.entry(step.name.as_str()) {
             Entry::Vacant(free) => {
                 free.insert(position);
@@ -40,13 +41,22 @@ pub(super) fn resolve<'a>(workflow: &'a Workflow, faults: &mut Vec<Fault>) -> Re
         }
     }
 
-    let groups: HashSet<&str> = workflow.groups.iter().map(|g| g.name.as_str()).collect();
+    // Who needs a group needs its merge. A group with the name of a step is refused elsewhere.
+    let merges = (0..).zip(&workflow.steps).filter_map(|(position, step)| {
+        let group = &workflow.groups[step.merges()? as usize];
+        Some((group.name.as_str(), position))
+    });
+    let merges: Names<'_> = merges.collect();
     let mut nearest = Nearest::default();
     let mut needs = Vec::with_capacity(workflow.steps.len());
     for (position, step) in (0..).zip(&workflow.steps) {
         let mut found = Vec::with_capacity(step.needs.len());
         for (index, need) in step.needs.iter().enumerate() {
-            let (message, hint) = match names.get(need.as_str()) {
+            let is_merge = step.merges().is_some();
+            let merge = || if is_merge { None } else { merges.get(need.as_str()) };
+            let (message, hint) = match names.get(need.as_str()).or_else(merge) {
+                // What is no member is told where the group lists it.
+                None if is_merge => continue,
                 Some(other) if *other != position => {
                     found.push(*other);
                     continue;
@@ -55,16 +65,9 @@ pub(super) fn resolve<'a>(workflow: &'a Workflow, faults: &mut Vec<Fault>) -> Re
                     format!("step `{need}` needs itself"),
                     Some(format!("remove `{need}` from its own `needs`")),
                 ),
-                None if groups.contains(need.as_str()) => (
-                    format!(
-                        "step `{}` needs the group `{need}`: needing a group is not supported yet",
-                        step.name
-                    ),
-                    Some(format!("name the steps of `{need}` instead")),
-                ),
                 None => (
                     format!("step `{}` needs {}, which is not a step", step.name, shown(need)),
-                    nearest.hint(need, workflow.steps.iter().map(|step| step.name.as_str())),
+                    nearest.hint(need, steps_and_groups(workflow)),
                 ),
             };
             let at = Place::Need { step: position, index };
@@ -75,6 +78,13 @@ pub(super) fn resolve<'a>(workflow: &'a Workflow, faults: &mut Vec<Fault>) -> Re
         needs.push(found);
     }
     Resolved { names, needs }
+}
+
+/// What a step can need.
+fn steps_and_groups(workflow: &Workflow) -> impl Iterator<Item = &str> {
+    let steps = workflow.steps.iter().filter(|step| step.merges().is_none());
+    let groups = workflow.groups.iter().map(|group| group.name.as_str());
+    steps.map(|step| step.name.as_str()).chain(groups)
 }
 
 /// Who needs whom, from who is needed by whom. The result is sorted because positions are visited in order.

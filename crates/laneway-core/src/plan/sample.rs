@@ -23,6 +23,7 @@ pub(crate) fn grouped(steps: &[(&str, &[&str])], groups: &[(&str, &[&str])]) -> 
         .map(|(name, steps)| Group {
             name: (*name).to_owned(),
             steps: steps.iter().map(|step| (*step).to_owned()).collect(),
+            ..Group::default()
         })
         .collect();
     workflow

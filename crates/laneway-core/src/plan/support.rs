@@ -8,9 +8,6 @@ impl Plan {
     /// The first thing that this version can plan and not run, in words.
     pub fn unsupported(&self) -> Option<String> {
         let workflow = &self.workflow;
-        if let Some(group) = workflow.groups.first() {
-            return Some(format!("`groups` can be planned but not run yet (group `{}`)", group.name));
-        }
         let pooled = |step: &&Step| matches!(step.housing(), Some(Housing::Pool(_)));
         if let Some(step) = workflow.steps.iter().find(pooled) {
             return Some(format!("`pool` can be planned but not run yet (step `{}`)", step.name));
@@ -34,7 +31,7 @@ mod tests {
         for (expected, text) in [
             (None, "steps: {a: {run: make}}"),
             (None, "{placement: local, steps: {a: {run: make, priority: 0, limits: [], runs_on: {}}}}"),
-            (Some("`groups`"), "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
+            (None, "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
             (None, "{steps: {a: {run: make, image: busybox}}, pools: {p: {image: busybox}}}"),
             (Some("`pool`"), "{steps: {a: {run: make, pool: p}}, pools: {p: {image: busybox}}}"),
             (None, "{placement: pinned, steps: {a: {run: make, prefers: {zone: eu}}}}"),

@@ -104,17 +104,18 @@ mod tests {
         ))
         .expect("a plan");
         insta::assert_snapshot!(describe(&plan), @"
-        sample: 4 steps in 3 levels, width 2
+        sample: 5 steps in 3 levels, width 2
 
         levels
           0  fetch
           1  lint, test
-          2  ship
+          2  ship, quality/merge
 
         lanes
           0  fetch
           1  quality: lint | test
           2  ship
+          3  quality/merge
 
         critical path: 3 steps: fetch -> lint -> ship
         pre-warm: at lane 0, width 2

@@ -61,7 +61,7 @@ mod tests {
         let json = serde_json::to_string(&super::Plan::from(&plan)).expect("plain data");
         assert_eq!(
             json,
-            r#"{"order":["a","b","c","d"],"levels":[["a","d"],["b","c"]],"lanes":[{"step":"a"},{"group":"g","steps":["b","c"]},{"step":"d"}],"width":2,"critical_path":["a","b"],"prewarm":{"lane":0,"width":2}}"#
+            r#"{"order":["a","b","c","d","g/merge"],"levels":[["a","d"],["b","c"],["g/merge"]],"lanes":[{"step":"a"},{"group":"g","steps":["b","c"]},{"step":"d"},{"step":"g/merge"}],"width":2,"critical_path":["a","b","g/merge"],"prewarm":{"lane":0,"width":2}}"#
         );
     }
 

@@ -38,9 +38,9 @@ pub async fn task(store: &dyn Store, claim: &Claim) -> Result<Task, Unready> {
         return Err(failed(Reason::StartFailed, "it is not for remote workers".to_owned()));
     };
     let templates = with.iter().flat_map(|(_, value)| value.templates());
-    let mut read: BTreeSet<&str> = templates.flat_map(|template| template.steps_read()).collect();
+    let mut read: BTreeSet<String> = templates.flat_map(|template| template.steps_read()).collect();
     read.extend(step.condition.iter().flat_map(|condition| condition.steps_read()));
-    let names: Vec<&str> = read.into_iter().collect();
+    let names: Vec<&str> = read.iter().map(String::as_str).collect();
     let scope = match store.scope(claim.at.run, &names).await {
         Ok(scope) => scope,
         Err(error) if error.is_passing() => return Err(Unready::Store(error)),

@@ -83,6 +83,7 @@ impl<F: Facts> Keeper<F> {
     pub(super) fn end_if_closing(&mut self, position: Position) -> Result<(), F::Error> {
         let facts = GateFacts {
             when: self.step(position).when,
+            is_merge: self.step(position).merges().is_some(),
             closing: self.run.closing,
             ..GateFacts::open(self.now)
         };
@@ -91,7 +92,7 @@ impl<F: Facts> Keeper<F> {
             Verdict::Skip(reason) => self.skip(position, reason, None),
             Verdict::Cancel(reason) => {
                 let attempt = self.task(position)?.attempt;
-                self.cancel_task(position, attempt, reason)
+                self.cancel_task(position, attempt, reason, None)
             }
         }
     }
@@ -126,12 +127,13 @@ impl<F: Facts> Keeper<F> {
         self.settle(position, Settled::PassedOver)
     }
 
-    /// A task of a canceled run that was not running.
+    /// A task of a canceled run, or of a group that has failed, that was not running.
     pub(super) fn cancel_task(
         &mut self,
         position: Position,
         attempt: u32,
         reason: Reason,
+        detail: Option<String>,
     ) -> Result<(), F::Error> {
         let status = self.task(position)?.status.next(TaskMove::Cancel)?;
         let now = self.now;
@@ -139,7 +141,7 @@ impl<F: Facts> Keeper<F> {
             task.status = status;
             task.let_go();
             task.reason = Some(reason);
-            task.detail = None;
+            task.detail.clone_from(&detail);
             task.exit_code = None;
             task.output = None;
             task.took_ms = None;
@@ -150,7 +152,7 @@ impl<F: Facts> Keeper<F> {
             attempt,
             status,
             reason: Some(reason),
-            detail: None,
+            detail,
             exit_code: None,
             took_ms: None,
             output: Map::new(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use laneway_core::event::{TaskFinished, TaskRetrying};
 use laneway_core::gate::Gate;
+use laneway_core::group;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::retry;
@@ -41,6 +42,8 @@ struct Failure<'a> {
     detail: &'a str,
     exit_code: Option<i32>,
     took_ms: u64,
+    /// Of one that says by itself that it failed.
+    output: Map<String, Value>,
 }
 
 impl<F: Facts> Keeper<F> {
@@ -69,26 +72,47 @@ impl<F: Facts> Keeper<F> {
             output: Map::new(),
         };
         match &finished.outcome {
+            Outcome::Succeeded { output } if self.says_it_failed(claim.position, output) => {
+                let (exit_code, output) = (Some(0), output.clone());
+                let failure = Failure { reason: Reason::Error, detail: group::SAID, exit_code, took_ms, output };
+                self.fail_or_retry(claim, failure, ending(TaskMove::Fail))?;
+            }
             Outcome::Succeeded { output } => {
                 let (exit_code, output) = (Some(0), output.clone());
                 self.end(claim, Ending { exit_code, output, ..ending(TaskMove::Succeed) })?;
             }
             Outcome::Canceled { reason } => {
-                self.end(claim, Ending { reason: Some(*reason), ..ending(TaskMove::Cancel) })?;
+                let detail = self.why_aborted(claim.position, *reason)?;
+                self.end(claim, Ending { reason: Some(*reason), detail, ..ending(TaskMove::Cancel) })?;
             }
             Outcome::Failed { reason, detail, exit_code } => {
-                let failure = Failure { reason: *reason, detail, exit_code: *exit_code, took_ms };
-                match self.next_try(claim, &failure)? {
-                    Some(run_at) => self.retry_later(claim, &failure, run_at)?,
-                    None => {
-                        let (reason, detail) = (Some(*reason), Some(detail.clone()));
-                        let exit_code = *exit_code;
-                        self.end(claim, Ending { reason, detail, exit_code, ..ending(TaskMove::Fail) })?;
-                    }
-                }
+                let (exit_code, output) = (*exit_code, Map::new());
+                let failure = Failure { reason: *reason, detail, exit_code, took_ms, output };
+                self.fail_or_retry(claim, failure, ending(TaskMove::Fail))?;
             }
         }
         Ok(Fate::Recorded)
+    }
+
+    /// Whether the output of a group's member counts as a failure.
+    fn says_it_failed(&self, position: Position, output: &Map<String, Value>) -> bool {
+        self.plan().group_of(position).is_some() && group::says_it_failed(output)
+    }
+
+    fn fail_or_retry(
+        &mut self,
+        claim: &ClaimRef,
+        failure: Failure<'_>,
+        ending: Ending,
+    ) -> Result<(), F::Error> {
+        match self.next_try(claim, &failure)? {
+            Some(run_at) => self.retry_later(claim, &failure, run_at),
+            None => {
+                let (reason, detail) = (Some(failure.reason), Some(failure.detail.to_owned()));
+                let (exit_code, output) = (failure.exit_code, failure.output);
+                self.end(claim, Ending { reason, detail, exit_code, output, ..ending })
+            }
+        }
     }
 
     /// The claim as it was said, unless a seeded bug takes it for another one.
@@ -104,11 +128,13 @@ impl<F: Facts> Keeper<F> {
 
     /// When the task may be tried again; `None` when its failure is final.
     fn next_try(&mut self, claim: &ClaimRef, failure: &Failure<'_>) -> Result<Option<Millis>, F::Error> {
-        let retries = self.task(claim.position)?.retries;
+        let task = self.task(claim.position)?;
+        let (retries, is_stopped) = (task.retries, task.stop.is_some());
         let step = self.step(claim.position);
-        // A closing run starts nothing but clean-up, and a retry is a start.
+        // A closing run starts nothing but clean-up, and a retry is a start. So is one of what was asked to stop.
         let closing = self.run.closing;
-        let may_start = closing.is_none_or(|closing| closing.lets_clean_up() && step.when.accepts_failure());
+        let may_start = !is_stopped
+            && closing.is_none_or(|closing| closing.lets_clean_up() && step.is_clean_up());
         if !may_start {
             return Ok(None);
         }
@@ -144,6 +170,9 @@ impl<F: Facts> Keeper<F> {
             task.took_ms = took_ms;
             task.finished_at = Some(now);
         })?;
+        if status == TaskStatus::Succeeded {
+            self.say_merged(claim.position, &ending.output);
+        }
         self.append(TaskFinished {
             step: self.name(claim.position),
             attempt: claim.attempt,
@@ -223,7 +252,7 @@ impl<F: Facts> Keeper<F> {
                     task.started_at = Some(now);
                     task.node = Some(Arc::clone(&node));
                 })?;
-                self.say_started(claim, was_ahead, &node);
+                self.say_started(claim, was_ahead, &node)?;
             }
             None if was_ahead => self.admit(claim.position),
             None => {}

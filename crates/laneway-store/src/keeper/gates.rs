@@ -49,15 +49,22 @@ impl<F: Facts> Keeper<F> {
     pub(super) fn settle(&mut self, position: Position, settled: Settled) -> Result<(), F::Error> {
         self.run.unsettled = self.run.unsettled.saturating_sub(1);
         if settled == Settled::Failed {
-            self.close_after_failure(position)?;
+            self.fail(position)?;
         }
         let head = Arc::clone(&self.head);
+        let merge = head.plan.group_of(position).map(|group| (group, head.plan.merge_of(group)));
         let sets = &head.plan.counted_in[position as usize];
         self.facts.prepare(&[], sets)?;
         for set in sets {
             let before = self.counts(*set)?;
             let after = counted(before, settled);
             self.sets.insert(*set, (after, true));
+            if let Some((group, merge)) = merge
+                && after.unsettled == 0
+                && head.plan.needs_set_of[merge as usize] == Some(*set)
+            {
+                self.end_lane(group)?;
+            }
             // Waiters are looked at only when the outcome of their rule has just become certain.
             let decided = |when: When| {
                 gate::needs(when, before) == Needs::Wait && gate::needs(when, after) != Needs::Wait
@@ -94,10 +101,16 @@ impl<F: Facts> Keeper<F> {
         self.fill()?;
         let soon: Vec<Position> = self.to_examine.iter().copied().collect();
         self.facts.prepare(&soon, &[])?;
-        while let Some(position) = self.to_examine.pop_front() {
-            self.examine(position)?;
+        loop {
+            while let Some(position) = self.to_examine.pop_front() {
+                self.examine(position)?;
+            }
+            // Those who wait in their group come behind those who wait in the run, and may settle others in turn.
+            if self.roomy.is_empty() {
+                return Ok(());
+            }
+            self.fill_groups()?;
         }
-        Ok(())
     }
 
     fn fill(&mut self) -> Result<(), F::Error> {
@@ -120,7 +133,7 @@ impl<F: Facts> Keeper<F> {
             let mut is_all_taken = true;
             for position in next {
                 if self.head.has_keys(position) || self.head.placed != Placed::Local {
-                    // Beside its place in the run it needs a node, and keys that others may hold. One that has to
+                    // Beside its place in the run it needs a node, one in its group, and keys that others may hold. One that has to
                     // wait for those leaves the line, and another one may have the place.
                     self.examine(position)?;
                     is_all_taken &= self.task(position)?.status == TaskStatus::Available;
@@ -176,12 +189,19 @@ impl<F: Facts> Keeper<F> {
             None => None,
         };
         let is_met = counts.is_none_or(|counts| gate::needs(when, counts) == Needs::Met);
+        if is_met
+            && self.run.closing.is_none()
+            && let Some(why) = self.against_merging(position)?
+        {
+            return self.skip(position, Reason::Upstream, Some(why));
+        }
         // Asked once, when the needs are met: behind that gate the answer is known to be yes.
         let condition = if is_met && closed == Some(Gate::Needs) { self.condition(position)? } else { None };
         let facts = GateFacts {
             when,
             counts,
             closing: self.run.closing,
+            is_merge: self.step(position).merges().is_some(),
             condition,
             run_at,
             is_queued: self.run.status == RunStatus::Queued,
@@ -189,6 +209,7 @@ impl<F: Facts> Keeper<F> {
             has_node: self.has_node(class)?,
             live: self.live()?,
             max_parallel: self.places(),
+            group: self.room(position)?,
             ..GateFacts::open(self.now)
         };
         // Behind keys of others is looked only if nothing of its own stands in the way.
@@ -204,7 +225,7 @@ impl<F: Facts> Keeper<F> {
                 let detail = self.why_skipped(position, reason)?;
                 self.skip(position, reason, detail)
             }
-            Verdict::Cancel(reason) => self.cancel_task(position, attempt, reason),
+            Verdict::Cancel(reason) => self.cancel_task(position, attempt, reason, None),
         }
     }
 
@@ -214,7 +235,7 @@ impl<F: Facts> Keeper<F> {
         let head = Arc::clone(&self.head);
         let Some(condition) = &head.plan.step(position).condition else { return Ok(None) };
         let steps: Vec<Position> =
-            condition.steps_read().filter_map(|step| head.plan.position(step)).collect();
+            condition.steps_read().filter_map(|step| head.plan.position(&step)).collect();
         self.facts.prepare(&steps, &[])?;
         let mut seen = Vec::with_capacity(steps.len());
         for step in steps {
@@ -240,7 +261,15 @@ impl<F: Facts> Keeper<F> {
         if is_known && task.wake_at == wake_at && task.class == class {
             return Ok(());
         }
-        let rank = if is_a_line(wait.gate) { Some(self.rank(position)) } else { None };
+        let rank = match (is_a_line(wait.gate), self.step(position).merges()) {
+            (true, _) => Some(self.rank(position)),
+            // It has one since its group began, or none.
+            (false, Some(_)) => self.task(position)?.rank,
+            (false, None) => None,
+        };
+        if !matches!(wait.gate, Gate::Group | Gate::MaxParallel) {
+            self.leave_group(position);
+        }
         self.change(position, |task| {
             task.gate = Some(wait.gate);
             task.gate_key = key;
@@ -301,9 +330,13 @@ fn waiting_key(gate: Gate, key: &str) -> String {
         Gate::Order => Key::Order(key.to_owned()).text(),
         Gate::Lock => Key::Lock(key.to_owned()).text(),
         Gate::Limit | Gate::Rate => Key::Limit(key.to_owned()).text(),
-        Gate::Needs | Gate::RunAt | Gate::MaxRuns | Gate::Paused | Gate::Node | Gate::MaxParallel => {
-            key.to_owned()
-        }
+        Gate::Needs
+        | Gate::RunAt
+        | Gate::MaxRuns
+        | Gate::Paused
+        | Gate::Node
+        | Gate::Group
+        | Gate::MaxParallel => key.to_owned(),
     }
 }
 
@@ -311,6 +344,7 @@ fn waiting_key(gate: Gate, key: &str) -> String {
 fn is_a_line(gate: Gate) -> bool {
     match gate {
         Gate::MaxParallel
+        | Gate::Group
         | Gate::Node
         | Gate::Paused
         | Gate::Order
@@ -326,7 +360,7 @@ pub(crate) fn scope(
     head: &RunHead,
     steps: impl IntoIterator<Item = (Position, TaskStatus, Option<String>)>,
 ) -> Result<Scope, Error> {
-    let mut seen = Map::new();
+    let (mut seen, mut groups) = (Map::new(), Map::new());
     for (position, status, output) in steps {
         let output: Map<String, Value> = match output {
             None => Map::new(),
@@ -335,10 +369,20 @@ pub(crate) fn scope(
                 why: error.to_string(),
             })?,
         };
-        let step = head.plan.step(position).name.clone();
-        seen.insert(step, json!({ "status": status.as_str(), "output": output }));
+        let step = head.plan.step(position);
+        match step.merges() {
+            None => {
+                seen.insert(step.name.clone(), json!({ "status": status.as_str(), "output": output }));
+            }
+            Some(group) => {
+                let name = head.plan.group(group).name.clone();
+                groups.insert(name, json!({ "status": status.as_str(), "result": output }));
+            }
+        }
     }
-    Ok(head.scope(seen))
+    let mut scope = head.scope(seen);
+    scope.insert("groups".into(), Value::Object(groups));
+    Ok(scope)
 }
 
 const WHENS: [When; 6] =

@@ -58,17 +58,24 @@ impl<F: Facts> Keeper<F> {
         kept.row.node = Some(Arc::clone(&node));
         kept.touch = kept.touch.max(Touch::Start);
         let was_ahead = kept.row.is_ahead;
-        self.say_started(claim, was_ahead, &node);
+        self.say_started(claim, was_ahead, &node)?;
         Ok(Fate::Recorded)
     }
 
-    pub(super) fn say_started(&mut self, claim: &ClaimRef, was_ahead: bool, node: &str) {
+    pub(super) fn say_started(
+        &mut self,
+        claim: &ClaimRef,
+        was_ahead: bool,
+        node: &str,
+    ) -> Result<(), F::Error> {
         if was_ahead {
             self.admit(claim.position);
         }
         self.bind(claim.session, node);
+        self.begin_lane(claim.position)?;
         let step = self.name(claim.position);
         self.append(TaskStarted { step, attempt: claim.attempt, node: node.to_owned() });
+        Ok(())
     }
 
     /// A task that was claimed ahead has its place now: the history hears of that before it hears of the claim.
@@ -83,7 +90,7 @@ impl<F: Facts> Keeper<F> {
         if !task.is_held_by(claim) || task.started_at.is_some() {
             return Ok(Fate::ClaimLost);
         }
-        let status = task.status.next(TaskMove::GiveBack)?;
+        let (status, stop) = (task.status.next(TaskMove::GiveBack)?, task.stop);
         self.keep_record(Record::new(claim, "returned"))?;
         let paused = if self.run.pauses.is_empty() { None } else { Some(status.next(TaskMove::Withdraw)?) };
         self.change(claim.position, |task| {
@@ -98,6 +105,13 @@ impl<F: Facts> Keeper<F> {
         })?;
         self.append(TaskReturned { step: self.name(claim.position), attempt: claim.attempt });
         self.end_if_closing(claim.position)?;
+        // It was to be stopped together with its group, in a run that goes on.
+        if let Some(reason) = stop
+            && !self.task(claim.position)?.status.is_final()
+        {
+            let why = self.why_aborted(claim.position, reason)?;
+            self.cancel_task(claim.position, claim.attempt, reason, why)?;
+        }
         Ok(Fate::Recorded)
     }
 
@@ -116,7 +130,8 @@ impl<F: Facts> Keeper<F> {
         };
         if let Some(reason) = stop {
             // It was to be stopped, and it has been.
-            return self.end(claim, ending(TaskMove::Cancel, reason, None));
+            let why = self.why_aborted(claim.position, reason)?;
+            return self.end(claim, ending(TaskMove::Cancel, reason, why));
         }
         if self.step(claim.position).on_lost == OnLost::Fail || lost >= max_lost {
             let detail = match lost {

@@ -8,7 +8,7 @@
 //! ```
 //! Decisions are core's (`gate::judge`, `retry::next_delay`); these files look up the facts that they need: `gates.rs`
 //! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause, `binding.rs`
-//! keeps pinned ones on one node,
+//! keeps pinned ones on one node, `grouping.rs` knows what members mean to their group,
 //! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
 //! `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
 
@@ -18,6 +18,7 @@ mod closing;
 mod ending;
 mod facts;
 mod gates;
+mod grouping;
 mod holding;
 mod keys;
 mod reopening;
@@ -26,7 +27,7 @@ mod rows;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use laneway_core::definition::Step;
+use laneway_core::definition::{GroupFailure, Step};
 use laneway_core::event::{Closing, Fact, RunFinished};
 use laneway_core::gate::Counts;
 use laneway_core::nearest::nearest;
@@ -65,6 +66,8 @@ pub(crate) struct Keeper<F> {
     to_examine: VecDeque<Position>,
     /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
     may_fill: bool,
+    /// Groups in which a place may be free for a member that waits for one.
+    roomy: BTreeSet<u32>,
 }
 
 /// A task's row that was looked at.
@@ -94,6 +97,7 @@ impl<F: Facts> Keeper<F> {
             live_since: 0,
             to_examine: VecDeque::new(),
             may_fill: false,
+            roomy: BTreeSet::new(),
         }
     }
 
@@ -168,6 +172,7 @@ impl<F: Facts> Keeper<F> {
                 self.live_since -= 1;
                 self.may_fill = true;
                 self.free_keys(position);
+                self.leave_group(position);
             }
             (false, true) => self.live_since += 1,
             (true, true) | (false, false) => {}
@@ -247,6 +252,9 @@ impl<F: Facts> Keeper<F> {
 
     /// Which step failed and why, in one line.
     fn first_failure(&mut self) -> Result<Option<String>, F::Error> {
+        if self.plan().workflow.groups.iter().any(|group| group.failure == GroupFailure::Lenient) {
+            return self.first_that_counts();
+        }
         let stored = self.facts.failures()?;
         let mut count = stored.as_ref().map_or(0, |failures| failures.count);
         // One that a person let pass failed no more. Whoever does that has looked at every task of the run.
@@ -269,11 +277,13 @@ impl<F: Facts> Keeper<F> {
                 first = Some(failed);
             }
         }
-        Ok(first.map(|first| {
-            let why = first.detail.or(first.reason.map(|reason| reason.to_string())).unwrap_or_default();
-            let more = if count > 1 { format!(" (and {} more failed)", count - 1) } else { String::new() };
-            format!("{} failed: {why}{more}", self.step(first.position).name)
-        }))
+        Ok(first.map(|first| self.failure_in_words(first, count)))
+    }
+
+    fn failure_in_words(&self, first: Failures, count: u64) -> String {
+        let why = first.detail.or(first.reason.map(|reason| reason.to_string())).unwrap_or_default();
+        let more = if count > 1 { format!(" (and {} more failed)", count - 1) } else { String::new() };
+        format!("{} failed: {why}{more}", self.step(first.position).name)
     }
 }
 

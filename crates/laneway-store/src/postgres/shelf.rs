@@ -140,7 +140,8 @@ impl Shelf {
             demands.lock.is_some() || demands.order.is_some() || !demands.limits.is_empty()
         };
         let bars = |step: &Step| step.on_lost == OnLost::Fail || has_keys(step);
-        let may_wait = !plan.workflow.steps.iter().any(bars);
+        let is_bounded = plan.workflow.groups.iter().any(|group| group.max_parallel.is_some());
+        let may_wait = !is_bounded && !plan.workflow.steps.iter().any(bars);
         if stored.may_wait.len() >= MAY_WAIT {
             stored.may_wait.clear();
         }

@@ -70,7 +70,7 @@ execution: levels
 steps:
   a: {run: make, for_each: [1, 2]}
   b: {wait: {for: 5m}}
-groups: {g: {steps: [a, b], failure: strict}}
+groups: {g: {steps: [a, b]}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
     error: this value of `execution` is not supported yet
@@ -94,14 +94,6 @@ groups: {g: {steps: [a, b], failure: strict}}
       |
     4 |   b: {wait: {for: 5m}}
       |       ^^^^
-      |
-      = help: remove it: this version would not act on it
-
-    error: `failure` is not supported yet
-     --> flow.yaml:5:29
-      |
-    5 | groups: {g: {steps: [a, b], failure: strict}}
-      |                             ^^^^^^^
       |
       = help: remove it: this version would not act on it
     "#);

@@ -13,6 +13,7 @@ mod containers;
 mod expressions;
 mod gates;
 mod graph;
+mod groups;
 mod keys_and_values;
 mod names_and_params;
 mod syntax;
@@ -98,7 +99,10 @@ fn a_full_document_becomes_a_workflow() {
     assert_eq!(workflow.groups[0].steps, ["parse"]);
 
     let plan = compile(&source(FULL)).map_err(|refusal| refusal.render(false)).expect("valid");
-    assert_eq!(plan.workflow, workflow);
+    // The planner adds a merge for the group, and changes nothing else.
+    let mut planned = plan.workflow.clone();
+    assert_eq!(planned.steps.pop().map(|merge| merge.name).as_deref(), Some("g/merge"));
+    assert_eq!(planned, workflow);
     assert_eq!(plan.version, Version::of("nightly", FULL));
 }
 

@@ -17,7 +17,7 @@ fn drawn(needs: &[Vec<usize>], picks: &[usize]) -> Plan {
             let steps: Vec<String> = picked.map(|m| format!("s{m}")).collect();
             if !steps.is_empty() {
                 let name = format!("g{level}-{pick}");
-                workflow.groups.push(Group { name, steps });
+                workflow.groups.push(Group { name, steps, ..Group::default() });
             }
         }
     }
@@ -42,11 +42,11 @@ fn a_small_layout_is_as_expected() {
         serde_json::to_string(&layout.groups),
     ];
     let lines = parts.map(|part| part.expect("plain data")).join("\n");
-    insta::assert_snapshot!(lines, @r##"
-    {"position":3,"x":276,"y":97,"width":64,"height":32,"layer":2}
-    {"from":0,"to":3,"points":[[88,113],[150,154],[214,154],[276,113]]}
+    insta::assert_snapshot!(lines, @r#"
+    {"position":3,"x":280,"y":110,"width":128,"height":32,"layer":2}
+    {"from":0,"to":3,"points":[[88,113],[150,154],[214,154],[280,126]]}
     [{"name":"quality","x":140,"y":24,"width":84,"height":118}]
-    "##);
+    "#);
 }
 
 #[test]
@@ -54,25 +54,28 @@ fn a_small_drawing_is_as_expected() {
     let plan = example();
     let drawing = svg(&plan, &layout(&plan));
     let body = drawing.split("</defs>\n").last().expect("a body");
-    insta::assert_snapshot!(body, @r##"
-    <rect class="paper" width="364" height="178"/>
+    insta::assert_snapshot!(body, @r#"
+    <rect class="paper" width="432" height="178"/>
     <rect class="group" x="140" y="24" width="84" height="118" rx="12"/><text class="title" x="152" y="42">quality</text>
     <path class="needs" marker-end="url(#laneway-tip)" d="M88 113C115 113 115 68 143 68"/>
     <path class="needs" marker-end="url(#laneway-tip)" d="M88 113C115 113 115 116 143 116"/>
-    <path class="needs" marker-end="url(#laneway-tip)" d="M88 113C119 113 119 154 150 154H214C241 154 241 113 269 113"/>
-    <path class="needs" marker-end="url(#laneway-tip)" d="M214 68C241 68 241 113 269 113"/>
-    <path class="needs" marker-end="url(#laneway-tip)" d="M214 116C241 116 241 113 269 113"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M88 113C119 113 119 154 150 154H214C243 154 243 126 273 126"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M214 68C243 68 243 126 273 126"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M214 116C243 116 243 126 273 126"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M214 68C243 68 243 78 273 78"/>
+    <path class="needs" marker-end="url(#laneway-tip)" d="M214 116C243 116 243 78 273 78"/>
     <rect class="step" x="24" y="97" width="64" height="32" rx="7"/><text class="name" x="56" y="118">fetch</text>
     <rect class="step" x="150" y="52" width="64" height="32" rx="7"/><text class="name" x="182" y="73">lint</text>
     <rect class="step" x="150" y="100" width="64" height="32" rx="7"/><text class="name" x="182" y="121">test</text>
-    <rect class="step" x="276" y="97" width="64" height="32" rx="7"/><text class="name" x="308" y="118">ship</text>
+    <rect class="step" x="280" y="110" width="128" height="32" rx="7"/><text class="name" x="344" y="131">ship</text>
+    <rect class="step" x="280" y="62" width="128" height="32" rx="7"/><text class="name" x="344" y="83">quality/merge</text>
     </svg>
-    "##);
+    "#);
 }
 
 #[test]
 fn dot_writes_groups_as_clusters() {
-    insta::assert_snapshot!(dot(&example()), @r##"
+    insta::assert_snapshot!(dot(&example()), @r#"
     digraph "sample" {
       rankdir=LR;
       node [shape=box, style=rounded];
@@ -83,18 +86,21 @@ fn dot_writes_groups_as_clusters() {
         "test";
       }
       "ship";
+      "quality/merge";
       "fetch" -> "lint";
       "fetch" -> "test";
       "fetch" -> "ship";
       "lint" -> "ship";
       "test" -> "ship";
+      "lint" -> "quality/merge";
+      "test" -> "quality/merge";
     }
-    "##);
+    "#);
 }
 
 #[test]
 fn mermaid_writes_groups_as_subgraphs() {
-    insta::assert_snapshot!(mermaid(&example()), @r##"
+    insta::assert_snapshot!(mermaid(&example()), @r#"
     flowchart LR
       s0["fetch"]
       subgraph g1["quality"]
@@ -102,12 +108,15 @@ fn mermaid_writes_groups_as_subgraphs() {
         s2["test"]
       end
       s3["ship"]
+      s4["quality/merge"]
       s0 --> s1
       s0 --> s2
       s0 --> s3
       s1 --> s3
       s2 --> s3
-    "##);
+      s1 --> s4
+      s2 --> s4
+    "#);
 }
 
 #[test]
@@ -141,8 +150,8 @@ proptest! {
         let plan = drawn(&needs, &picks);
         let layout = within(&plan, fine);
         prop_assert_eq!(&layout, &within(&plan, fine));
-        prop_assert_eq!(layout.nodes.len(), needs.len());
-        prop_assert_eq!(layout.edges.len(), needs.iter().map(Vec::len).sum::<usize>());
+        prop_assert_eq!(layout.nodes.len(), plan.workflow.steps.len());
+        prop_assert_eq!(layout.edges.len(), plan.needs.iter().map(Vec::len).sum::<usize>());
         for (index, node) in layout.nodes.iter().enumerate() {
             prop_assert_eq!(node.position as usize, index);
             prop_assert!(node.x >= MARGIN && node.x + node.width <= layout.width - MARGIN);
@@ -214,7 +223,7 @@ proptest! {
     ) {
         let plan = drawn(&needs, &picks);
         let (svg, dot, mermaid) = (svg(&plan, &layout(&plan)), dot(&plan), mermaid(&plan));
-        let edges: usize = needs.iter().map(Vec::len).sum();
+        let edges: usize = plan.needs.iter().map(Vec::len).sum();
         for step in 0..needs.len() {
             let label = format!(">s{step}</text>");
             prop_assert_eq!(svg.matches(&label).count(), 1);

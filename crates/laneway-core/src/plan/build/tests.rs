@@ -70,7 +70,7 @@ fn a_group_is_one_lane_and_pre_warming_starts_before_it() {
         &[("quality", &["test", "lint"])],
     ))
     .expect("a plan");
-    assert_eq!(lanes(&plan), "fetch quality[test lint] other ship");
+    assert_eq!(lanes(&plan), "fetch quality[test lint] other ship quality/merge");
     let prewarm = Prewarm { lane: Some(0), width: 2 };
     assert_eq!(plan.prewarm, prewarm);
 }
@@ -80,7 +80,7 @@ fn a_group_waits_for_all_that_its_members_need() {
     let plan =
         build(grouped(&[("a", &[]), ("b", &["late"]), ("other", &[]), ("late", &[])], &[("g", &["a", "b"])]))
             .expect("a plan");
-    assert_eq!(lanes(&plan), "other late g[a b]");
+    assert_eq!(lanes(&plan), "other late g[a b] g/merge");
 }
 
 #[test]
@@ -117,11 +117,10 @@ fn every_wrong_need_is_named_at_its_place_with_the_nearest_step() {
             .collect::<Vec<_>>()
             .join("\n"),
         @"
-        Need { step: 0, index: 0 } step `compile` needs itself | remove `compile` from its own `needs`
-        Need { step: 1, index: 0 } step `test` needs `compil`, which is not a step | did you mean `compile`?
-        Need { step: 1, index: 1 } step `test` needs the group `g`: needing a group is not supported yet | name the steps of `g` instead
-        Need { step: 2, index: 0 } step `last` needs `nothing_like_it`, which is not a step | no hint
-        "
+    Need { step: 0, index: 0 } step `compile` needs itself | remove `compile` from its own `needs`
+    Need { step: 1, index: 0 } step `test` needs `compil`, which is not a step | did you mean `compile`?
+    Need { step: 2, index: 0 } step `last` needs `nothing_like_it`, which is not a step | no hint
+    "
     );
 }
 
@@ -309,12 +308,13 @@ proptest! {
             let members = (0..needs.len()).filter(|step| group_of[*step] == group);
             let steps: Vec<String> = members.map(|step| format!("s{step}")).collect();
             if !steps.is_empty() {
-                workflow.groups.push(crate::definition::Group { name: format!("g{group}"), steps });
+                let name = format!("g{group}");
+                workflow.groups.push(crate::definition::Group { name, steps, ..Default::default() });
             }
         }
         match build(workflow) {
             Ok(plan) => {
-                let mut lane_of = vec![usize::MAX; needs.len()];
+                let mut lane_of = vec![usize::MAX; plan.workflow.steps.len()];
                 for (number, lane) in plan.lanes.iter().enumerate() {
                     let steps = match lane {
                         Lane::Step(position) => std::slice::from_ref(position),
