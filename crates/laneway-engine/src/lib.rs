@@ -4,6 +4,7 @@ pub mod bundle;
 pub mod fire;
 pub mod function;
 pub mod hooks;
+pub mod isolate;
 pub mod log;
 pub mod process;
 pub mod prune;

@@ -1,7 +1,7 @@
 //! `--dry-run`: what a run would do, in order, with every value that can be known before it starts.
 //! What reads the output of a step is shown as written. Writes nothing and makes no store.
 
-use laneway_core::definition::{Action, Step, When};
+use laneway_core::definition::{Action, Merge, Step, When};
 use laneway_core::expression::{Part, Scope, Template};
 use laneway_core::plan::Plan;
 use serde_json::{Map, Value, json};
@@ -87,6 +87,10 @@ impl<'a> Foreseen<'a> {
         let (head, args): (&[String], &[Template]) = match &step.action {
             Action::Run { args, .. } => (&[], args.as_slice()),
             Action::Command { argv, args } => (argv, args.as_slice()),
+            Action::Merge { group } => match &plan.group(*group).merge {
+                Merge::Custom { command } => (command, NO_ARGS),
+                Merge::Concatenate | Merge::Workspace { .. } => (&[], NO_ARGS),
+            },
             Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } => (&[], NO_ARGS),
         };
         let argv = head.iter().cloned().map(Known::Now).chain(args.iter().map(|arg| Known::of(arg, scope)));
@@ -97,19 +101,27 @@ impl<'a> Foreseen<'a> {
     fn to_json(&self) -> Value {
         let script = match &self.step.action {
             Action::Run { script, .. } => Some(script),
-            Action::Command { .. } | Action::Function { .. } | Action::Queue { .. } | Action::Post { .. } => {
-                None
-            }
+            Action::Command { .. }
+            | Action::Function { .. }
+            | Action::Queue { .. }
+            | Action::Post { .. }
+            | Action::Merge { .. } => None,
         };
         let function = match &self.step.action {
             Action::Function { name, .. } => Some(name),
-            Action::Run { .. } | Action::Command { .. } | Action::Queue { .. } | Action::Post { .. } => None,
+            Action::Run { .. }
+            | Action::Command { .. }
+            | Action::Queue { .. }
+            | Action::Post { .. }
+            | Action::Merge { .. } => None,
         };
         let queue = match &self.step.action {
             Action::Queue { queue, .. } => Some(queue),
-            Action::Run { .. } | Action::Command { .. } | Action::Function { .. } | Action::Post { .. } => {
-                None
-            }
+            Action::Run { .. }
+            | Action::Command { .. }
+            | Action::Function { .. }
+            | Action::Post { .. }
+            | Action::Merge { .. } => None,
         };
         let env: Map<String, Value> =
             self.env.iter().map(|(name, value)| ((*name).to_owned(), value.text().into())).collect();
@@ -140,7 +152,7 @@ impl<'a> Foreseen<'a> {
             }
             (Some(condition), None) => out.push_str(&palette.dim(&format!("  if {}", condition.source))),
         }
-        if self.step.when != When::AllSucceeded {
+        if self.step.when != When::AllSucceeded && self.step.merges().is_none() {
             out.push_str(&palette.dim(&format!("  when {}", self.step.when.as_str())));
         }
         out.push('\n');
@@ -162,7 +174,8 @@ impl<'a> Foreseen<'a> {
                 Action::Command { .. }
                 | Action::Function { .. }
                 | Action::Post { .. }
-                | Action::Queue { .. } => "",
+                | Action::Queue { .. }
+                | Action::Merge { .. } => "",
             };
             out.push_str(&format!("  {label}{}\n", words.join(" ")));
         }

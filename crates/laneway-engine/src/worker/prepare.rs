@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use laneway_core::definition::Action;
+use laneway_core::definition::{Action, Merge};
 use laneway_core::expression::{Error, Scope, Template};
 use laneway_store::log_path;
 use laneway_store::model::Claim;
@@ -47,10 +47,14 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
     let step = plan.step(claim.at.position);
     let args = match &step.action {
         Action::Run { args, .. } | Action::Command { args, .. } => args.as_slice(),
-        Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } => &[],
+        Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } | Action::Merge { .. } => &[],
     };
     let with = match &step.action {
-        Action::Run { .. } | Action::Command { .. } | Action::Post { .. } | Action::Queue { .. } => &[],
+        Action::Run { .. }
+        | Action::Command { .. }
+        | Action::Post { .. }
+        | Action::Queue { .. }
+        | Action::Merge { .. } => &[],
         Action::Function { with, .. } => with.as_slice(),
     };
     let named = plan.workflow.env.iter().chain(&step.env).chain(with).map(|(_, template)| template);
@@ -84,6 +88,8 @@ pub(super) fn secrets_read(claim: &Claim) -> BTreeSet<String> {
 pub(super) struct Spot<'a> {
     pub(super) places: &'a Places,
     pub(super) dir: &'a Path,
+    /// What it reads, if it is to read something.
+    pub(super) stdin: Option<&'a Path>,
     pub(super) courier: Option<&'a Courier>,
     pub(super) masks: &'a Masks,
 }
@@ -95,7 +101,7 @@ pub(super) fn work(
     spot: &Spot<'_>,
     kill_grace: std::time::Duration,
 ) -> Result<Work, String> {
-    let Spot { places, dir, courier, masks } = *spot;
+    let Spot { places, dir, stdin, courier, masks } = *spot;
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
     if let Some(condition) = &step.condition {
@@ -111,6 +117,13 @@ pub(super) fn work(
         Action::Queue { queue, .. } => {
             return Err(format!("it is for remote workers of the queue `{queue}`"));
         }
+        // Its engine is `merge.rs`, which has this for what is to be piped through a program.
+        Action::Merge { group } => match &plan.group(*group).merge {
+            Merge::Custom { command } => Program::Command { argv: command.clone() },
+            Merge::Concatenate | Merge::Workspace { .. } => {
+                return Err("there is no program that merges it".to_owned());
+            }
+        },
         Action::Run { script, args } => {
             Program::Script { text: script.clone(), name: step.name.clone(), args: arguments(args, scope)? }
         }
@@ -136,9 +149,9 @@ pub(super) fn work(
         env,
         inherit_env: places.ground.inherit(),
         workdir: step.workdir.as_ref().map_or_else(|| dir.to_owned(), |workdir| dir.join(workdir)),
+        stdin: stdin.map(Path::to_owned),
         scratch: places.scratch.clone(),
-        // A worker has tasks of many runs, and one scratch directory.
-        output: places.scratch.join(format!("{}.{}.a{}.out", claim.head.run, step.name, claim.at.attempt)),
+        output: scratch_file(places, claim, "out"),
         log: match courier {
             None => Target::File(log_path(&places.store_dir, claim.head.run, &step.name, claim.at.attempt)),
             Some(courier) => Target::Store(courier.sending(claim.at)),
@@ -148,6 +161,12 @@ pub(super) fn work(
         timeout: step.timeout,
         kill_grace,
     }))
+}
+
+/// A file of an attempt. A worker has tasks of many runs, and one scratch directory.
+pub(super) fn scratch_file(places: &Places, claim: &Claim, what: &str) -> PathBuf {
+    let step = laneway_store::file_name(&claim.head.plan.step(claim.at.position).name);
+    places.scratch.join(format!("{}.{step}.a{}.{what}", claim.head.run, claim.at.attempt))
 }
 
 fn arguments(args: &[Template], scope: &Scope) -> Result<Vec<String>, String> {
