@@ -227,15 +227,14 @@ impl Combined {
         ))
     }
 
-    /// The changes of files and symlinks; those of directories alone are not told.
+    /// The changes of files and symlinks; those of directories alone are not told, unless they are gone.
     pub fn files(&self) -> impl Iterator<Item = &Apply> {
         self.applies.iter().filter(|apply| !apply.entry.as_ref().is_some_and(Entry::is_directory))
     }
 
     /// Adds what was done to a result.
-    pub fn tell(&self, removed_directories: &BTreeSet<PathBuf>, result: &mut Map<String, Value>) {
-        let files: Vec<&Apply> =
-            self.files().filter(|apply| !removed_directories.contains(&apply.path)).collect();
+    pub fn tell(&self, result: &mut Map<String, Value>) {
+        let files: Vec<&Apply> = self.files().collect();
         let one = |apply: &&Apply| {
             json!({
                 "path": apply.path.to_string_lossy(),

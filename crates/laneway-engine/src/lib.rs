@@ -5,6 +5,7 @@ pub mod container;
 pub mod fire;
 pub mod function;
 pub mod hooks;
+pub mod isolate;
 pub mod log;
 pub mod process;
 pub mod prune;

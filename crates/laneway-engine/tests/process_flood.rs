@@ -27,6 +27,7 @@ async fn flood(script: &str) -> (laneway_engine::process::Ending, tempfile::Temp
         env: Vec::new(),
         inherit_env: InheritEnv::All,
         workdir: dir.path().to_owned(),
+        stdin: None,
         scratch: dir.path().to_owned(),
         output: dir.path().join("output"),
         log: dir.path().join("log").into(),

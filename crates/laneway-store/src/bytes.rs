@@ -24,7 +24,8 @@ pub(crate) const MAX_SHARED_FILE: u64 = 8 << 20;
 pub const MAX_LOG_PART: usize = 1 << 20;
 
 /// Directories that a store or a node makes beside its file, or in its own directory.
-pub const OWN_DIRS: [&str; 6] = ["artifacts", "bundles", "logs", "scratch", "sessions", "workspaces"];
+pub const OWN_DIRS: [&str; 7] =
+    ["artifacts", "bundles", "isolates", "logs", "scratch", "sessions", "workspaces"];
 
 /// Files there that nobody but their owner may read.
 pub const OWN_FILES: [&str; 2] = ["admin.token", "secret.key"];
@@ -34,10 +35,20 @@ pub fn workspaces_dir(dir: &Path, instance: InstanceId) -> PathBuf {
     dir.join("workspaces").join(instance.to_string())
 }
 
-/// Where the output of an attempt is kept by an embedded store. Names of steps are safe in paths: letters, digits, `_`
-/// and `-`.
+/// Where a node keeps the copies in which members of groups work.
+pub fn isolates_dir(dir: &Path, instance: InstanceId) -> PathBuf {
+    dir.join("isolates").join(instance.to_string())
+}
+
+/// Where the output of an attempt is kept by an embedded store.
 pub fn log_path(store_dir: &Path, run: RunId, step: &str, attempt: u32) -> PathBuf {
-    store_dir.join("logs").join(run.to_string()).join(format!("{step}.a{attempt}.log"))
+    store_dir.join("logs").join(run.to_string()).join(format!("{}.a{attempt}.log", file_name(step)))
+}
+
+/// A step's name in paths. Those of a document are safe: letters, digits, `_` and `-`. A merge has a `/` in its name, in whose
+/// place stands what no other name can have.
+pub fn file_name(step: &str) -> String {
+    step.replace('/', ".")
 }
 
 /// The hash under which bytes are to be kept, if they may be.

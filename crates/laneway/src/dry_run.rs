@@ -1,7 +1,7 @@
 //! `--dry-run`: what a run would do, in order, with every value that can be known before it starts.
 //! What reads the output of a step is shown as written. Writes nothing and makes no store.
 
-use laneway_core::definition::{Action, Housing, Step, When};
+use laneway_core::definition::{Action, Housing, Merge, Step, When};
 use laneway_core::expression::{Part, Scope, Template};
 use laneway_core::plan::Plan;
 use serde_json::{Map, Value, json};
@@ -87,6 +87,10 @@ impl<'a> Foreseen<'a> {
         let (head, args): (&[String], &[Template]) = match &step.action {
             Action::Run { args, .. } => (&[], args.as_slice()),
             Action::Command { argv, args } => (argv, args.as_slice()),
+            Action::Merge { group } => match &plan.group(*group).merge {
+                Merge::Custom { command } => (command, NO_ARGS),
+                Merge::Concatenate | Merge::Workspace { .. } => (&[], NO_ARGS),
+            },
             Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } | Action::Call { .. } => {
                 (&[], NO_ARGS)
             }
@@ -103,7 +107,8 @@ impl<'a> Foreseen<'a> {
             | Action::Function { .. }
             | Action::Queue { .. }
             | Action::Call { .. }
-            | Action::Post { .. } => None,
+            | Action::Post { .. }
+            | Action::Merge { .. } => None,
         };
         let function = match &self.step.action {
             Action::Function { name, .. } => Some(name),
@@ -111,7 +116,8 @@ impl<'a> Foreseen<'a> {
             | Action::Command { .. }
             | Action::Queue { .. }
             | Action::Call { .. }
-            | Action::Post { .. } => None,
+            | Action::Post { .. }
+            | Action::Merge { .. } => None,
         };
         let queue = match &self.step.action {
             Action::Queue { queue, .. } => Some(queue),
@@ -119,7 +125,8 @@ impl<'a> Foreseen<'a> {
             | Action::Command { .. }
             | Action::Function { .. }
             | Action::Call { .. }
-            | Action::Post { .. } => None,
+            | Action::Post { .. }
+            | Action::Merge { .. } => None,
         };
         let (image, pool) = match self.step.housing() {
             Some(Housing::Own(container)) => (Some(&container.image), None),
@@ -153,7 +160,8 @@ impl<'a> Foreseen<'a> {
             | Action::Command { .. }
             | Action::Function { .. }
             | Action::Queue { .. }
-            | Action::Post { .. } => None,
+            | Action::Post { .. }
+            | Action::Merge { .. } => None,
         }
     }
 
@@ -170,7 +178,7 @@ impl<'a> Foreseen<'a> {
             }
             (Some(condition), None) => out.push_str(&palette.dim(&format!("  if {}", condition.source))),
         }
-        if self.step.when != When::AllSucceeded {
+        if self.step.when != When::AllSucceeded && self.step.merges().is_none() {
             out.push_str(&palette.dim(&format!("  when {}", self.step.when.as_str())));
         }
         match self.step.housing() {
@@ -203,7 +211,8 @@ impl<'a> Foreseen<'a> {
                 | Action::Function { .. }
                 | Action::Post { .. }
                 | Action::Call { .. }
-                | Action::Queue { .. } => "",
+                | Action::Queue { .. }
+                | Action::Merge { .. } => "",
             };
             out.push_str(&format!("  {label}{}\n", words.join(" ")));
         }

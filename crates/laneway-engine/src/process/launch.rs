@@ -24,6 +24,8 @@ pub(crate) struct Launch {
     pub(crate) inherited: Option<Vec<(OsString, OsString)>>,
     /// Absolute.
     pub(crate) workdir: PathBuf,
+    /// Absolute.
+    pub(crate) stdin: Option<PathBuf>,
 }
 
 impl Launch {
@@ -42,8 +44,16 @@ impl Launch {
                 Some(names.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect())
             }
         };
-        let mut launch =
-            Self { program: PathBuf::new(), arg0: String::new(), args: Vec::new(), env, inherited, workdir };
+        let stdin = job.stdin.as_deref().map(absolute).transpose()?;
+        let mut launch = Self {
+            program: PathBuf::new(),
+            arg0: String::new(),
+            args: Vec::new(),
+            env,
+            inherited,
+            workdir,
+            stdin,
+        };
         match &job.program {
             Program::Script { text, name, args } => {
                 launch.set_script(text, name, args, &job.scratch)?;

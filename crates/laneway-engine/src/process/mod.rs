@@ -37,6 +37,8 @@ pub struct Job {
     pub env: Vec<(String, String)>,
     pub inherit_env: InheritEnv,
     pub workdir: PathBuf,
+    /// A file to read from; without one there is nothing to read.
+    pub stdin: Option<PathBuf>,
     /// An existing directory for script files; they are named by content and used again.
     pub scratch: PathBuf,
     /// Where `$LANEWAY_OUTPUT` points. The step makes it if it has something to say; it is read and removed.

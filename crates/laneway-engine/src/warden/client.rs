@@ -110,6 +110,7 @@ impl Warden {
             inherits: launch.inherited.is_none(),
             env: inherited.chain(&launch.env).cloned().collect(),
             workdir: launch.workdir.clone().into(),
+            stdin: launch.stdin.clone().unwrap_or_default().into(),
         });
         let frame = request.encode();
         if frame.len() > MAX_FRAME {

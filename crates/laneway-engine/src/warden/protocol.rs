@@ -39,6 +39,8 @@ pub(super) struct Spawn {
     pub(super) inherits: bool,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) workdir: OsString,
+    /// A file to read from; empty for none.
+    pub(super) stdin: OsString,
 }
 
 /// From the warden. There is no `started`: whoever did not fail has started.
@@ -74,7 +76,7 @@ impl Request {
                 for (name, value) in &spawn.env {
                     frame.bytes(name).bytes(value);
                 }
-                frame.bytes(&spawn.workdir)
+                frame.bytes(&spawn.workdir).bytes(&spawn.stdin)
             }
             Self::Term(id) => frame.byte(1).number(*id),
             Self::Kill(id) => frame.byte(2).number(*id),
@@ -99,6 +101,7 @@ impl Request {
                     .map(|_| Some((body.bytes()?, body.bytes()?)))
                     .collect::<Option<_>>()?,
                 workdir: body.bytes()?,
+                stdin: body.bytes()?,
             }),
             1 => Self::Term(body.number()?),
             2 => Self::Kill(body.number()?),
@@ -259,6 +262,7 @@ mod tests {
             inherits: true,
             env: vec![("A".into(), "x".repeat(300_000).into())],
             workdir: "/tmp".into(),
+            stdin: "/tmp/in".into(),
         })
     }
 

@@ -282,6 +282,10 @@ impl Server {
         if self.is_past_the_lease() {
             return Err(Errno::TIMEDOUT.into());
         }
+        let stdin = match spawn.stdin.is_empty() {
+            true => Stdio::null(),
+            false => Stdio::from(std::fs::File::open(&spawn.stdin)?),
+        };
         let leaf = self.cgroups.as_mut().map(Cgroups::enter_free).transpose()?;
         let mut command = Command::new(&spawn.program);
         if !spawn.inherits {
@@ -294,7 +298,7 @@ impl Server {
             .env(MARK, format!("{}.{}", self.mark, spawn.id))
             .current_dir(&spawn.workdir)
             .process_group(0)
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .stdout(stdout)
             .stderr(stderr);
         let pid = Pid::from_child(&command.spawn()?);

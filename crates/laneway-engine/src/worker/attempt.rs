@@ -12,6 +12,7 @@ use laneway_store::Store;
 use laneway_store::model::{Claim, Outcome};
 
 use super::artifacts;
+use super::merge::{self, Merged};
 use super::prepare::{self, Places, Spot, Work};
 use super::workspace::Workspaces;
 use crate::container::orphans::Sweeper;
@@ -23,7 +24,7 @@ use crate::secret::{self, Masks};
 use crate::warden::Warden;
 
 /// How long to wait before a store that is busy or full is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(500);
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Characters of what is told about a failure.
 const MAX_DETAIL: usize = 4_000;
@@ -61,6 +62,7 @@ impl Ended {
 }
 
 pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> Ended {
+    let begun = Instant::now();
     let mut scope = loop {
         match scope(&setting, &claim).await {
             Ok(scope) => break scope,
@@ -81,13 +83,29 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
             Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
         }
     };
+    let merged = match merge::merge(&setting, &claim, &dir, &stop).await {
+        None => None,
+        Some(Ok(Merged::Ended(outcome))) => {
+            return Ended { outcome: Some(outcome), took: begun.elapsed() };
+        }
+        Some(Ok(Merged::Pipe(stdin))) => Some(stdin),
+        Some(Err(error)) => return Ended::unstarted(Reason::StartFailed, error),
+    };
     let masks = match secrets(&setting, &claim, &dir, &mut scope, &stop).await {
         Ok(masks) => masks,
         Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
     };
+    let dir = loop {
+        match setting.workspaces.isolated(&claim, &dir).await {
+            Ok(dir) => break dir,
+            Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+            Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
+        }
+    };
     let spot = Spot {
         places: &setting.places,
         dir: &dir,
+        stdin: merged.as_deref(),
         courier: setting.courier.as_ref(),
         masks: &masks,
         containers: &setting.containers,
@@ -111,6 +129,9 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
             container::execute(&setting.containers.docker, &setting.warden, *job, stop.clone()).await
         }
     };
+    if let Some(stdin) = merged {
+        drop(std::fs::remove_file(stdin));
+    }
     if let Some(courier) = &setting.courier {
         // Whoever reads that it has ended reads all that it printed. A node that is to stop at once waits a moment only.
         let in_a_hurry = async {
@@ -259,7 +280,7 @@ fn timed_out(timeout: Option<Duration>) -> Outcome {
     failed(Reason::Timeout, format!("ran longer than {:?}", timeout.unwrap_or_default()))
 }
 
-fn failed(reason: Reason, detail: String) -> Outcome {
+pub(super) fn failed(reason: Reason, detail: String) -> Outcome {
     Outcome::Failed { reason, detail: kept(&detail), exit_code: None }
 }
 

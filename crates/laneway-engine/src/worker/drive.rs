@@ -170,10 +170,18 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         told_of_logs: Arc::default(),
     };
     let sweeping = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.sweeper.clone().keep_swept()));
+    let workspaces = setting.workspaces.clone();
+    let own = match &aim {
+        Aim::Run { run, .. } => Some(*run),
+        Aim::Any { .. } => None,
+    };
     let mut work = Loop::new(means, aim, setting);
     let result = work.run(control).await;
     tidying.abort();
     sweeping.iter().for_each(tokio::task::JoinHandle::abort);
+    if let (Some(run), Ok(End::Run(status))) = (own, &result) {
+        workspaces.leave(run, *status == RunStatus::Succeeded).await;
+    }
     if result.is_err() {
         work.kill_everything().await;
     }

@@ -18,6 +18,7 @@ mod counts;
 mod drive;
 mod heartbeat;
 mod lineup;
+mod merge;
 mod poll;
 mod prepare;
 mod workspace;

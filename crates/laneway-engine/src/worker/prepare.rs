@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use laneway_core::definition::{Action, Container, Housing};
+use laneway_core::definition::{Action, Container, Housing, Merge};
 use laneway_core::expression::{Error, Scope, Template};
 use laneway_core::id::{InstanceId, SessionId};
 use laneway_store::log_path;
@@ -59,7 +59,7 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
         Action::Run { args, .. } | Action::Command { args, .. } => args.iter().collect(),
         Action::Function { with, .. } => with.iter().map(|(_, template)| template).collect(),
         Action::Call { path, body, .. } => body.templates().into_iter().chain([path]).collect(),
-        Action::Post { .. } | Action::Queue { .. } => Vec::new(),
+        Action::Post { .. } | Action::Queue { .. } | Action::Merge { .. } => Vec::new(),
     };
     let named = plan.workflow.env.iter().chain(&step.env).map(|(_, template)| template);
     let templates = named.chain(own);
@@ -98,6 +98,8 @@ pub(super) fn secrets_read(claim: &Claim) -> BTreeSet<String> {
 pub(super) struct Spot<'a> {
     pub(super) places: &'a Places,
     pub(super) dir: &'a Path,
+    /// What it reads, if it is to read something.
+    pub(super) stdin: Option<&'a Path>,
     pub(super) courier: Option<&'a Courier>,
     pub(super) masks: &'a Masks,
     pub(super) containers: &'a Containers,
@@ -113,7 +115,7 @@ pub(super) fn work(
     spot: &Spot<'_>,
     kill_grace: std::time::Duration,
 ) -> Result<Work, String> {
-    let Spot { places, dir, courier, masks, .. } = *spot;
+    let Spot { places, dir, stdin, courier, masks, .. } = *spot;
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
     if let Some(condition) = &step.condition {
@@ -131,6 +133,13 @@ pub(super) fn work(
         }
         // Such a plan is not submitted.
         Action::Call { .. } => return Err("`pool` cannot be run yet".to_owned()),
+        // Its engine is `merge.rs`, which has this for what is to be piped through a program.
+        Action::Merge { group } => match &plan.group(*group).merge {
+            Merge::Custom { command } => Program::Command { argv: command.clone() },
+            Merge::Concatenate | Merge::Workspace { .. } => {
+                return Err("there is no program that merges it".to_owned());
+            }
+        },
         Action::Run { script, args } => {
             Program::Script { text: script.clone(), name: step.name.clone(), args: arguments(args, scope)? }
         }
@@ -156,8 +165,6 @@ pub(super) fn work(
         Some(courier) => Target::Store(courier.sending(claim.at)),
     };
     let log_cap = if courier.is_none() { LOG_CAP } else { SHARED_LOG_CAP };
-    // A worker has tasks of many runs, and one scratch directory.
-    let own = format!("{}.{}.a{}", claim.head.run, step.name, claim.at.attempt);
     match step.housing() {
         None => {}
         // Such a plan is not submitted.
@@ -175,7 +182,7 @@ pub(super) fn work(
                 env,
                 dir: dir.to_owned(),
                 workdir: step.workdir.clone(),
-                stage: places.scratch.join(format!("{own}.d")),
+                stage: scratch_file(places, claim, "d"),
                 host_mounts: places.ground.host_mounts(&spot.containers.allow_mounts),
                 log,
                 log_cap,
@@ -190,8 +197,9 @@ pub(super) fn work(
         env,
         inherit_env: places.ground.inherit(),
         workdir: step.workdir.as_ref().map_or_else(|| dir.to_owned(), |workdir| dir.join(workdir)),
+        stdin: stdin.map(Path::to_owned),
         scratch: places.scratch.clone(),
-        output: places.scratch.join(format!("{own}.out")),
+        output: scratch_file(places, claim, "out"),
         log,
         log_cap,
         masks: masks.clone(),
@@ -205,6 +213,12 @@ fn files_of(settings: &Container, scope: &Scope) -> Vec<(String, String)> {
     let values = scope.get("secrets");
     let value = |name: &String| Some(values?.get(name)?.as_str()?.to_owned());
     settings.secrets.iter().filter_map(|name| Some((name.clone(), value(name)?))).collect()
+}
+
+/// A file of an attempt. A worker has tasks of many runs, and one scratch directory.
+pub(super) fn scratch_file(places: &Places, claim: &Claim, what: &str) -> PathBuf {
+    let step = laneway_store::file_name(&claim.head.plan.step(claim.at.position).name);
+    places.scratch.join(format!("{}.{step}.a{}.{what}", claim.head.run, claim.at.attempt))
 }
 
 fn arguments(args: &[Template], scope: &Scope) -> Result<Vec<String>, String> {

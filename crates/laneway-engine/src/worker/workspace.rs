@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
+use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::Store;
 use laneway_store::model::Claim;
@@ -17,6 +18,7 @@ use tokio::sync::Mutex;
 
 use super::prepare::Ground;
 use crate::bundle;
+use crate::isolate::{self, CellName, Isolates};
 
 /// How long the workspace of a run that has ended is kept: somebody may look at it, or retry the run.
 const KEEP_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -34,6 +36,8 @@ pub(super) struct Workspaces {
     store_dir: PathBuf,
     /// On the same file system, and gone with the session.
     scratch: PathBuf,
+    /// Where members of groups work apart from each other.
+    isolates: Isolates,
     /// One bundle at a time is in memory, and tasks of one run do not fill its workspace twice.
     turn: Arc<Mutex<()>>,
 }
@@ -64,7 +68,45 @@ impl Error {
 
 impl Workspaces {
     pub(super) fn new(store: Arc<dyn Store>, store_dir: PathBuf, scratch: PathBuf) -> Self {
-        Self { store, store_dir, scratch, turn: Arc::default() }
+        let home = laneway_store::isolates_dir(&store_dir, store.instance());
+        let isolates = Isolates::new(home, store_dir.clone());
+        Self { store, store_dir, scratch, isolates, turn: Arc::default() }
+    }
+
+    pub(super) fn isolates(&self) -> &Isolates {
+        &self.isolates
+    }
+
+    /// Where a claimed step works: in a copy of the run's directory of its own, if its group wants that, else there.
+    pub(super) async fn isolated(&self, claim: &Claim, base: &Path) -> Result<PathBuf, isolate::Error> {
+        let plan = &claim.head.plan;
+        let group = plan.group_of(claim.at.position).map(|group| plan.group(group));
+        if !group.is_some_and(|group| group.isolate) {
+            return Ok(base.to_owned());
+        }
+        let step = plan.step(claim.at.position).name.clone();
+        let (isolates, cell) = (self.isolates.clone(), CellName { step, attempt: claim.at.attempt });
+        let (run, from) = (claim.head.run, base.to_owned());
+        let made = tokio::task::spawn_blocking(move || isolates.enter(run, &cell, &from));
+        let failed = |error: tokio::task::JoinError| isolate::Error::Files {
+            what: "copy",
+            path: base.to_owned(),
+            source: io::Error::other(error.to_string()),
+        };
+        made.await.map_err(failed)?
+    }
+
+    /// A run has ended here. What was merged is where it belongs; of one that did not succeed the copies stay, because
+    /// whoever retries it needs those of members that did.
+    pub(super) async fn leave(&self, run: RunId, has_succeeded: bool) {
+        let isolates = self.isolates.clone();
+        let left = tokio::task::spawn_blocking(move || match has_succeeded {
+            true => isolates.remove(run),
+            false => isolates.rest(run),
+        });
+        if let Ok(Err(error)) = left.await {
+            tracing::debug!("{error}");
+        }
     }
 
     /// The directory in which a claimed step runs.
@@ -92,12 +134,26 @@ impl Workspaces {
 
     /// Removes workspaces of runs that ended long ago or are gone. What cannot be removed stays.
     pub(super) async fn tidy(&self, now: Millis) {
-        let Ok(entries) = std::fs::read_dir(self.home()) else { return };
+        let entries = std::fs::read_dir(self.home()).into_iter().flatten();
         let runs = entries.flatten().filter_map(|entry| RunId::parse(entry.file_name().to_str()?));
         for run in runs {
             if self.is_done_with(run, now).await {
                 let workspace = self.of(run);
                 drop(tokio::task::spawn_blocking(move || std::fs::remove_dir_all(workspace)).await);
+            }
+        }
+        self.tidy_isolates(now).await;
+    }
+
+    async fn tidy_isolates(&self, now: Millis) {
+        for run in self.isolates.runs() {
+            if self.is_done_with(run, now).await {
+                let isolates = self.isolates.clone();
+                drop(tokio::task::spawn_blocking(move || isolates.forget(run)).await);
+            } else if let Ok(status) = self.store.status(run).await
+                && status.is_final()
+            {
+                self.leave(run, status == RunStatus::Succeeded).await;
             }
         }
     }

@@ -42,6 +42,7 @@ impl Bench {
             env: Vec::new(),
             inherit_env: InheritEnv::All,
             workdir: self.path("work"),
+            stdin: None,
             scratch: self.path("scratch"),
             output: self.path("output"),
             log: self.path("log").into(),

@@ -169,20 +169,23 @@ impl<F: Facts> Keeper<F> {
     /// The last member of a group has ended.
     pub(super) fn end_lane(&mut self, group: u32) -> Result<(), F::Error> {
         let head = Arc::clone(&self.head);
-        // Nobody was told of a lane in which nothing has started.
-        if self.task(head.plan.merge_of(group))?.rank.is_none() {
-            return Ok(());
-        }
         let members = head.plan.members(group);
         self.facts.prepare(members, &[])?;
         let mut results = Vec::with_capacity(members.len());
+        // The merge may have been skipped with the rest of a run that was halted, and tells nothing then.
+        let mut has_begun = self.task(head.plan.merge_of(group))?.rank.is_some();
         for member in members {
-            let status = self.task(*member)?.status;
+            let task = self.task(*member)?;
+            has_begun |= task.started_at.is_some();
+            let status = task.status;
             let success = status == TaskStatus::Succeeded;
             results.push(LaneResult { step: head.plan.step(*member).name.clone(), status, success });
         }
-        let lane = head.plan.group(group).name.clone();
-        self.append(LaneFinished { lane, kind: LaneKind::Group, results });
+        // Nobody was told of a lane in which nothing has started.
+        if has_begun {
+            let lane = head.plan.group(group).name.clone();
+            self.append(LaneFinished { lane, kind: LaneKind::Group, results });
+        }
         Ok(())
     }
 

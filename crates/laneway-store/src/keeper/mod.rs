@@ -201,7 +201,7 @@ impl<F: Facts> Keeper<F> {
 
     /// Does everything that follows, and ends the run if nothing is left.
     pub(crate) fn conclude(mut self) -> Result<Changes, F::Error> {
-        if self.may_fill {
+        if self.may_fill || !self.roomy.is_empty() {
             self.pump()?;
         }
         if self.run.unsettled == 0 && !self.run.status.is_final() {

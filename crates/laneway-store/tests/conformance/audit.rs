@@ -67,7 +67,7 @@ fn is_behind_others(gate: Gate) -> bool {
         Gate::MaxRuns | Gate::Paused | Gate::Node | Gate::Order | Gate::Lock | Gate::Limit | Gate::Rate => {
             true
         }
-        Gate::Needs | Gate::RunAt | Gate::MaxParallel => false,
+        Gate::Needs | Gate::RunAt | Gate::Group | Gate::MaxParallel => false,
     }
 }
 
@@ -129,7 +129,10 @@ fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskStat
         }
         TaskStatus::Pending => {
             assert_ne!(needs, Needs::Never, "{} waits for ever: {state:#?}", task.step);
-            let has_reason = needs == Needs::Wait || task.run_at.is_some() || is_full;
+            let has_reason = needs == Needs::Wait
+                || task.run_at.is_some()
+                || is_full
+                || is_group_full(plan, state, position);
             assert!(has_reason, "{} waits for nothing: {state:#?}", task.step);
         }
         TaskStatus::Parked
@@ -138,6 +141,16 @@ fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskStat
         | TaskStatus::Canceled
         | TaskStatus::Skipped => {}
     }
+}
+
+/// Whether a member waits behind others of its group. There are never more of these than may be.
+fn is_group_full(plan: &Plan, state: &RunState, position: Position) -> bool {
+    let Some(group) = plan.bounded_group_of(position) else { return false };
+    let max = plan.group(group).max_parallel.map_or(0, std::num::NonZeroU32::get) as usize;
+    let members = plan.members(group).iter().map(|member| &state.tasks[*member as usize]);
+    let live = members.filter(|task| task.status.is_live()).count();
+    assert!(live <= max, "{live} live in a group of {max}: {state:#?}");
+    live == max
 }
 
 fn count(tasks: &[TaskState], needs: &[Position]) -> Counts {

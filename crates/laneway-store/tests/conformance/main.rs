@@ -20,6 +20,7 @@ mod failure;
 mod fence;
 mod files;
 mod gates;
+mod groups;
 mod harness;
 mod hooks;
 mod line;

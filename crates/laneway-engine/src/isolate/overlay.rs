@@ -1,0 +1,94 @@
+//! Copies that are overlays: what is read comes from the run's directory, what is written lies beside. Made in a moment,
+//! whatever the size; only who may mount can, on Linux, and not on every file system: a failure means that it cannot be.
+//!
+//! What others change in the run's directory meanwhile may show through, which a copy would not let happen.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use super::walk::{self, Identity};
+
+/// What was written.
+pub(super) fn upper(cell: &Path) -> PathBuf {
+    cell.join("upper")
+}
+
+/// Whether something is mounted where the copy of a cell is.
+pub(super) fn is_mounted(cell: &Path) -> bool {
+    let dev = |path: &Path| walk::identity(path).map(|identity| identity.dev).ok();
+    let at = cell.join("at");
+    dev(&at).is_some() && dev(&at) != dev(&at.join("tree"))
+}
+
+/// Mounts an overlay over `to`. Says whether that was possible; if not, nothing is left of the try.
+#[cfg(target_os = "linux")]
+pub(super) fn mount(
+    cell: &Path,
+    to: &Path,
+    base: &Path,
+    from: &OwnedFd,
+    hidden: &BTreeSet<Identity>,
+) -> bool {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use rustix::fs::{FileType, Mode, makedev, mknodat};
+    use rustix::mount::{MountFlags, mount};
+
+    let (upper, work) = (upper(cell), cell.join("work"));
+    let made = std::fs::create_dir_all(&upper).and_then(|()| std::fs::create_dir_all(&work));
+    let Ok(base) = std::path::absolute(base) else { return false };
+    let mut options = Vec::new();
+    for (name, path) in [("lowerdir=", &base), ("upperdir=", &upper), ("workdir=", &work)] {
+        // These separate options and layers.
+        if path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b',' | b':' | b'\\')) {
+            return false;
+        }
+        options.extend_from_slice(name.as_bytes());
+        options.extend_from_slice(path.as_os_str().as_bytes());
+        options.push(b',');
+    }
+    // A directory that is renamed is copied, so that the layers say by themselves what is where.
+    options.extend_from_slice(b"redirect_dir=off,metacopy=off,index=off");
+    let Ok(options) = CString::new(options) else { return false };
+    // What is hidden at the top of the directory is, to those who look, removed. Deeper it may be seen, and written to
+    // without harm to it.
+    let hide = || -> std::io::Result<()> {
+        let (upper, _) = walk::root(&upper)?;
+        for name in walk::names(from)? {
+            let is_hidden = walk::look(from, &name)?.is_some_and(|seen| hidden.contains(&seen.stamp.identity));
+            if is_hidden && walk::look(&upper, &name)?.is_none() {
+                mknodat(&upper, &*name, FileType::CharacterDevice, Mode::empty(), makedev(0, 0))?;
+            }
+        }
+        Ok(())
+    };
+    let is_mounted = made.is_ok()
+        && hide().is_ok()
+        && mount("laneway", to, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str()).is_ok();
+    if !is_mounted {
+        drop(std::fs::remove_dir_all(&upper));
+        drop(std::fs::remove_dir_all(&work));
+    }
+    is_mounted
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn mount(_: &Path, _: &Path, _: &Path, _: &OwnedFd, _: &BTreeSet<Identity>) -> bool {
+    false
+}
+
+/// Takes it away again; what was written stays. Whoever still works there goes on, and is the last.
+pub(super) fn unmount(cell: &Path) {
+    #[cfg(target_os = "linux")]
+    if is_mounted(cell) {
+        use rustix::mount::{UnmountFlags, unmount};
+        let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+        if let Err(error) = unmount(&cell.join("at").join("tree"), flags) {
+            tracing::debug!(%error, "a copy could not be unmounted");
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = cell;
+}

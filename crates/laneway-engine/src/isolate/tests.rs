@@ -1,0 +1,312 @@
+//! Real directories, by each means that this system has.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use laneway_core::merge::Entry;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use tempfile::TempDir;
+
+use super::*;
+
+const RUN: &str = "0190d5a0-0000-7000-8000-000000000001";
+
+struct Place {
+    dir: TempDir,
+    isolates: Isolates,
+    run: RunId,
+}
+
+impl Place {
+    /// With a preference; where it is not possible, files are copied.
+    fn preferring(means: Means) -> Self {
+        let dir = tempfile::tempdir().expect("dir");
+        let (base, store_dir) = (dir.path().join("base"), dir.path().join("base/.laneway"));
+        std::fs::create_dir_all(&store_dir).expect("made");
+        std::fs::write(store_dir.join("laneway.db"), "store").expect("written");
+        let isolates = Isolates::new(store_dir.join("isolates/instance"), store_dir);
+        let dev = std::fs::metadata(&base).expect("there").dev();
+        isolates.means.lock().expect("nobody else").insert(dev, means);
+        Self { dir, isolates, run: RunId::parse(RUN).expect("an id") }
+    }
+
+    fn base(&self) -> PathBuf {
+        self.dir.path().join("base")
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        put(&self.base(), path, text);
+    }
+
+    fn enter(&self, step: &str) -> PathBuf {
+        self.isolates.enter(self.run, &cell(step), &self.base()).expect("a copy")
+    }
+
+    fn changes(&self, step: &str) -> Vec<String> {
+        let changes = self.isolates.changes(self.run, &cell(step), &self.base()).expect("compared");
+        let one = |(path, entry): (&PathBuf, &Option<Entry>)| {
+            let sign = match entry {
+                None => "-",
+                Some(Entry::File { .. }) => "+",
+                Some(Entry::Symlink { .. }) => "@",
+                Some(Entry::Directory { .. }) => "/",
+            };
+            format!("{sign}{}", path.display())
+        };
+        changes.expect("it is there").iter().map(one).collect()
+    }
+
+    fn merge(&self, steps: &[&str], on_conflict: &OnConflict) -> Merged {
+        let source = |(index, step): (usize, &&str)| Source { index, cell: cell(step), output: Default::default() };
+        let sources: Vec<Source> = steps.iter().enumerate().map(source).collect();
+        self.isolates.merge(self.run, "g", &self.base(), &sources, on_conflict).expect("an answer")
+    }
+
+    fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.base().join(path)).unwrap_or_else(|_| "nothing".to_owned())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.isolates.rest(self.run).expect("nothing stays mounted");
+    }
+}
+
+fn cell(step: &str) -> CellName {
+    CellName { step: step.to_owned(), attempt: 1 }
+}
+
+fn put(dir: &Path, path: &str, text: &str) {
+    let path = dir.join(path);
+    std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+    std::fs::write(path, text).expect("written");
+}
+
+const BOTH: [Means; 2] = [Means::Copy, Means::Overlay];
+
+#[test]
+fn copy_has_everything_but_the_store_and_nothing_beside_it() {
+    for means in BOTH {
+        let place = Place::preferring(means);
+        place.write("src/a.sh", "a");
+        std::fs::set_permissions(place.base().join("src/a.sh"), PermissionsExt::from_mode(0o750)).expect("mode");
+        symlink("/etc/passwd", place.base().join("out")).expect("a symlink");
+        let copy = place.enter("lint");
+        assert_eq!(std::fs::read_to_string(copy.join("src/a.sh")).expect("there"), "a", "{means:?}");
+        let (was, is) = (place.base().join("src/a.sh"), copy.join("src/a.sh"));
+        let (was, is) = (std::fs::metadata(was).expect("there"), std::fs::metadata(is).expect("there"));
+        assert_eq!((was.mode(), was.mtime_nsec()), (is.mode(), is.mtime_nsec()));
+        assert_eq!(std::fs::read_link(copy.join("out")).expect("a symlink"), Path::new("/etc/passwd"));
+        assert!(!copy.join(".laneway").exists(), "{means:?}: the store is no part of it");
+        assert!(place.changes("lint").is_empty(), "{means:?}: {:?}", place.changes("lint"));
+        // Whoever writes outside by accident hits nothing.
+        std::fs::write(copy.join("../x"), "by accident").expect("written");
+        assert!(!place.base().join("../x").exists() && !place.base().join(".laneway/x").exists());
+        let beside = std::fs::read_dir(copy.parent().expect("a parent")).expect("dir").count();
+        assert_eq!(beside, 2, "the copy and what was written by accident");
+    }
+}
+
+#[test]
+fn store_that_lies_in_the_directory_itself_is_left_out_by_name() {
+    let dir = tempfile::tempdir().expect("dir");
+    for name in ["laneway.db", "laneway.db-wal", "admin.token", "logs/x", "mine.txt"] {
+        put(dir.path(), name, "x");
+    }
+    let isolates = Isolates::new(dir.path().join("isolates/instance"), dir.path().to_owned());
+    let copy = isolates.enter(RunId::parse(RUN).expect("an id"), &cell("a"), dir.path()).expect("a copy");
+    let names: Vec<_> = std::fs::read_dir(&copy).expect("dir").map(|entry| entry.expect("one").file_name()).collect();
+    isolates.rest(RunId::parse(RUN).expect("an id")).expect("nothing stays mounted");
+    assert_eq!(names, ["mine.txt"]);
+}
+
+#[test]
+fn changes_are_found_by_content() {
+    for means in BOTH {
+        let place = Place::preferring(means);
+        for path in ["same", "touched", "changed", "removed", "mode", "d/gone", "d/stays", "file_to_dir", "dir_to_file/x"] {
+            place.write(path, path);
+        }
+        symlink("same", place.base().join("link")).expect("a symlink");
+        let copy = place.enter("a");
+        put(&copy, "touched", "touched");
+        // As long as before: only the content tells.
+        put(&copy, "changed", "CHANGED");
+        std::fs::remove_file(copy.join("removed")).expect("removed");
+        std::fs::set_permissions(copy.join("mode"), PermissionsExt::from_mode(0o700)).expect("mode");
+        std::fs::remove_file(copy.join("d/gone")).expect("removed");
+        put(&copy, "new/deep/file", "new");
+        std::fs::remove_file(copy.join("link")).expect("removed");
+        symlink("touched", copy.join("link")).expect("a symlink");
+        std::fs::remove_file(copy.join("file_to_dir")).expect("removed");
+        put(&copy, "file_to_dir/inner", "x");
+        std::fs::remove_dir_all(copy.join("dir_to_file")).expect("removed");
+        put(&copy, "dir_to_file", "x");
+        let expected = [
+            "+changed", "-d/gone", "+dir_to_file", "-dir_to_file/x", "/file_to_dir", "+file_to_dir/inner", "@link",
+            "+mode", "/new", "/new/deep", "+new/deep/file", "-removed",
+        ];
+        assert_eq!(place.changes("a"), expected, "{means:?}");
+        let Merged::Applied(_) = place.merge(&["a"], &OnConflict::Fail) else { panic!("no conflict") };
+        assert_eq!((place.read("changed"), place.read("removed")), ("CHANGED".into(), "nothing".into()));
+        assert_eq!((place.read("file_to_dir/inner"), place.read("dir_to_file")), ("x".into(), "x".into()));
+        assert_eq!(std::fs::metadata(place.base().join("mode")).expect("there").mode() & 0o777, 0o700);
+        assert_eq!(std::fs::read_link(place.base().join("link")).expect("a symlink"), Path::new("touched"));
+        assert!(!place.base().join("d/gone").exists() && place.base().join("d/stays").exists());
+        assert_eq!(std::fs::read_to_string(place.base().join(".laneway/laneway.db")).expect("there"), "store");
+    }
+}
+
+#[test]
+fn conflict_applies_nothing_and_the_one_that_is_kept_decides_it() {
+    for means in BOTH {
+        let place = Place::preferring(means);
+        place.write("shared", "0");
+        place.write("only", "0");
+        let (a, b) = (place.enter("a"), place.enter("b"));
+        put(&a, "shared", "a");
+        put(&b, "shared", "b");
+        put(&b, "only", "b");
+        let Merged::Refused(why) = place.merge(&["a", "b"], &OnConflict::Fail) else { panic!("a conflict") };
+        assert!(why.contains("shared (a, b)") && !why.contains("only"), "{why}");
+        assert_eq!((place.read("shared"), place.read("only")), ("0".into(), "0".into()), "{means:?}");
+        let Merged::Applied(combined) = place.merge(&["a", "b"], &OnConflict::Keep("a".into())) else {
+            panic!("decided")
+        };
+        assert_eq!(combined.conflicts.len(), 1);
+        assert_eq!((place.read("shared"), place.read("only")), ("a".into(), "b".into()), "{means:?}");
+    }
+}
+
+#[test]
+fn merge_that_was_interrupted_does_the_same_again() {
+    let place = Place::preferring(Means::Copy);
+    place.write("file", "base");
+    let (a, b) = (place.enter("a"), place.enter("b"));
+    // It has the content that it had, and only looking at what it was made of can tell.
+    put(&a, "file", "base");
+    put(&b, "file", "b");
+    put(&b, "later", "b");
+    let sources: Vec<Source> = ["a", "b"]
+        .into_iter()
+        .enumerate()
+        .map(|(index, step)| Source { index, cell: cell(step), output: Default::default() })
+        .collect();
+    let decided = place.isolates.decide(place.run, &place.base(), &sources, &OnConflict::Fail).expect("compared");
+    let combined = decided.expect("no conflict");
+    let journal = place.isolates.home.join(RUN).join("g.merge");
+    apply::write_down(&journal, &["a.a1".into(), "b.a1".into()], &combined).expect("written");
+    // The half of it, and a file under its first name.
+    place.write("file", "b");
+    place.write(".laneway-merge.tmp", "half");
+    let Merged::Applied(again) = place.merge(&["a", "b"], &OnConflict::Fail) else { panic!("no conflict") };
+    assert_eq!(again, combined);
+    assert_eq!((place.read("file"), place.read("later")), ("b".into(), "b".into()));
+    assert!(!place.base().join(".laneway-merge.tmp").exists());
+}
+
+#[test]
+fn copy_that_is_gone_is_told_unless_it_was_merged_before() {
+    let place = Place::preferring(Means::Copy);
+    let a = place.enter("a");
+    put(&a, "x", "a");
+    let source = [Source { index: 0, cell: cell("b"), output: Default::default() }];
+    let missing = place.isolates.merge(place.run, "g", &place.base(), &source, &OnConflict::Fail);
+    assert_eq!(
+        missing.expect_err("there is none").to_string(),
+        "the copy in which `b` worked is gone; run it again with `laneway retry RUN --from b`"
+    );
+    place.merge(&["a"], &OnConflict::Fail);
+    place.isolates.remove(place.run).expect("removed");
+    assert!(!a.exists());
+    std::fs::remove_file(place.isolates.home.join(RUN).join("g.merge")).expect("removed");
+    let Merged::Applied(combined) = place.merge(&["a"], &OnConflict::Fail) else { panic!("nothing to do") };
+    assert_eq!(combined, Combined::default());
+    place.isolates.forget(place.run).expect("removed");
+    assert!(place.isolates.runs().is_empty());
+}
+
+#[test]
+fn nothing_is_written_through_a_symlink_that_leads_out() {
+    let place = Place::preferring(Means::Copy);
+    place.write("d/f", "0");
+    let a = place.enter("a");
+    put(&a, "d/f", "a");
+    let outside = place.dir.path().join("outside");
+    put(&outside, "f", "outside");
+    std::fs::remove_dir_all(place.base().join("d")).expect("removed");
+    symlink(&outside, place.base().join("d")).expect("a symlink");
+    let source = [Source { index: 0, cell: cell("a"), output: Default::default() }];
+    let refused = place.isolates.merge(place.run, "g", &place.base(), &source, &OnConflict::Fail);
+    assert!(refused.is_err(), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(outside.join("f")).expect("there"), "outside");
+}
+
+#[test]
+fn only_what_was_made_here_is_removed() {
+    let place = Place::preferring(Means::Copy);
+    let outside = place.dir.path().join("outside");
+    put(&outside, "precious", "x");
+    let a = place.enter("a");
+    symlink(&outside, a.join("way_out")).expect("a symlink");
+    let of_run = place.isolates.home.join(RUN);
+    // A symlink, and a directory with the very mark of a cell, in the places of cells.
+    symlink(&outside, of_run.join("b.a1")).expect("a symlink");
+    assert!(matches!(mark::remove(&of_run.join("b.a1")), Err(Error::NotOurs { .. })));
+    std::fs::rename(&outside, of_run.join("c.a1")).expect("moved");
+    std::fs::copy(of_run.join("a.a1/mark"), of_run.join("c.a1/mark")).expect("copied");
+    assert!(matches!(mark::remove(&of_run.join("c.a1")), Err(Error::NotOurs { .. })));
+    std::fs::rename(of_run.join("c.a1"), &outside).expect("moved");
+    mark::remove(&of_run.join("a.a1")).expect("it is ours");
+    assert!(!of_run.join("a.a1").exists() && outside.join("precious").exists());
+}
+
+/// P2.
+#[test]
+fn symlink_swapped_in_while_a_tree_is_copied_leads_nobody_out() {
+    let dir = tempfile::tempdir().expect("dir");
+    let (base, outside) = (dir.path().join("base"), dir.path().join("outside"));
+    put(&outside, "inner", "secret");
+    put(&outside, "file", "secret");
+    put(&base, "d/inner", "fine");
+    put(&base, "f", "fine");
+    symlink(&outside, dir.path().join("to_dir")).expect("a symlink");
+    symlink(outside.join("file"), dir.path().join("to_file")).expect("a symlink");
+    let is_over = AtomicBool::new(false);
+    let swap = |one: &Path, other: &Path| {
+        renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).expect("swapped");
+    };
+    let mut seen = [false; 2];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                swap(&base.join("d"), &dir.path().join("to_dir"));
+                swap(&base.join("f"), &dir.path().join("to_file"));
+            }
+        });
+        let (from, _) = walk::root(&base).expect("there");
+        for number in 0..10_000 {
+            let into = dir.path().join(format!("into-{number}"));
+            std::fs::create_dir(&into).expect("made");
+            let (to, _) = walk::root(&into).expect("there");
+            // It may be told that something changes under its hands.
+            let _ = copy::tree(&from, &to, &base, &BTreeSet::new(), false);
+            for path in ["d/inner", "f"] {
+                let copied = into.join(path);
+                let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+                if is_link(&into.join("d")) && path == "d/inner" || is_link(&copied) {
+                    seen[1] = true;
+                    continue;
+                }
+                if let Ok(text) = std::fs::read_to_string(&copied) {
+                    seen[0] = true;
+                    assert_eq!(text, "fine", "try {number}: {path} came from outside");
+                }
+            }
+            std::fs::remove_dir_all(&into).expect("removed");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(seen, [true, true], "both were met, or nothing was tried");
+}
