@@ -23,6 +23,7 @@ for_each_database! {
     run_that_is_opened_again_stays,
     only_so_many_runs_of_each_workflow_stay,
     oldest_runs_go_until_the_rest_fits,
+    rules_together_remove_no_more_than_they_have_to,
     run_whose_end_has_yet_to_start_something_stays,
     key_of_a_run_that_went_starts_nothing,
     who_knew_a_run_that_went_is_told_that_it_is_gone,
@@ -183,6 +184,24 @@ async fn oldest_runs_go_until_the_rest_fits(place: Place) {
     node.retry(runs[2], Some("a")).await.expect("again");
     node.work(runs[2], |_| succeeded_with(json!({"x": "y".repeat(50_000)}))).await;
     assert_eq!(prunable(&node, keep(100_000)).await, [runs[2]]);
+}
+
+async fn rules_together_remove_no_more_than_they_have_to(place: Place) {
+    let node = place.node("one").await;
+    let mut runs = Vec::new();
+    for name in ["old", "old", "old", "new", "new", "new", "new"] {
+        let run = node.submit(&document(name)).await;
+        node.work(run, |_| succeeded_with(json!({"x": "y".repeat(20_000)}))).await;
+        runs.push(run);
+    }
+    // Seven runs of 40 kB each, and little more.
+    let keep = |bytes| Keep { runs: Some(3), bytes: Some(bytes), ..Keep::default() };
+    assert_eq!(prunable(&node, keep(250_000)).await, [runs[3]], "when that is gone, the rest fits");
+    assert_eq!(prunable(&node, keep(220_000)).await, [runs[0], runs[3]]);
+    let first = node.store.prunable(keep(0), 1).await.expect("a list");
+    assert_eq!(first.len(), 1, "no more than asked for");
+    assert_eq!(prune(&node, keep(250_000)).await, [runs[3]]);
+    assert_eq!(prunable(&node, keep(250_000)).await, []);
 }
 
 async fn run_whose_end_has_yet_to_start_something_stays(place: Place) {
