@@ -197,7 +197,7 @@ fn load(txn: &Txn<'_>, head: &Head) -> Done<RunRow> {
             Ok((run_row(row), is_set_aside))
         })
         .optional()?;
-    // Another process may have removed it since its head was read.
+    // Another process may have removed it, or begun to, since its head was read.
     let (row, is_set_aside) = found.ok_or_else(|| Error::NoSuchRun { name: head.head.run.to_string() })?;
     if is_set_aside {
         return Err(quarantine::refusal(txn.connection, head.no, head.head.run)?.into());

@@ -6,10 +6,10 @@ use std::time::Duration;
 use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
-use laneway_store::model::{Application, Artifact, LogName, LogPiece, Submission};
+use laneway_store::model::{Application, Artifact, Finished, LogName, LogPiece, Pausable, Submission};
 use laneway_store::prune::{Keep, Swept};
-use laneway_store::sqlite::Clock;
-use laneway_store::{Error, Fate, Store};
+use laneway_store::sqlite::{Clock, SqliteStore};
+use laneway_store::{Error, Fate, Open, Store};
 use serde_json::json;
 
 use crate::harness::{
@@ -36,7 +36,9 @@ for_each_database! {
 for_each_database! {
     sqlite only:
     removal_that_was_cut_off_goes_on,
+    run_whose_removal_has_begun_is_gone_for_everybody,
     artifacts_and_logs_that_nothing_names_go,
+    files_of_another_store_in_the_same_directory_stay,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -363,6 +365,43 @@ async fn removal_that_was_cut_off_goes_on(place: Place) {
         .query_row("SELECT (SELECT count(*) FROM runs) + (SELECT count(*) FROM tasks)", [], |row| row.get(0))
         .expect("a number");
     assert_eq!(left, 2, "one run with one task");
+    is_whole(&*node.store).await;
+}
+
+/// A large run goes in chunks. Whoever knew it must not bring back what is left of it.
+async fn run_whose_removal_has_begun_is_gone_for_everybody(place: Place) {
+    let (node, other) = (place.node("one").await, place.node("two").await);
+    let run = node.submit(&flat(3, 1)).await;
+    // From here on it is on the shelf of this process.
+    other.store.cancel(run, "ada").await.expect("canceled");
+    let newer = node.submit(&flat(3, 1)).await;
+    node.cancel(newer).await;
+    let beneath = rusqlite::Connection::open(place.path()).expect("the file");
+    beneath
+        .execute_batch(&format!(
+            "UPDATE runs SET is_visible = 0, owner = NULL, key = NULL WHERE id = '{run}';
+             DELETE FROM tasks WHERE run_no = 1 AND position < 1"
+        ))
+        .expect("it has begun");
+    for store in [&node.store, &other.store] {
+        let told = [
+            store.retry(run, None, "ada").await.err(),
+            store.retry(run, Some("s1"), "ada").await.err(),
+            store.skip(run, "s1", "ada").await.err(),
+            store.cancel(run, "ada").await.err(),
+            store.pause(Pausable::Run(run), "ada").await.err(),
+            store.adopt(run, other.session).await.err(),
+            store.head(run).await.err(),
+            store.run(run).await.err(),
+            store.artifacts(run).await.err(),
+            store.attempts(run, "s1").await.err(),
+            store.scope(run, &["s1"]).await.err(),
+        ];
+        for (which, error) in told.into_iter().enumerate() {
+            assert!(matches!(error, Some(Error::NoSuchRun { .. })), "{which}: {error:?}");
+        }
+    }
+    assert_eq!(prune(&node, Keep::default()).await, [run], "and its removal goes on");
     is_whole(&*node.store).await;
 }
 
