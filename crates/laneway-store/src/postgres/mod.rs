@@ -272,31 +272,15 @@ impl Store for PostgresStore {
     }
 
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
-        let claims = &claims;
-        self.base
-            .change(|link, terms| async move {
-                finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.start(claim)).await
-            })
-            .await
+        finish::say(&self.base, &claims, |keeper, claim| keeper.start(claim)).await
     }
 
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer> {
-        let (finished, ask) = (&finished, ask.as_ref());
-        self.base
-            .change(|link, terms| async move {
-                finish::finish(&self.base.shelf, &link, terms, finished, ask).await
-            })
-            .await
+        finish::finish(&self.base, &finished, ask.as_ref()).await
     }
 
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
-        let claims = &claims;
-        self.base
-            .change(|link, terms| async move {
-                finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.give_back(claim))
-                    .await
-            })
-            .await
+        finish::say(&self.base, &claims, |keeper, claim| keeper.give_back(claim)).await
     }
 
     async fn keep_blob(&self, bytes: Vec<u8>) -> Result<ContentHash> {

@@ -14,7 +14,7 @@ use laneway_core::plan::Plan;
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
 
-use super::fault::Done;
+use super::fault::{Done, Failure};
 use super::link::{Link, sql};
 use super::row;
 use crate::error::Error;
@@ -65,6 +65,27 @@ impl Shelf {
         let found = link.row(sql!("run_head", TEXT), &[&run.to_string()]).await?;
         let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
         self.keep_head(link, run, &found).await
+    }
+
+    /// The same of a run of which somebody says to hold tasks: `None` if it is gone.
+    pub(super) async fn held(&self, link: &Link, run: RunId) -> Done<Option<Arc<Head>>> {
+        match self.head(link, run).await {
+            Ok(head) => Ok(Some(head)),
+            Err(Failure::Refused(Error::NoSuchRun { .. })) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Tasks became available.
+    pub(super) fn note_waits(&self, waits: &[(Gate, Duration)]) {
+        if !waits.is_empty() {
+            let mut kept = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            waits.iter().for_each(|(gate, waited)| kept.add(*gate, *waited));
+        }
+    }
+
+    pub(super) fn waits(&self) -> GateWaits {
+        *self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One that goes is asked for no more.

@@ -27,6 +27,7 @@ for_each_database! {
     run_whose_end_has_yet_to_start_something_stays,
     key_of_a_run_that_went_starts_nothing,
     who_knew_a_run_that_went_is_told_that_it_is_gone,
+    claims_of_a_run_that_went_are_lost_alone,
     large_run_goes_as_a_whole,
     bytes_that_nothing_refers_to_go_after_a_day,
     bytes_that_are_brought_again_stay,
@@ -263,6 +264,38 @@ async fn who_knew_a_run_that_went_is_told_that_it_is_gone(place: Place) {
     for error in told {
         assert!(matches!(error, Some(Error::NoSuchRun { .. })), "{error:?}");
     }
+}
+
+/// The answer to an end was lost, the run is over, and meanwhile it went.
+async fn claims_of_a_run_that_went_are_lost_alone(place: Place) {
+    let (node, other) = (place.node("one").await, place.node("two").await);
+    let gone = node.submit(&document("flow")).await;
+    let held = node.begin(gone, "a").await;
+    // From here on the run is on the shelf of the other process.
+    assert_eq!(other.start(&held).await, Fate::Repeated);
+    node.succeed(&held).await;
+    done(&node, "flow").await;
+    let (begun, unbegun) = (node.submit(&document("flow")).await, node.submit(&document("flow")).await);
+    let (begun, unbegun) = (node.begin(begun, "a").await, node.take(unbegun, 1).await.remove(0));
+    assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await.first(), Some(&gone));
+    let store = &other.store;
+    assert_eq!(
+        store.start(vec![held.at, begun.at]).await.expect("fates"),
+        [Fate::ClaimLost, Fate::Repeated]
+    );
+    assert_eq!(
+        store.give_back(vec![unbegun.at, held.at]).await.expect("fates"),
+        [Fate::Recorded, Fate::ClaimLost]
+    );
+    let end = |claim| Finished { claim, outcome: succeeded(), took: Duration::ZERO };
+    let answer = store.finish(vec![end(held.at), end(begun.at)], None).await.expect("an answer");
+    assert_eq!(answer.fates, [Fate::ClaimLost, Fate::Recorded]);
+    let hash = store.keep_blob(b"x".to_vec()).await.expect("kept");
+    let name = ArtifactName::parse("x").expect("a name");
+    let artifact = Artifact { name, hash, size: 1, is_executable: false };
+    assert_eq!(store.keep_artifacts(held.at, vec![artifact]).await.expect("a fate"), Fate::ClaimLost);
+    let piece = LogPiece { claim: held.at, start: 0, bytes: vec![7; 10] };
+    assert_eq!(store.keep_logs(vec![piece]).await.expect("fates"), [Fate::ClaimLost]);
 }
 
 async fn large_run_goes_as_a_whole(place: Place) {
