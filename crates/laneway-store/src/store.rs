@@ -32,6 +32,7 @@ use crate::model::{
     Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
+use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
 #[async_trait]
@@ -275,6 +276,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn contentions(&self) -> u64 {
         0
     }
+    /// How long tasks had waited that this process made available. What was taken back by its transaction is rare, and counts
+    /// as well; a task that was taken ahead of its place is not among them.
+    fn gate_waits(&self) -> GateWaits;
     /// How verbs of this process were grouped into commits; `None` where the database does that.
     fn commits(&self) -> Option<Commits> {
         None

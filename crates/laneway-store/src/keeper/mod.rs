@@ -25,10 +25,12 @@ mod rows;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_core::definition::Step;
 use laneway_core::event::{Closing, Fact, RunFinished};
-use laneway_core::gate::Counts;
+use laneway_core::gate::{Counts, Gate};
+use laneway_core::hook;
 use laneway_core::nearest::nearest;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::state::{RunMove, TaskStatus};
@@ -56,6 +58,7 @@ pub(crate) struct Keeper<F> {
     events: Vec<Fact>,
     attempts: Vec<Record>,
     keys: KeyChanges,
+    waits: Vec<(Gate, Duration)>,
     /// Keys that others have let go of in this transaction, and that are yet to be handed on.
     promised: BTreeSet<Key>,
     /// Who was live before this transaction, once somebody asked, and by how many that has changed since.
@@ -89,6 +92,7 @@ impl<F: Facts> Keeper<F> {
             events: Vec::new(),
             attempts: Vec::new(),
             keys: KeyChanges::default(),
+            waits: Vec::new(),
             promised: BTreeSet::new(),
             live: None,
             live_since: 0,
@@ -220,6 +224,7 @@ impl<F: Facts> Keeper<F> {
             events: self.events,
             attempts: self.attempts,
             keys: self.keys,
+            waits: self.waits,
             bound,
         })
     }

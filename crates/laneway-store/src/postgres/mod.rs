@@ -68,6 +68,7 @@ use crate::model::{
 use crate::prune::{Keep, Prunable, Swept};
 use crate::sqlite::Clock;
 use crate::store::Store;
+use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
@@ -654,6 +655,10 @@ impl Store for PostgresStore {
     fn max_poll_interval(&self) -> Duration {
         let is_heard = self.hearing().is_some_and(|hearing| *hearing.borrow() == Hearing::Listening);
         Duration::from_secs(if is_heard { 15 } else { 1 })
+    }
+
+    fn gate_waits(&self) -> GateWaits {
+        self.base.shelf.waits()
     }
 
     fn contentions(&self) -> u64 {

@@ -4,9 +4,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use laneway_core::class::Class;
 use laneway_core::definition::{OnLost, Step};
+use laneway_core::gate::Gate;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::RunId;
 use laneway_core::key;
@@ -20,6 +22,7 @@ use super::row;
 use crate::error::Error;
 use crate::model::{Placed, RunHead};
 use crate::plans::Plans;
+use crate::tally::GateWaits;
 
 /// The unchanging parts of a run, with its number in this database.
 #[derive(Debug)]
@@ -35,6 +38,7 @@ pub(super) struct Shelf {
     stored: Mutex<Stored>,
     /// How often a claim got fewer than it wanted because others had the rest in hand.
     pub(super) contentions: AtomicU64,
+    waits: Mutex<GateWaits>,
 }
 
 /// What is known to be in the database. Nothing ever deletes these.

@@ -123,6 +123,7 @@ fn change_loaded<T>(
     let answer = verb(&mut keeper)?;
     let changes = keeper.conclude()?;
     save(txn, head.no, &changes)?;
+    txn.shelf.note_waits(&changes.waits);
     let mut follows = Follows { freed: changes.keys.freed, ..Follows::default() };
     if changes.run.status.is_final() && !changes.was.status.is_final() {
         follows.ended.insert(head.head.plan.workflow.name.clone());
