@@ -92,7 +92,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Records that the end of a run has fired, and what came of it.
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()>;
 
-    /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to its owner.
+    /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to an owner
+    /// that lives.
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>>;
 
     /// Who listens at the path of a webhook.

@@ -243,7 +243,11 @@ impl<F: Facts> Keeper<F> {
         self.run.reason.clone_from(&reason);
         self.run.finished_at = Some(self.now);
         self.run.deadline_at = None;
-        self.run.owner = None;
+        // The hooks of a local run are its owner's as long as that lives, which is known by this. It lets go when it has
+        // seen to them (`settle`), or with its end.
+        let owes_hooks = self.head.placed == Placed::Local
+            && hook::ends(&self.head.plan.workflow).contains(&self.run.status);
+        self.run.owner = self.run.owner.filter(|_| owes_hooks);
         // What has ended is held up by nobody; one that is opened again asks its workflow anew.
         self.run.pauses.clear();
         self.append(RunFinished { status: self.run.status, reason });
