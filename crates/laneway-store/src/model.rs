@@ -78,6 +78,8 @@ pub struct RemoteView {
     /// With which it came, and comes.
     pub token: String,
     pub slots: u32,
+    /// How long it lives without a renewal, as was agreed when it was registered.
+    pub lease: Duration,
     pub is_draining: bool,
     /// Each with when it started, if it has.
     pub held: Vec<(ClaimRef, Option<Millis>)>,

@@ -132,7 +132,7 @@ pub(crate) async fn renew(
     worker.app.store.renew(worker.session, tally).await.map_err(Worker::refusal)?;
     let view = worker.view().await?;
     Ok(Json(wire::RenewedWorker {
-        lease_ms: millis(worker.app.remote.lease.ttl),
+        lease_ms: millis(view.lease),
         held: view.held.iter().map(|(claim, _)| ClaimWord::of(claim)).collect(),
         stops: work::stops(&worker, &view).await?,
         is_draining: view.is_draining,
