@@ -107,7 +107,9 @@ impl Shelf {
     }
 
     async fn keep_head(&self, link: &Link, run: RunId, found: &Row) -> Done<Arc<Head>> {
-        let head = Arc::new(self.read_head(link, run, found).await?);
+        let no = found.try_get(0)?;
+        let head = self.read_head(link, run, found).await.map_err(|failure| failure.about(no, run))?;
+        let head = Arc::new(head);
         self.keep_may_wait(&head.head.plan);
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
         if heads.len() >= HEADS {

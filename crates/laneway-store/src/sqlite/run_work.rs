@@ -46,6 +46,10 @@ pub(super) fn on_held<T>(
     let found = txn.head(run).and_then(|head| Ok((load(txn, &head)?, head)));
     let (row, head) = match found {
         Err(Failure::Refused(Error::NoSuchRun { .. } | Error::SetAside { .. })) => return Ok(None),
+        // What cannot be read may be its document, without which nobody comes as far as to look.
+        Err(Failure::Refused(Error::Unreadable { .. })) if quarantine::has(txn.connection, run)? => {
+            return Ok(None);
+        }
         found => found?,
     };
     let (answer, follows) = change_loaded(txn, &head, row, verb)?;
