@@ -166,6 +166,21 @@ async fn run_that_ends_again_owes_its_hooks_again(place: Place) {
     assert!(second.end.seq > first.end.seq);
 }
 
+async fn hooks_of_an_end_that_another_one_followed_are_not_made_up_for(place: Place) {
+    let node = Node::worker(place.open(), "one", &[]).await;
+    let run = end(&node, ON_FAILURE, false).await;
+    let first = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
+    // Nobody saw to them before it was opened again.
+    node.retry(run, None).await.expect("a retry");
+    let held = node.take_any(1).await.remove(0);
+    node.fail(&held).await;
+    let second = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
+    assert!(second.end.seq > first.end.seq, "the newer end is told");
+    node.store.settle(second.end, None).await.expect("a record");
+    assert_eq!(node.store.due(10).await.expect("what is due").firings, []);
+    assert_eq!(node.store.hooks_owed(run).await.expect("an answer"), None);
+}
+
 async fn apply(node: &Node, name: &str, head: &str) -> laneway_store::Result<()> {
     let text = format!("name: {name}\nsecrets: {{k: {{env: K}}}}\n{head}\nsteps: {{a: {{run: x}}}}\n");
     let plan = Arc::new(plan(&text));

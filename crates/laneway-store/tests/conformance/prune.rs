@@ -279,10 +279,7 @@ async fn claims_of_a_run_that_went_are_lost_alone(place: Place) {
     let (begun, unbegun) = (node.begin(begun, "a").await, node.take(unbegun, 1).await.remove(0));
     assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await.first(), Some(&gone));
     let store = &other.store;
-    assert_eq!(
-        store.start(vec![held.at, begun.at]).await.expect("fates"),
-        [Fate::ClaimLost, Fate::Repeated]
-    );
+    assert_eq!(store.start(vec![held.at, begun.at]).await.expect("fates"), [Fate::ClaimLost, Fate::Repeated]);
     assert_eq!(
         store.give_back(vec![unbegun.at, held.at]).await.expect("fates"),
         [Fate::Recorded, Fate::ClaimLost]
@@ -469,4 +466,28 @@ async fn artifacts_and_logs_that_nothing_names_go(place: Place) {
     assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await, [run]);
     assert_eq!(node.store.sweep().await.expect("swept"), Swept { things: 1, bytes: 5 });
     assert!(!file(&named).exists());
+}
+
+/// Whose a file is nobody can tell by its name.
+async fn files_of_another_store_in_the_same_directory_stay(place: Place) {
+    let node = place.node("one").await;
+    let dir = node.store.dir().to_owned();
+    let path = dir.join("other.db");
+    let store = SqliteStore::open_with(&path, Open::Create, Arc::clone(&place.clock)).expect("a store");
+    let other = Node::register(Arc::new(store), "two").await;
+    let source = dir.join("source");
+    std::fs::write(&source, "named by the other").expect("written");
+    let (hash, size) = other.store.keep_file(&source).await.expect("kept");
+    let run = other.submit(&document("flow")).await;
+    let held = other.begin(run, "a").await;
+    let name = ArtifactName::parse("x").expect("a name");
+    let artifact = Artifact { name, hash: hash.clone(), size, is_executable: false };
+    other.store.keep_artifacts(held.at, vec![artifact]).await.expect("named");
+    let piece = LogPiece { claim: held.at, start: 0, bytes: vec![7; 10] };
+    assert_eq!(other.store.keep_logs(vec![piece]).await.expect("kept"), [Fate::Recorded]);
+    other.succeed(&held).await;
+    place.clock.advance(Duration::from_secs(20 * 365 * 24 * 3600));
+    assert_eq!(node.store.sweep().await.expect("swept"), Swept::default());
+    assert!(dir.join("artifacts").join(hash.as_str()).exists());
+    assert!(dir.join("logs").join(run.to_string()).exists());
 }

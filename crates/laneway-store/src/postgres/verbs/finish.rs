@@ -31,9 +31,9 @@ pub(in crate::postgres) async fn finish(
     loop {
         let (shelf, without) = (&base.shelf, &lost);
         let said = base
-            .change(|link, terms| async move {
-                finish_held(shelf, &link, terms, (finished, without), ask).await
-            })
+            .change(
+                |link, terms| async move { finish_held(shelf, &link, terms, (finished, without), ask).await },
+            )
             .await;
         match said {
             Err(error) if lost.learn(shelf, &error, finished.iter().map(|one| one.claim.run)) => {}
@@ -52,9 +52,7 @@ pub(in crate::postgres) async fn say(
     loop {
         let (shelf, without) = (&base.shelf, &lost);
         let said = base
-            .change(|link, terms| async move {
-                say_held(shelf, &link, terms, (claims, without), word).await
-            })
+            .change(|link, terms| async move { say_held(shelf, &link, terms, (claims, without), word).await })
             .await;
         match said {
             Err(error) if lost.learn(shelf, &error, claims.iter().map(|claim| claim.run)) => {}
