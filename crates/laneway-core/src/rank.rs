@@ -16,9 +16,22 @@ pub fn rank(available_at: Millis, priority: i8) -> i64 {
     available_at.0.saturating_sub(i64::from(priority) * BOOST_MS)
 }
 
+/// Since when something has waited that has this place in line.
+pub fn since(rank: i64, priority: i8) -> Millis {
+    Millis(rank.saturating_add(i64::from(priority) * BOOST_MS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn place_in_line_tells_since_when_it_was_taken() {
+        let at = Millis(1_700_000_000_000);
+        for priority in [LEAST_PRIORITY, 0, 7, HIGHEST_PRIORITY] {
+            assert_eq!(since(rank(at, priority), priority), at);
+        }
+    }
 
     #[test]
     fn priority_comes_first_then_age() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use laneway_core::gate::Gate;
 use laneway_store::model::{Commits, LimitView, NodeView};
-use laneway_store::tally::{BOUNDS, Spread};
+use laneway_store::tally::{BOUNDS, GATES, GateWaits, Spread, WAIT_BOUNDS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
@@ -43,6 +43,12 @@ struct NodeLabels {
 struct OutcomeLabels {
     node: String,
     outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct GateLabels {
+    node: String,
+    gate: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -115,22 +121,25 @@ pub(crate) struct Stored {
     pub(crate) limits: Vec<LimitView>,
     pub(crate) backlog: Vec<(Option<Gate>, u64)>,
     pub(crate) commits: Option<Commits>,
+    /// What this process let through its gates, under its name, where no session of it tells that.
+    pub(crate) own_waits: Option<(String, GateWaits)>,
 }
 
-/// How long something took on each node.
+/// How long something took, for each set of labels.
 #[derive(Debug)]
-struct Spreads {
+struct Spreads<L> {
     name: &'static str,
     help: &'static str,
-    of_nodes: BTreeMap<String, Spread>,
+    /// In milliseconds.
+    bounds: &'static [u64],
+    of: Vec<(L, Spread)>,
 }
 
-impl Collector for Spreads {
+impl<L: EncodeLabelSet + fmt::Debug + Send + Sync + 'static> Collector for Spreads<L> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut metric = encoder.encode_descriptor(self.name, self.help, None, MetricType::Histogram)?;
-        for (node, spread) in &self.of_nodes {
-            let labels = &NodeLabels { node: node.clone() };
-            let bounds = BOUNDS.iter().map(|millis| *millis as f64 / 1e3).chain([f64::INFINITY]);
+        for (labels, spread) in &self.of {
+            let bounds = self.bounds.iter().map(|millis| *millis as f64 / 1e3).chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = bounds.zip(spread.counts).collect();
             let (sum, count) = (spread.micros as f64 / 1e6, spread.counts.iter().sum());
             metric.encode_family(labels)?.encode_histogram::<NodeLabels>(sum, count, &buckets, None)?;
@@ -147,6 +156,20 @@ impl Drop for OpenStream {
     fn drop(&mut self) {
         self.0.dec();
     }
+}
+
+/// Of every node that takes work of others, and of this process where no node of it does.
+fn gate_waits(stored: &Stored) -> Vec<(GateLabels, Spread)> {
+    let mut of_nodes: BTreeMap<(&str, &'static str), Spread> = BTreeMap::new();
+    let nodes = stored.nodes.iter().filter(|node| node.offer.is_some());
+    let told = nodes.map(|node| (node.node.as_str(), node.tally.gate_waits));
+    for (node, waits) in told.chain(stored.own_waits.iter().map(|(node, waits)| (node.as_str(), *waits))) {
+        for (gate, spread) in GATES.into_iter().zip(waits.0) {
+            of_nodes.entry((node, gate.as_str())).or_default().merge(spread);
+        }
+    }
+    let labels = |(node, gate): (&str, &'static str)| GateLabels { node: node.to_owned(), gate };
+    of_nodes.into_iter().map(|(of, spread)| (labels(of), spread)).collect()
 }
 
 type PerNode = Family<NodeLabels, Counter<u64, AtomicU64>>;
@@ -194,7 +217,8 @@ fn registry(stored: &Stored) -> Registry {
         for node in nodes.iter().filter(|node| node.offer.is_some()) {
             of_nodes.entry(node.node.clone()).or_default().merge(part(node));
         }
-        Box::new(Spreads { name, help, of_nodes })
+        let labelled = of_nodes.into_iter().map(|(node, spread)| (NodeLabels { node }, spread));
+        Box::new(Spreads { name, help, bounds: &BOUNDS, of: labelled.collect() })
     };
     registry.register_collector(spread(
         "claim_to_start_seconds",
@@ -206,6 +230,13 @@ fn registry(stored: &Stored) -> Registry {
         "From the end of a task until the one in its place began, where there was one",
         |node| node.tally.finish_to_start,
     ));
+    registry.register_collector(Box::new(Spreads {
+        name: "gate_wait_seconds",
+        help: "How long tasks waited in line until they became available, by the gate that held them last and by the node \
+               that let them through",
+        bounds: &WAIT_BOUNDS,
+        of: gate_waits(stored),
+    }));
     if let Some(Commits { commits, verbs }) = stored.commits {
         let counter = |number: u64| {
             let counter = Counter::<u64, AtomicU64>::default();

@@ -94,6 +94,8 @@ codes! {
     RunEnded = "run_ended", CONFLICT;
     RunOwned = "run_owned", CONFLICT;
     RunShared = "run_shared", CONFLICT;
+    /// The run is local to the process that started it: no node would take its tasks.
+    RunLocal = "run_local", CONFLICT;
     RunSetAside = "run_set_aside", CONFLICT;
     NotSetAside = "not_set_aside", CONFLICT;
     NothingToRetry = "nothing_to_retry", CONFLICT;

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::fence::{ClaimRef, Fate};
-use crate::tally::Spread;
+use crate::tally::{GateWaits, Spread};
 
 #[derive(Debug, Clone)]
 pub struct NewSession {
@@ -78,6 +78,8 @@ pub struct RemoteView {
     /// With which it came, and comes.
     pub token: String,
     pub slots: u32,
+    /// How long it lives without a renewal, as was agreed when it was registered.
+    pub lease: Duration,
     pub is_draining: bool,
     /// Each with when it started, if it has.
     pub held: Vec<(ClaimRef, Option<Millis>)>,
@@ -114,6 +116,9 @@ pub struct Tally {
     /// From the end of a task until the one in its place began, where there was one.
     #[serde(default, skip_serializing_if = "Spread::is_empty")]
     pub finish_to_start: Spread,
+    /// Tasks that this process made available, and how long they had waited for that.
+    #[serde(default, skip_serializing_if = "GateWaits::is_empty")]
+    pub gate_waits: GateWaits,
 }
 
 #[derive(Debug, Clone)]

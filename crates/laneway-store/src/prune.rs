@@ -1,6 +1,7 @@
 //! What may be forgotten, and when: the words of `prunable`, `prune` and `sweep`, and the spans that both databases keep to.
 //! `docs/design/retention.md` says why.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use laneway_core::id::RunId;
@@ -94,17 +95,22 @@ impl Search {
     }
 }
 
-/// Which of the oldest go so that what stays is within `keep`, of the sizes of all that are over. `oldest` are those that
-/// may go, oldest first.
-pub(crate) fn beyond(total: u64, keep: u64, oldest: impl Iterator<Item = u64>) -> usize {
-    let mut excess = total.saturating_sub(keep);
-    oldest
-        .take_while(|bytes| {
-            let goes = excess > 0;
-            excess = excess.saturating_sub(*bytes);
-            goes
-        })
-        .count()
+/// A run that may go, with its number.
+pub(crate) type Choice = (i64, Prunable);
+
+/// Which of the oldest go so that what stays is within `keep`, of the sizes of all that are over. `going` go for another reason
+/// and make room by that; `oldest` are all that may go, oldest first.
+pub(crate) fn beyond(total: u64, keep: u64, going: &[Choice], oldest: Vec<Choice>) -> Vec<Choice> {
+    let gone: u64 = going.iter().map(|(_, choice)| choice.bytes).sum();
+    let numbers: HashSet<i64> = going.iter().map(|(no, _)| *no).collect();
+    let mut excess = total.saturating_sub(gone).saturating_sub(keep);
+    let left = oldest.into_iter().filter(|(no, _)| !numbers.contains(no));
+    left.take_while(|(_, choice)| {
+        let goes = excess > 0;
+        excess = excess.saturating_sub(choice.bytes);
+        goes
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -113,10 +119,34 @@ mod tests {
 
     #[test]
     fn oldest_runs_go_until_the_rest_fits() {
-        assert_eq!(beyond(100, 100, [50, 50].into_iter()), 0);
-        assert_eq!(beyond(101, 100, [50, 50].into_iter()), 1);
-        assert_eq!(beyond(151, 100, [50, 50, 51].into_iter()), 2);
-        assert_eq!(beyond(1_000, 0, [1, 2].into_iter()), 2, "what may not go stays, whatever its size");
+        let go = |total, keep, sizes: &[u64]| beyond(total, keep, &[], choices(sizes)).len();
+        assert_eq!(go(100, 100, &[50, 50]), 0);
+        assert_eq!(go(101, 100, &[50, 50]), 1);
+        assert_eq!(go(151, 100, &[50, 50, 51]), 2);
+        assert_eq!(go(1_000, 0, &[1, 2]), 2, "what may not go stays, whatever its size");
+    }
+
+    #[test]
+    fn what_goes_anyway_makes_room_and_is_not_chosen_twice() {
+        let all = choices(&[50, 40, 30, 20]);
+        let numbers = |going: &[Choice], keep| -> Vec<i64> {
+            beyond(140, keep, going, all.clone()).iter().map(|(no, _)| *no).collect()
+        };
+        assert_eq!(numbers(&all[1..3], 70), [0_i64; 0], "70 of 140 go already");
+        assert_eq!(numbers(&all[1..3], 69), [0]);
+        assert_eq!(numbers(&all[1..3], 0), [0, 3]);
+    }
+
+    fn choices(sizes: &[u64]) -> Vec<Choice> {
+        let run = RunId::parse("0190d5a0-0000-7000-8000-000000000001").expect("an id");
+        let choice = |bytes| Prunable {
+            run,
+            workflow: "flow".to_owned(),
+            status: RunStatus::Succeeded,
+            finished_at: Millis(0),
+            bytes,
+        };
+        sizes.iter().zip(0..).map(|(bytes, no)| (no, choice(*bytes))).collect()
     }
 
     #[test]

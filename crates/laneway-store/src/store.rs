@@ -32,6 +32,7 @@ use crate::model::{
     Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
+use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
 #[async_trait]
@@ -91,7 +92,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Records that the end of a run has fired, and what came of it.
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()>;
 
-    /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to its owner.
+    /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to an owner
+    /// that lives.
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>>;
 
     /// Who listens at the path of a webhook.
@@ -275,6 +277,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn contentions(&self) -> u64 {
         0
     }
+    /// How long tasks had waited that this process made available. What was taken back by its transaction is rare, and counts
+    /// as well; a task that was taken ahead of its place is not among them.
+    fn gate_waits(&self) -> GateWaits;
     /// How verbs of this process were grouped into commits; `None` where the database does that.
     fn commits(&self) -> Option<Commits> {
         None

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use laneway_core::gate::Gate;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Tally;
@@ -18,9 +19,36 @@ pub struct Spread {
 /// In milliseconds.
 pub const BOUNDS: [u64; 8] = [1, 2, 5, 25, 100, 500, 2_500, 10_000];
 
+/// The same for what takes longer: tasks that wait.
+pub const WAIT_BOUNDS: [u64; BOUNDS.len()] = [10, 100, 1_000, 5_000, 30_000, 120_000, 600_000, 3_600_000];
+
+/// Gates at which tasks stand in line, and so with the moment since when.
+pub const GATES: [Gate; 7] =
+    [Gate::Paused, Gate::Node, Gate::MaxParallel, Gate::Order, Gate::Lock, Gate::Limit, Gate::Rate];
+
+/// How long tasks waited until they became available, by the gate at which they waited last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateWaits(pub [Spread; GATES.len()]);
+
+impl GateWaits {
+    pub(crate) fn add(&mut self, gate: Gate, waited: Duration) {
+        if let Some(at) = GATES.iter().position(|known| *known == gate) {
+            self.0[at].add_by(&WAIT_BOUNDS, waited);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Spread {
     pub fn add(&mut self, took: Duration) {
-        let at = BOUNDS.iter().position(|bound| took <= Duration::from_millis(*bound));
+        self.add_by(&BOUNDS, took);
+    }
+
+    fn add_by(&mut self, bounds: &[u64; BOUNDS.len()], took: Duration) {
+        let at = bounds.iter().position(|bound| took <= Duration::from_millis(*bound));
         self.counts[at.unwrap_or(BOUNDS.len())] += 1;
         self.micros = self.micros.saturating_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }

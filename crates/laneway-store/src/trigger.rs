@@ -85,7 +85,7 @@ pub struct Firing {
 impl Firing {
     /// Whether it is for the hooks of the run itself.
     pub fn is_of_hooks(&self) -> bool {
-        self.end.key == "hooks" || self.end.key == "hooks here"
+        self.end.is_of_hooks()
     }
 }
 
@@ -97,6 +97,12 @@ pub struct End {
     pub seq: u64,
     pub workflow: String,
     pub key: String,
+}
+
+impl End {
+    pub(crate) fn is_of_hooks(&self) -> bool {
+        self.key == "hooks" || self.key == "hooks here"
+    }
 }
 
 /// What there is to be done about triggers.

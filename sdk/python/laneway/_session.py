@@ -2,7 +2,8 @@
 
     claimer    asks for work, and hears what is to be stopped and what is lost ──▶ a thread for each task
     heart      renews the lease; one that could not be renewed in time is over
-    speaker    says what began, what was printed and what ended, everything that came together at once
+    speaker    says what began and what ended, everything that came together at once
+    logger     says what was printed, a piece of each task in turn; the end of a task waits for its own log, and for no other
 
 Whatever is said carries the claim of its task. What the service says is lost is dropped, whatever its handler returns.
 """
@@ -76,6 +77,14 @@ class _Running:
         self.is_log_full = False
         self.timer: Optional[threading.Timer] = None
 
+    def can_be_ended(self) -> bool:
+        """It is over, and what it printed is kept."""
+        return self.result is not None and not self.task._unsent
+
+
+def _has_printed(one: _Running) -> bool:
+    return one.is_start_said and bool(one.task._unsent)
+
 
 class Session:
     def __init__(
@@ -104,7 +113,7 @@ class Session:
 
     def work(self, stop: threading.Event, kill: threading.Event, grace: float) -> None:
         """Until it is over, or somebody wants it to end; then in good order."""
-        loops = (self._claim_loop, self._heart_loop, self._speak_loop)
+        loops = (self._claim_loop, self._heart_loop, self._speak_loop, self._log_loop)
         threads = [threading.Thread(target=self._guard, args=(loop,), daemon=True) for loop in loops]
         for thread in threads:
             thread.start()
@@ -291,6 +300,7 @@ class Session:
             words = str(error)
             detail = _sayable(f"{type(error).__name__}: {words}" if words else type(error).__name__)
             result = {"status": "failed", "reason": "error", "detail": detail}
+        task._close_log()
         if one.timer is not None:
             one.timer.cancel()
         reason = task.cancel_reason
@@ -344,22 +354,15 @@ class Session:
                 if self._is_over:
                     return
                 started = [claim for claim, one in self._running.items() if not one.is_start_said]
-                printed = [one for one in self._running.values() if one.task._unsent]
-                # Before the logs are said: what is printed behind this comes with the next round.
-                ended = [one for one in self._running.values() if one.result is not None][:_BATCH]
+                ended = [one for one in self._running.values() if one.can_be_ended()][:_BATCH]
             if started:
                 self._say_started(started)
-            for one in printed:
-                self._say_log(one)
-            ended = [one for one in ended if not one.task._unsent]
             if ended:
                 self._say_ended(ended)
 
     def _has_something_to_say(self) -> bool:
         each = self._running.values()
-        return self._is_over or any(
-            not one.is_start_said or one.result is not None or one.task._unsent for one in each
-        )
+        return self._is_over or any(not one.is_start_said or one.can_be_ended() for one in each)
 
     def _say_started(self, claims: List[str]) -> None:
         answer = self._insist("start", {"claims": claims})
@@ -368,35 +371,10 @@ class Session:
                 one = self._running.get(result["claim"])
                 if one is not None:
                     one.is_start_said = True
+                    # From here on its log can be said.
+                    self._changed.notify_all()
             if result["fate"] == "lost":
                 self._lose(result["claim"])
-
-    def _say_log(self, one: _Running) -> None:
-        task = one.task
-        while True:
-            with task._lock:
-                pieces: List[Json] = []
-                size = 0
-                for stream, text in task._unsent:
-                    # As it is sent: a character may be six bytes there, and a piece has a frame around it.
-                    weight = len(json.dumps(text)) + _PIECE
-                    if pieces and size + weight > _LOG_BATCH:
-                        break
-                    pieces.append({"stream": stream, "text": _sayable(text)})
-                    size += weight
-            if not pieces:
-                return
-            if not one.is_log_full:
-                asked = {"claim": task._claim, "offset": one.log_offset, "pieces": pieces}
-                added = self._insist("log", asked)
-                one.log_offset = added["next_offset"]
-                one.is_log_full = added["is_full"]
-                if added["fate"] == "elsewhere":
-                    continue
-                if added["fate"] == "lost":
-                    one.is_log_full = True
-            with task._lock:
-                del task._unsent[: len(pieces)]
 
     def _say_ended(self, ended: List[_Running]) -> None:
         answer = self._insist("finish", {"results": [one.result for one in ended]})
@@ -415,6 +393,45 @@ class Session:
                 _log.warning("the end of %r was refused: %s", one.task, result.get("detail"))
             elif fate == "repeated" and result.get("status") != said:
                 _log.warning("%r had ended as %s before", one.task, result.get("status"))
+
+    # ---- logger ------------------------------------------------------------------------------------
+
+    def _log_loop(self) -> None:
+        while True:
+            with self._lock:
+                self._changed.wait_for(lambda: self._is_over or any(map(_has_printed, self._running.values())))
+                if self._is_over:
+                    return
+                printed = [one for one in self._running.values() if _has_printed(one)]
+            # A piece of each: who prints without end keeps nobody else waiting.
+            for one in printed:
+                self._say_log(one)
+            self._notify()
+
+    def _say_log(self, one: _Running) -> None:
+        task = one.task
+        with task._lock:
+            pieces: List[Json] = []
+            size = 0
+            for stream, text in task._unsent:
+                # As it is sent: a character may be six bytes there, and a piece has a frame around it.
+                weight = len(json.dumps(text)) + _PIECE
+                if pieces and size + weight > _LOG_BATCH:
+                    break
+                pieces.append({"stream": stream, "text": _sayable(text)})
+                size += weight
+        if not one.is_log_full:
+            asked = {"claim": task._claim, "offset": one.log_offset, "pieces": pieces}
+            added = self._insist("log", asked)
+            one.log_offset = added["next_offset"]
+            one.is_log_full = added["is_full"]
+            if added["fate"] == "elsewhere":
+                return
+            if added["fate"] == "lost":
+                one.is_log_full = True
+        task._sent(len(pieces))
+
+    # ---- said until it is heard ---------------------------------------------------------------------
 
     def _insist(self, verb: str, body: Json) -> Json:
         """Until it comes through, or the session is over."""

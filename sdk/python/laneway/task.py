@@ -9,6 +9,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 #: What a log call may hold at most before it is cut into several.
 PIECE = 200_000
 
+#: Characters of a task that wait to be sent. Of what comes beyond that only the number is kept, until half of it is sent.
+MAX_UNSENT = 1_000_000
+
 
 class Canceled(Exception):
     """Raised by `Task.check`: the handler is to end now."""
@@ -38,6 +41,9 @@ class Task:
         self._on_stop: Optional[Callable[[], None]] = None
         self._lock = threading.Lock()
         self._unsent: List[Tuple[str, str]] = []
+        self._unsent_size = 0
+        #: Characters that were printed faster than they could be sent, and are told of when there is room again.
+        self._dropped = 0
 
     def __repr__(self) -> str:
         return f"<Task {self.step} attempt {self.attempt} of run {self.run}>"
@@ -66,15 +72,42 @@ class Task:
         self.write(" ".join(str(word) for word in words) + "\n", stream)
 
     def write(self, text: str, stream: str = "stdout") -> None:
-        """Adds text as it is."""
+        """Adds text as it is. What is printed faster than it can be sent is left out, and the log says how much that was."""
         if stream not in ("stdout", "stderr"):
             raise ValueError("stream is stdout or stderr")
         with self._lock:
             for start in range(0, len(text), PIECE):
-                self._unsent.append((stream, text[start : start + PIECE]))
+                self._keep(stream, text[start : start + PIECE])
         self._on_change()
 
+    def _keep(self, stream: str, piece: str) -> None:
+        most = MAX_UNSENT // 2 if self._dropped else MAX_UNSENT
+        if self._unsent_size + len(piece) > most:
+            self._dropped += len(piece)
+            return
+        self._tell_dropped()
+        self._unsent.append((stream, piece))
+        self._unsent_size += len(piece)
+
+    def _tell_dropped(self) -> None:
+        if self._dropped:
+            marker = f"[laneway: {self._dropped} characters are not kept: they were printed faster than they could be sent]\n"
+            self._unsent.append(("stderr", marker))
+            self._unsent_size += len(marker)
+            self._dropped = 0
+
     # ---- for the worker ----------------------------------------------------------------------------
+
+    def _sent(self, count: int) -> None:
+        """So many pieces were kept by the service, or nobody wants them any more."""
+        with self._lock:
+            self._unsent_size -= sum(len(text) for _, text in self._unsent[:count])
+            del self._unsent[:count]
+
+    def _close_log(self) -> None:
+        """Nothing more is printed that anybody waits for."""
+        with self._lock:
+            self._tell_dropped()
 
     def _cancel(self, reason: str) -> None:
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 import time
 import unittest
@@ -11,6 +12,7 @@ from typing import Any, Callable, Dict, List
 
 from laneway import ApiError, Client, Task, Worker
 from laneway._http import Transport
+from laneway.task import MAX_UNSENT
 
 from .service import SOON, Service, WorkerProcess, until
 
@@ -160,6 +162,55 @@ class WorkerTest(unittest.TestCase):
             late = self.wait(self.submit("  a: {queue: long, timeout: 200ms}\n"))
             self.assertEqual((late.task("a").status, late.task("a").reason), ("failed", "timeout"))
             self.assertEqual(told, ["canceled", "timeout"])
+
+    def test_task_that_prints_without_end_delays_no_other(self) -> None:
+        beside = InThread(self.service)
+        with beside as worker:
+            enough = threading.Event()
+            self.addCleanup(enough.set)
+
+            @worker.handler("flood")
+            def flood(task: Task) -> None:
+                while not enough.is_set() and not task.canceled:
+                    task.write("x" * 50_000 + "\n")
+
+            @worker.handler("quiet")
+            def quiet(task: Task) -> None:
+                task.log("a word")
+
+            beside.start()
+            noisy = self.submit("  a: {queue: flood}\n")
+            until(lambda: self.client.run(noisy).task("a").status == "running", "it prints")
+            for _ in range(3):
+                run = self.submit("  a: {queue: quiet}\n")
+                self.assertEqual(self.wait(run).status, "succeeded")
+                self.assertEqual(self.client.log(run, "a"), "a word\n")
+            self.assertEqual(self.client.run(noisy).task("a").status, "running")
+            enough.set()
+            self.assertEqual(self.wait(noisy).status, "succeeded")
+        self.assertEqual(beside.error, [])
+
+    def test_what_is_printed_faster_than_it_is_sent_is_bounded_and_the_log_says_so(self) -> None:
+        beside = InThread(self.service)
+        with beside as worker:
+            held: List[int] = []
+
+            @worker.handler("burst")
+            def burst(task: Task) -> None:
+                task.log("first")
+                for _ in range(100):
+                    task.write("z" * 100_000)
+                held.append(sum(len(text) for _, text in task._unsent))
+
+            beside.start()
+            run = self.submit("  a: {queue: burst}\n")
+            self.assertEqual(self.wait(run).status, "succeeded")
+            self.assertLessEqual(held[0], MAX_UNSENT + 1_000)
+            log = self.client.log(run, "a")
+            self.assertTrue(log.startswith("first\nzzz"), log[:20])
+            told = [int(number) for number in re.findall(r"\[laneway: (\d+) characters are not kept", log)]
+            self.assertTrue(told, log[-200:])
+            self.assertEqual(log.count("z") + sum(told), 10_000_000)
 
     def test_another_worker_takes_over_from_one_that_was_killed(self) -> None:
         first = WorkerProcess(self.service, "first")

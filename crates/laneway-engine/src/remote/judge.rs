@@ -18,6 +18,8 @@ pub(super) const SLACK: Duration = Duration::from_secs(1);
 pub(super) struct Held {
     pub(super) started_at: Option<Millis>,
     pub(super) timeout: Option<Duration>,
+    /// For how long its session lives without a renewal.
+    pub(super) lease: Duration,
     /// Why it is to be stopped, and for how long it was seen so.
     pub(super) stop: Option<(Reason, Duration)>,
     /// For how long it was seen unstarted.
@@ -54,7 +56,7 @@ pub(super) fn verdict(held: &Held, terms: &Terms, now: Millis) -> Option<Verdict
         return (since >= grace).then_some(end);
     }
     match (held.started_at, held.timeout) {
-        (None, _) => (held.idle >= terms.lease.ttl).then_some(Verdict::GiveBack),
+        (None, _) => (held.idle >= held.lease).then_some(Verdict::GiveBack),
         (Some(_), Some(timeout)) if took >= timeout + grace => {
             let detail = format!("ran longer than {timeout:?}");
             let outcome = Outcome::Failed { reason: Reason::Timeout, detail, exit_code: None };
@@ -78,6 +80,7 @@ mod tests {
         Held {
             started_at: started.map(|ago| Millis(NOW.0 - ago as i64 * 1_000)),
             timeout: timeout.map(Duration::from_secs),
+            lease: Duration::from_secs(60),
             stop: None,
             idle: Duration::ZERO,
         }

@@ -129,9 +129,19 @@ impl Tender {
             let mut seen = self.seen.get(claim).copied().unwrap_or(Seen { held: now, stop: None });
             seen.stop = stop.map(|_| seen.stop.unwrap_or(now));
             still.insert(*claim, seen);
-            let plan = &self.store.head(claim.run).await?.plan;
+            // Of a run that cannot be read nothing is known, but that others of this worker go on.
+            let head = match self.store.head(claim.run).await {
+                Ok(head) => head,
+                Err(error) if error.is_passing() => return Err(error),
+                Err(error) => {
+                    told(&error);
+                    continue;
+                }
+            };
+            let plan = &head.plan;
             let held = Held {
                 started_at: *started_at,
+                lease: view.lease,
                 timeout: plan.step(claim.position).timeout,
                 stop: stop.zip(seen.stop).map(|(stop, since)| (stop.reason, now - since)),
                 idle: now - seen.held,

@@ -42,8 +42,13 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
 
 pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
     let store = app.store.as_ref();
+    let nodes = store.nodes(0).await?;
+    let own = nodes.iter().find(|node| node.session == app.session).map(|node| node.node.clone());
+    // Where there is a worker beside it, that one tells.
+    let own_waits = own.filter(|_| app.remote.is_alone).map(|node| (node, store.gate_waits()));
     let stored = Stored {
-        nodes: store.nodes(0).await?,
+        own_waits,
+        nodes,
         limits: store.limits().await?,
         backlog: store.backlog().await?,
         commits: store.commits(),

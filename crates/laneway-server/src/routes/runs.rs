@@ -6,7 +6,7 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Pausable, RunFilter};
+use laneway_store::model::{Pausable, Placed, RunFilter};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -111,10 +111,27 @@ pub(crate) async fn retry(
     Body(asked): Body<wire::Retry>,
 ) -> Answer<Json<wire::Reopened>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
+    has_takers(&app, run).await?;
     let steps = app.store.retry(run, asked.from.as_deref(), &caller.name).await?;
     let from = asked.from.map(|step| format!(" from {step}")).unwrap_or_default();
     app.record(&caller, "retry", format!("run {run}{from}")).await?;
     Ok(Json(wire::Reopened { run, steps }))
+}
+
+/// Refuses to open a run again that would then wait for ever: one of `laneway run` is driven by a process that has its directory
+/// and its environment, and by no node.
+pub(super) async fn has_takers(app: &App, run: RunId) -> Answer<()> {
+    if app.store.head(run).await?.placed != Placed::Local {
+        return Ok(());
+    }
+    let short = run.short();
+    let what = format!(
+        "run {short} is one of `laneway run`: it needs the directory and the environment in which it was started, and no node takes its tasks"
+    );
+    let hint = format!(
+        "`laneway retry {short}` beside the store goes on with it there; `laneway submit` starts a run that nodes take"
+    );
+    Err(Problem::new(Code::RunLocal, what).hint(hint))
 }
 
 pub(crate) async fn pause(

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use laneway_store::Error;
 
+use super::runs::has_takers;
 use crate::access::Caller;
 use crate::extract::Path;
 use crate::problem::Answer;
@@ -48,6 +49,7 @@ pub(crate) async fn skip(
     Path((run, step)): Path<(String, String)>,
 ) -> Answer<Json<wire::Reopened>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
+    has_takers(&app, run).await?;
     let steps = app.store.skip(run, &step, &caller.name).await?;
     app.record(&caller, "skip", format!("step {step} of run {run}")).await?;
     Ok(Json(wire::Reopened { run, steps }))

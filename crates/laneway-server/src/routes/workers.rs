@@ -61,6 +61,8 @@ impl Worker {
         let head = match self.app.store.head(word.run).await {
             Ok(head) => head,
             Err(Error::NoSuchRun { .. }) => return Ok(None),
+            // The verb that is said next meets the same, and sets the run aside.
+            Err(error) if is_about_a_run(&error) => return Ok(Some(word.held_by(self.session))),
             Err(error) => return Err(error.into()),
         };
         let is_step = (word.position as usize) < head.plan.workflow.steps.len();
@@ -74,6 +76,14 @@ impl Worker {
             error => error.into(),
         }
     }
+}
+
+/// Whether an error is about a run. Any other is about the store: nothing was recorded, and it may be said again.
+pub(super) fn is_about_a_run(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::SetAside { .. } | Error::Unreadable { .. } | Error::Illegal { .. } | Error::NoSuchRun { .. }
+    )
 }
 
 fn no_session() -> Problem {
@@ -132,7 +142,7 @@ pub(crate) async fn renew(
     worker.app.store.renew(worker.session, tally).await.map_err(Worker::refusal)?;
     let view = worker.view().await?;
     Ok(Json(wire::RenewedWorker {
-        lease_ms: millis(worker.app.remote.lease.ttl),
+        lease_ms: millis(view.lease),
         held: view.held.iter().map(|(claim, _)| ClaimWord::of(claim)).collect(),
         stops: work::stops(&worker, &view).await?,
         is_draining: view.is_draining,
@@ -153,7 +163,11 @@ pub(crate) async fn log(
         return Ok(Json(lost));
     };
     let store = worker.app.store.as_ref();
-    let step = store.head(claim.run).await?.plan.step(claim.position).name.clone();
+    let step = match store.head(claim.run).await {
+        Ok(head) => head.plan.step(claim.position).name.clone(),
+        Err(error) if is_about_a_run(&error) => return Ok(Json(lost)),
+        Err(error) => return Err(Worker::refusal(error)),
+    };
     let of = LogName { run: claim.run, step, attempt: claim.attempt };
     let output: Vec<_> = asked
         .pieces

@@ -1,12 +1,16 @@
 //! R15: files that steps left behind, listed and fetched through the service, from whichever node.
 
+use std::time::Duration;
+
 use laneway_core::artifact::ArtifactName;
 use laneway_core::role::Role;
 use laneway_server::access::Secret;
 use laneway_server::client::Client;
 use laneway_store::model::Artifact;
 
-use crate::support::{Actor, Place};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::support::{Actor, Place, SOON};
 
 const FLOW: &str = "steps: {build: {run: x, artifacts: ['dist/*']}}\n";
 
@@ -68,4 +72,34 @@ async fn artifacts_of_an_embedded_store_are_listed_and_fetched() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn artifacts_of_postgres_are_listed_and_fetched() {
     artifacts_are_listed_and_fetched(Place::postgres().await).await;
+}
+
+fn copies(server: &crate::support::Server) -> Vec<String> {
+    let scratch = std::fs::read_dir(server.store.dir().join("scratch")).into_iter().flatten();
+    let names = scratch.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("fetched-")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn download_that_is_broken_off_leaves_no_copy() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let (run, _) = left_behind(&place, &server).await;
+    for wait in 0..60_u64 {
+        let mut stream = tokio::net::TcpStream::connect(server.address).await.expect("a connection");
+        let asked = format!(
+            "GET /v1/runs/{run}/tasks/build/artifact?name=dist/app%20tar.gz HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
+            server.address,
+            server.token(Role::Viewer)
+        );
+        stream.write_all(asked.as_bytes()).await.expect("asked");
+        // At some moment between the request and the answer.
+        tokio::time::sleep(Duration::from_micros(wait * 100)).await;
+    }
+    let until = tokio::time::Instant::now() + SOON;
+    while !copies(&server).is_empty() {
+        assert!(tokio::time::Instant::now() < until, "{:?}", copies(&server));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    server.stop().await;
 }

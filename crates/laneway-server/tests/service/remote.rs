@@ -15,6 +15,7 @@ use crate::support::{Place, Reply, SOON, Server};
 struct Worker<'s> {
     server: &'s Server,
     token: String,
+    token_name: String,
     session: String,
 }
 
@@ -28,12 +29,13 @@ impl<'s> Worker<'s> {
         let reply = server.ask(Method::POST, "/v1/workers").bearing(&token).json(&body).send().await;
         assert_eq!(reply.status, 201, "{reply:?}");
         let session = reply.json()["session"].as_str().expect("a session").to_owned();
-        Self { server, token, session }
+        Self { server, token, token_name, session }
     }
 
     /// The same through another server.
     fn through<'o>(&self, server: &'o Server) -> Worker<'o> {
-        Worker { server, token: self.token.clone(), session: self.session.clone() }
+        let (token, token_name) = (self.token.clone(), self.token_name.clone());
+        Worker { server, token, token_name, session: self.session.clone() }
     }
 
     async fn say(&self, verb: &str, body: Value) -> Reply {
@@ -348,6 +350,133 @@ async fn input_that_cannot_be_made_fails_the_attempt_with_its_words() {
     let shown = server.get(&format!("/v1/runs/{run}/tasks/b")).await.json();
     assert_eq!((&shown["status"], &shown["reason"]), (&json!("failed"), &json!("expression")));
     server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_cannot_be_read_is_set_aside_and_the_worker_is_given_the_others() {
+    given_the_others(Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_cannot_be_read_is_set_aside_and_the_worker_is_given_the_others_on_postgres() {
+    given_the_others(Place::postgres().await).await;
+}
+
+async fn given_the_others(place: Place) {
+    let server = place.serve().await;
+    let worker = Worker::join(&server, "py").await;
+    let named = |name: &str| format!("name: {name}\nsteps: {{{name}: {{queue: mail}}}}\n");
+    let [taken, begun, untaken, good] = ["taken", "begun", "untaken", "good"].map(|name| (name, named(name)));
+    let mut runs = Vec::new();
+    for (_, document) in [&begun, &taken, &untaken, &good] {
+        runs.push(server.submit(document).await);
+    }
+    let first = worker.take(2).await;
+    assert_eq!((&first[0]["step"], &first[1]["step"]), (&json!("begun"), &json!("taken")));
+    assert_eq!(worker.start(&first[0]).await, "recorded");
+    for name in ["taken", "begun", "untaken"] {
+        place
+            .harm(&format!(
+                "UPDATE workflows SET document = replace(document, 'steps', '][') WHERE name = '{name}'"
+            ))
+            .await;
+    }
+    // One that has read none of them before.
+    let other = place.serve().await;
+    let worker = worker.through(&other);
+    let work = worker.good("claim", json!({ "max": 4, "holding": [first[0]["claim"]] })).await;
+    let steps: Vec<&Value> =
+        work["tasks"].as_array().expect("tasks").iter().map(|task| &task["step"]).collect();
+    assert_eq!(steps, ["good"]);
+    worker.good("renew", json!({})).await;
+    let claim = |task: &Value| task["claim"].clone();
+    let log = json!({ "claim": claim(&first[0]), "offset": 0, "pieces": [{ "text": "x" }] });
+    assert_eq!(worker.good("log", log).await["fate"], "lost");
+    let results = worker
+        .finish(json!([
+            { "claim": claim(&first[0]), "status": "succeeded" },
+            { "claim": claim(&work["tasks"][0]), "status": "succeeded" },
+        ]))
+        .await;
+    assert_eq!((&results[0]["fate"], &results[1]["fate"]), (&json!("lost"), &json!("recorded")));
+    let shown = other.get("/v1/runs").await.json();
+    let listed = shown["runs"].as_array().expect("runs");
+    let set_aside = |run: &laneway_core::id::RunId| {
+        let run = listed.iter().find(|one| one["run"] == json!(run.to_string())).expect("it is listed");
+        run["set_aside"] != Value::Null
+    };
+    assert_eq!(runs.iter().map(set_aside).collect::<Vec<_>>(), [true, true, true, false]);
+    server.stop().await;
+    other.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_work_with_a_token_that_is_revoked_is_refused() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let worker = Worker::join(&server, "py").await;
+    let (waited, ()) =
+        tokio::join!(worker.say("claim", json!({ "max": 1, "wait": 30, "holding": [] })), async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            server.store.revoke_token(&worker.token_name, "test").await.expect("revoked");
+            // Work that it must not get.
+            server.submit("steps: {a: {queue: mail}}\n").await;
+        });
+    assert_eq!(waited.refusal(), (401, "bad_token".to_owned()));
+    server.stop().await;
+}
+
+/// To be told that it was refused a worker would drop its result; that the store is out of use passes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fault_of_the_store_is_not_told_as_a_refusal_of_what_ended() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let worker = Worker::join(&server, "py").await;
+    server.submit("steps: {a: {queue: mail}, b: {queue: mail}}\n").await;
+    let tasks = worker.take(2).await;
+    let results: Vec<Value> =
+        tasks.iter().map(|task| json!({ "claim": task["claim"], "status": "succeeded" })).collect();
+    // A file that is put in its place ends every writer that has the other one open, and leaves readers alone.
+    let file = place.dir.path().join("laneway.db");
+    let copy = place.dir.path().join("copy");
+    std::fs::copy(&file, &copy).and_then(|_| std::fs::rename(&copy, &file)).expect("another file");
+    let said = worker.say("finish", json!({ "results": results })).await;
+    assert_eq!(said.refusal(), (503, "store_unavailable".to_owned()));
+    let said = worker.say("start", json!({ "claims": [tasks[0]["claim"]] })).await;
+    assert_eq!(said.refusal(), (503, "store_unavailable".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_long_tasks_waited_at_a_gate_is_told_as_a_figure() {
+    let place = Place::sqlite();
+    let server = place.serve_with(Terms { is_alone: true, ..Terms::default() }).await;
+    let worker = Worker::join(&server, "py").await;
+    for _ in 0..2 {
+        server.submit("steps: {a: {queue: mail, lock: db}}\n").await;
+    }
+    let task = worker.take(2).await.remove(0);
+    // By the store's clock, which counts milliseconds.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    worker.finish(json!([{ "claim": task["claim"], "status": "succeeded" }])).await;
+    let told = String::from_utf8(server.get("/metrics").await.body.to_vec()).expect("text");
+    let count = "laneway_gate_wait_seconds_count{node=\"server:1\",gate=\"lock\"} 1";
+    assert!(told.lines().any(|line| line == count), "{told}");
+    assert!(told.contains("# TYPE laneway_gate_wait_seconds histogram"), "{told}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn renewal_tells_the_lease_of_the_session_whichever_server_is_asked() {
+    let place = Place::sqlite();
+    let lease = |seconds| Lease { ttl: Duration::from_secs(seconds), every: Duration::from_secs(5) };
+    let one = place.serve_with(Terms { lease: lease(90), ..Terms::default() }).await;
+    let other = place.serve_with(Terms { lease: lease(30), ..Terms::default() }).await;
+    let worker = Worker::join(&one, "py").await;
+    for server in [&one, &other] {
+        assert_eq!(worker.through(server).good("renew", json!({})).await["lease_ms"], 90_000);
+    }
+    one.stop().await;
+    other.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,11 +1,15 @@
 //! S2, G6: runs over HTTP.
 
+use std::sync::Arc;
+
 use hyper::Method;
+use laneway_core::definition::{Source, compile};
 use laneway_core::id::RunId;
+use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::role::Role;
 use laneway_engine::log::{HEADER, Stream, Writer};
 use laneway_store::log_path;
-use laneway_store::model::RunFilter;
+use laneway_store::model::{NewSession, RunFilter, Submission};
 use serde_json::{Value, json};
 
 use crate::support::{Actor, Place, Reply, Server, run_of};
@@ -87,6 +91,40 @@ async fn second_retry_of_a_double_click_is_refused_and_makes_no_second_attempt()
     actor.work(true).await;
     let attempts = server.get(&format!("/v1/runs/{run}/tasks/a/attempts")).await.json();
     assert_eq!(attempts["attempts"].as_array().map(Vec::len), Some(2));
+    server.stop().await;
+}
+
+/// It would wait for ever: no node has the directory and the environment of whoever started it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let store = place.open();
+    let session = store.register(NewSession::ephemeral("ada:1", 1)).await.expect("a session");
+    let source = Source { file: "flow.yaml".into(), default_name: "flow".into(), text: FLOW.into() };
+    let submission = Submission {
+        plan: Arc::new(compile(&source).expect("a plan")),
+        document: FLOW.to_owned(),
+        dir: "/tmp".to_owned(),
+        bundle: None,
+        params: serde_json::Map::new(),
+        max_parallel: 1,
+        session,
+        is_shared: false,
+        key: None,
+        by: "ada".to_owned(),
+    };
+    let run = store.submit(submission).await.expect("a run");
+    store.cancel(run, "ada").await.expect("canceled");
+    store.retire(session, Leaving::because(LeaveReason::Done)).await.expect("over");
+    for path in [format!("/v1/runs/{run}/retry"), format!("/v1/runs/{run}/tasks/a/skip")] {
+        let reply = server.post(&path, json!({})).await;
+        assert_eq!(reply.refusal(), (409, "run_local".to_owned()), "{path}");
+        let hint = reply.json()["hint"].as_str().expect("a hint").to_owned();
+        assert!(hint.contains(&format!("laneway retry {}", run.short())), "{hint}");
+    }
+    assert_eq!(server.get(&format!("/v1/runs/{run}")).await.json()["status"], "canceled");
+    store.retry(run, None, "ada").await.expect("whoever drives it may");
     server.stop().await;
 }
 

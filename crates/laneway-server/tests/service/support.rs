@@ -59,6 +59,20 @@ impl Place {
         laneway_store::open_with(&self.address, Open::Create, &options).expect("a store that opens")
     }
 
+    /// Changes the rows behind everybody's back.
+    pub(crate) async fn harm(&self, sql: &str) {
+        let changed = if self.address.starts_with("postgres") {
+            let (client, line) =
+                tokio_postgres::connect(&self.address, tokio_postgres::NoTls).await.expect("a connection");
+            tokio::spawn(line);
+            client.execute(sql, &[]).await.expect("a statement")
+        } else {
+            let connection = rusqlite::Connection::open(&self.address).expect("the file");
+            connection.execute(sql, []).expect("a statement") as u64
+        };
+        assert!(changed > 0, "{sql}");
+    }
+
     pub(crate) async fn serve(&self) -> Server {
         self.serve_with(Terms::default()).await
     }

@@ -306,7 +306,15 @@ impl<F: Facts> Keeper<F> {
     }
 
     fn promote(&mut self, position: Position) -> Result<(), F::Error> {
-        let status = self.task(position)?.status.next(TaskMove::Promote)?;
+        let task = self.task(position)?;
+        let (status, stood) = (task.status.next(TaskMove::Promote)?, task.gate.zip(task.rank));
+        if let Some((gate, rank)) = stood {
+            let waited = self.now.since(rank::since(rank, self.step(position).demands().priority));
+            // Who passed in the moment in which it came has not waited.
+            if !waited.is_zero() {
+                self.waits.push((gate, waited));
+            }
+        }
         self.take_keys(position)?;
         let (rank, class) = (self.rank(position), self.offered_to());
         self.change(position, |task| {

@@ -26,10 +26,12 @@ mod rows;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_core::definition::{GroupFailure, Step};
 use laneway_core::event::{Closing, Fact, RunFinished};
-use laneway_core::gate::Counts;
+use laneway_core::gate::{Counts, Gate};
+use laneway_core::hook;
 use laneway_core::nearest::nearest;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::state::{RunMove, TaskStatus};
@@ -57,6 +59,7 @@ pub(crate) struct Keeper<F> {
     events: Vec<Fact>,
     attempts: Vec<Record>,
     keys: KeyChanges,
+    waits: Vec<(Gate, Duration)>,
     /// Keys that others have let go of in this transaction, and that are yet to be handed on.
     promised: BTreeSet<Key>,
     /// Who was live before this transaction, once somebody asked, and by how many that has changed since.
@@ -92,6 +95,7 @@ impl<F: Facts> Keeper<F> {
             events: Vec::new(),
             attempts: Vec::new(),
             keys: KeyChanges::default(),
+            waits: Vec::new(),
             promised: BTreeSet::new(),
             live: None,
             live_since: 0,
@@ -225,6 +229,7 @@ impl<F: Facts> Keeper<F> {
             events: self.events,
             attempts: self.attempts,
             keys: self.keys,
+            waits: self.waits,
             bound,
         })
     }
@@ -243,7 +248,11 @@ impl<F: Facts> Keeper<F> {
         self.run.reason.clone_from(&reason);
         self.run.finished_at = Some(self.now);
         self.run.deadline_at = None;
-        self.run.owner = None;
+        // The hooks of a local run are its owner's as long as that lives, which is known by this. It lets go when it has
+        // seen to them (`settle`), or with its end.
+        let owes_hooks = self.head.placed == Placed::Local
+            && hook::ends(&self.head.plan.workflow).contains(&self.run.status);
+        self.run.owner = self.run.owner.filter(|_| owes_hooks);
         // What has ended is held up by nobody; one that is opened again asks its workflow anew.
         self.run.pauses.clear();
         self.append(RunFinished { status: self.run.status, reason });

@@ -2,6 +2,7 @@
 //! second; neither knows of a database.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_core::event::{Closing, Fact, PauseScope};
 use laneway_core::gate::{Counts, Gate};
@@ -213,6 +214,8 @@ pub(crate) struct Changes {
     pub(crate) events: Vec<Fact>,
     pub(crate) attempts: Vec<Record>,
     pub(crate) keys: KeyChanges,
+    /// How long tasks had waited that became available, and at which gate.
+    pub(crate) waits: Vec<(Gate, Duration)>,
     /// Of a pinned run, who owns it from here on, if that has changed.
     pub(crate) bound: Option<Option<SessionId>>,
 }

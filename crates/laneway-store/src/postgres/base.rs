@@ -18,7 +18,7 @@ use super::run_work::{Claims, Terms};
 use super::shelf::Shelf;
 use super::together::Together;
 use crate::MAX_LOST;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sqlite::Clock;
 
 /// How often a verb is said again before it is given up: the second try locks out those who got in its way.
@@ -105,10 +105,13 @@ impl Base {
                     }
                 },
             };
-            if let Failure::Blamed { no, run, .. } = &failure
-                && self.set_aside(*no, *run, &failure).await?
-            {
-                continue;
+            if let Failure::Blamed { no, run, .. } = &failure {
+                if self.set_aside(*no, *run, &failure).await? {
+                    continue;
+                }
+                // It is there already, and the verb is about it.
+                let (what, why) = failure.blame();
+                return Err(Error::SetAside { run: run.short(), what, why });
             }
             if failure.reach() == Reach::Again && tries < TRIES {
                 claims = Claims::LockedOut;
@@ -131,24 +134,10 @@ impl Base {
 
     /// Sets a run aside of which something cannot be read. Says whether it is new there.
     async fn set_aside(&self, no: i64, run: RunId, failure: &Failure) -> Result<bool> {
-        let (what, why) = failure.blame();
         let now = self.now().map(|now| now.0);
-        let added = async {
-            let link = self.link().await?;
-            let mut flight = link.begin(Begin::Write);
-            flight.ask(sql!("quarantine_add", INT8, TEXT, TEXT, INT8), vec![&no, &what, &why, &now]);
-            let answers = flight.commit().await?;
-            Ok(answers.first().is_some_and(|rows| !rows.is_empty()))
-        };
+        let added = async { set_aside(&*self.link().await?, now, (no, run), failure).await };
         let added: Done<bool> = added.await;
-        let is_new = added.map_err(|failure| failure.explain(&self.target.address))?;
-        if is_new {
-            let run = run.short();
-            tracing::warn!(
-                "run {run} is set aside: a stored {what} cannot be read: {why}; `laneway doctor` says more"
-            );
-        }
-        Ok(is_new)
+        added.map_err(|failure| failure.explain(&self.target.address))
     }
 
     /// A question whose statements each stand for themselves.
@@ -174,4 +163,25 @@ impl Base {
         };
         answer.await.map_err(|failure| failure.explain(&self.target.address))
     }
+}
+
+/// Sets a run aside of which something cannot be read, in a transaction of its own. Says whether it is new there.
+pub(super) async fn set_aside(
+    link: &Link,
+    now: Option<i64>,
+    (no, run): (i64, RunId),
+    failure: &Failure,
+) -> Done<bool> {
+    let (what, why) = failure.blame();
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("quarantine_add", INT8, TEXT, TEXT, INT8), vec![&no, &what, &why, &now]);
+    let answers = flight.commit().await?;
+    let is_new = answers.first().is_some_and(|rows| !rows.is_empty());
+    if is_new {
+        let run = run.short();
+        tracing::warn!(
+            "run {run} is set aside: a stored {what} cannot be read: {why}; `laneway doctor` says more"
+        );
+    }
+    Ok(is_new)
 }

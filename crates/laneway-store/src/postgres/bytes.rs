@@ -122,7 +122,8 @@ pub(super) async fn keep_artifacts(
     claim: ClaimRef,
     artifacts: &[Artifact],
 ) -> Done<Fate> {
-    let no = shelf.head(link, claim.run).await?.no;
+    let Some(head) = shelf.held(link, claim.run).await? else { return Ok(Fate::ClaimLost) };
+    let no = head.no;
     let (position, attempt) = (i64::from(claim.position), i64::from(claim.attempt));
     let session = claim.session.to_string();
     let names: Vec<&str> = artifacts.iter().map(|one| one.name.as_str()).collect();
@@ -161,7 +162,8 @@ pub(super) async fn keep_logs(shelf: &Shelf, link: &Link, _: Terms, pieces: &[Lo
     let mut numbers = HashMap::new();
     for piece in pieces {
         if let std::collections::hash_map::Entry::Vacant(entry) = numbers.entry(piece.claim.run) {
-            entry.insert(shelf.head(link, piece.claim.run).await?.no);
+            // No run has this number: of one that is gone nothing is held.
+            entry.insert(shelf.held(link, piece.claim.run).await?.map_or(0, |head| head.no));
         }
     }
     let rows = Rows::of(pieces, &numbers);

@@ -73,13 +73,13 @@ pub(super) async fn work<T>(
         for (index, job) in jobs.into_iter().enumerate() {
             let one = on_runs(link, terms, vec![job], |_, keeper| verb(index, keeper)).await?;
             terms.is_begun = true;
-            save(link, &one).await?;
+            save(shelf, link, &one).await?;
             made.extend(one);
         }
     } else {
         made = on_runs(link, terms, jobs, verb).await?;
         terms.is_begun = true;
-        made.iter().for_each(|made| columns.add(made.no, made.now, &made.changes));
+        made.iter().for_each(|made| add(shelf, &mut columns, made));
     }
     let mut follows = Follows::default();
     for (made, plan) in made.iter().zip(&plans) {
@@ -111,15 +111,20 @@ pub(super) async fn on_each(
         let job = job(shelf, link, run, seed).await?;
         let plan = Arc::clone(&job.head.head.plan);
         let made = on_runs(link, within, vec![job], |_, keeper| verb(keeper)).await?;
-        save(link, &made).await?;
+        save(shelf, link, &made).await?;
         made.iter().for_each(|made| follows.add(&plan.workflow, &made.changes, made.queued));
     }
     follow(shelf, link, within, follows).await
 }
 
-async fn save<T>(link: &Link, made: &[Made<T>]) -> Done<()> {
+fn add<T>(shelf: &Shelf, columns: &mut Columns, made: &Made<T>) {
+    columns.add(made.no, made.now, &made.changes);
+    shelf.note_waits(&made.changes.waits);
+}
+
+async fn save<T>(shelf: &Shelf, link: &Link, made: &[Made<T>]) -> Done<()> {
     let mut columns = Columns::default();
-    made.iter().for_each(|made| columns.add(made.no, made.now, &made.changes));
+    made.iter().for_each(|made| add(shelf, &mut columns, made));
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.land().await?;
@@ -157,7 +162,7 @@ async fn change<T>(
         verb(keeper)
     })
     .await?;
-    save(link, &made).await?;
+    save(shelf, link, &made).await?;
     made.iter().for_each(|made| follows.add(&plan.workflow, &made.changes, made.queued));
     Ok(made.into_iter().next().expect("one run went in").answer)
 }

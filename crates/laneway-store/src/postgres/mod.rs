@@ -68,6 +68,7 @@ use crate::model::{
 use crate::prune::{Keep, Prunable, Swept};
 use crate::sqlite::Clock;
 use crate::store::Store;
+use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
@@ -272,31 +273,15 @@ impl Store for PostgresStore {
     }
 
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
-        let claims = &claims;
-        self.base
-            .change(|link, terms| async move {
-                finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.start(claim)).await
-            })
-            .await
+        finish::say(&self.base, &claims, |keeper, claim| keeper.start(claim)).await
     }
 
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer> {
-        let (finished, ask) = (&finished, ask.as_ref());
-        self.base
-            .change(|link, terms| async move {
-                finish::finish(&self.base.shelf, &link, terms, finished, ask).await
-            })
-            .await
+        finish::finish(&self.base, &finished, ask.as_ref()).await
     }
 
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
-        let claims = &claims;
-        self.base
-            .change(|link, terms| async move {
-                finish::say(&self.base.shelf, &link, terms, claims, |keeper, claim| keeper.give_back(claim))
-                    .await
-            })
-            .await
+        finish::say(&self.base, &claims, |keeper, claim| keeper.give_back(claim)).await
     }
 
     async fn keep_blob(&self, bytes: Vec<u8>) -> Result<ContentHash> {
@@ -670,6 +655,10 @@ impl Store for PostgresStore {
     fn max_poll_interval(&self) -> Duration {
         let is_heard = self.hearing().is_some_and(|hearing| *hearing.borrow() == Hearing::Listening);
         Duration::from_secs(if is_heard { 15 } else { 1 })
+    }
+
+    fn gate_waits(&self) -> GateWaits {
+        self.base.shelf.waits()
     }
 
     fn contentions(&self) -> u64 {

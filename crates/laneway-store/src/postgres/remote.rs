@@ -1,6 +1,8 @@
 //! Workers that are elsewhere: what is known of their sessions. They begin, are renewed and end as every session here
 //! does (`verbs/lives.rs`).
 
+use std::time::Duration;
+
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::time::Millis;
 
@@ -29,6 +31,7 @@ pub(super) async fn view(link: &Link, now: Option<Millis>, session: SessionId) -
         node: row::text(found, 0)?,
         token: row::text(found, 1)?,
         slots: row::number(found, 2)?,
+        lease: Duration::from_millis(row::number(found, 5)?),
         is_draining: found.try_get(3)?,
         held: held.iter().map(claim).collect::<Done<_>>()?,
         stops: stops.iter().map(|of| read::stop(of, session)).collect::<Done<_>>()?,

@@ -4,9 +4,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use laneway_core::class::Class;
 use laneway_core::definition::{OnLost, Step};
+use laneway_core::gate::Gate;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::RunId;
 use laneway_core::key;
@@ -14,12 +16,13 @@ use laneway_core::plan::Plan;
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
 
-use super::fault::Done;
+use super::fault::{Done, Failure};
 use super::link::{Link, sql};
 use super::row;
 use crate::error::Error;
 use crate::model::{Placed, RunHead};
 use crate::plans::Plans;
+use crate::tally::GateWaits;
 
 /// The unchanging parts of a run, with its number in this database.
 #[derive(Debug)]
@@ -35,6 +38,7 @@ pub(super) struct Shelf {
     stored: Mutex<Stored>,
     /// How often a claim got fewer than it wanted because others had the rest in hand.
     pub(super) contentions: AtomicU64,
+    waits: Mutex<GateWaits>,
 }
 
 /// What is known to be in the database. Nothing ever deletes these.
@@ -67,6 +71,27 @@ impl Shelf {
         self.keep_head(link, run, &found).await
     }
 
+    /// The same of a run of which somebody says to hold tasks: `None` if it is gone.
+    pub(super) async fn held(&self, link: &Link, run: RunId) -> Done<Option<Arc<Head>>> {
+        match self.head(link, run).await {
+            Ok(head) => Ok(Some(head)),
+            Err(Failure::Refused(Error::NoSuchRun { .. })) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Tasks became available.
+    pub(super) fn note_waits(&self, waits: &[(Gate, Duration)]) {
+        if !waits.is_empty() {
+            let mut kept = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            waits.iter().for_each(|(gate, waited)| kept.add(*gate, *waited));
+        }
+    }
+
+    pub(super) fn waits(&self) -> GateWaits {
+        *self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One that goes is asked for no more.
     pub(super) fn forget_run(&self, run: RunId) {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
@@ -82,7 +107,9 @@ impl Shelf {
     }
 
     async fn keep_head(&self, link: &Link, run: RunId, found: &Row) -> Done<Arc<Head>> {
-        let head = Arc::new(self.read_head(link, run, found).await?);
+        let no = found.try_get(0)?;
+        let head = self.read_head(link, run, found).await.map_err(|failure| failure.about(no, run))?;
+        let head = Arc::new(head);
         self.keep_may_wait(&head.head.plan);
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
         if heads.len() >= HEADS {

@@ -13,7 +13,7 @@ use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::read_head;
-use super::txn::{Done, Head, Plans, Txn, sql};
+use super::txn::{Done, Failure, Head, Plans, Txn, sql};
 use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, MAX_LOG_PART, log_path, verify};
 use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
@@ -87,7 +87,10 @@ pub(super) fn blob(connection: &Connection, hash: &ContentHash) -> Done<Vec<u8>>
 
 /// All of them, or none: the claim is the same for all.
 pub(super) fn keep_artifacts(txn: &Txn<'_>, claim: &ClaimRef, artifacts: &[Artifact]) -> Done<Fate> {
-    let no = txn.head(claim.run)?.no;
+    let no = match txn.head(claim.run) {
+        Err(Failure::Refused(Error::NoSuchRun { .. })) => return Ok(Fate::ClaimLost),
+        head => head?.no,
+    };
     let mut insert = txn.connection.prepare_cached(sql!("artifact_add"))?;
     for one in artifacts {
         let added = insert.execute(params![

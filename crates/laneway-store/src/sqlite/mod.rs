@@ -66,6 +66,7 @@ use crate::model::{
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::store::Store;
+use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 use crate::{MAX_LOST, Open};
 
@@ -90,6 +91,7 @@ struct Shared {
     /// Sessions that live by a lease, as this process has seen them.
     leases: remote::Leases,
     clock: Arc<Clock>,
+    waits: Arc<Mutex<GateWaits>>,
     /// Idle connections; one is made when none is idle.
     idle: Mutex<Vec<Connection>>,
 }
@@ -111,6 +113,7 @@ impl SqliteStore {
             locks: SessionLocks::new(&dir),
             leases: remote::Leases::default(),
             clock: Arc::clone(&clock),
+            waits: Arc::default(),
             idle: Mutex::default(),
         };
         let instance = shared.now(|connection| {
@@ -118,7 +121,8 @@ impl SqliteStore {
             let uuid = Uuid::try_parse(&text).map_err(|_| unreadable("instance id", &text))?;
             Ok(InstanceId::new(uuid))
         })?;
-        let writer = Writer::start(path.to_owned(), Shelf::new(plans), clock, changes.clone())?;
+        let shelf = Shelf::new(plans, Arc::clone(&shared.waits));
+        let writer = Writer::start(path.to_owned(), shelf, clock, changes.clone())?;
         Ok(Self {
             path: path.to_owned(),
             dir,
@@ -718,6 +722,10 @@ impl Store for SqliteStore {
 
     fn instance(&self) -> InstanceId {
         self.instance
+    }
+
+    fn gate_waits(&self) -> GateWaits {
+        *self.shared.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn commits(&self) -> Option<Commits> {

@@ -60,10 +60,10 @@ impl SqliteStore {
             for (no, choice) in &mut chosen {
                 choice.bytes = prune::size(connection, *no)? + size_of(&logs_of(&dir, choice.run));
             }
-            if let Some(keep) = keep.bytes {
-                let by_age: Vec<i64> = chosen.iter().map(|(no, _)| *no).collect();
-                let oldest = prune::choose_oldest(connection, keep, limit)?;
-                chosen.extend(oldest.into_iter().filter(|(no, _)| !by_age.contains(no)));
+            // As long as there are more that go in any case, nobody knows what will be left.
+            if let Some(keep) = keep.bytes.filter(|_| chosen.len() < limit) {
+                let oldest = prune::choose_oldest(connection, keep, &chosen, limit)?;
+                chosen.extend(oldest);
                 chosen.sort_unstable_by_key(|(no, _)| *no);
                 chosen.truncate(limit);
             }

@@ -84,6 +84,15 @@ pub(super) fn check(connection: &Connection, no: i64, run: RunId) -> Done<()> {
     }
 }
 
+/// Whether a run is set aside, for who could not read as much of it as to know its number.
+pub(super) fn has(connection: &Connection, run: RunId) -> Done<bool> {
+    let no: Option<i64> = connection
+        .prepare_cached(sql!("quarantine_subject"))?
+        .query_row([run.to_string()], |row| row.get(0))
+        .optional()?;
+    no.map_or(Ok(false), |no| Ok(read(connection, no)?.is_some()))
+}
+
 /// The refusal of a run that is set aside.
 pub(super) fn refusal(connection: &Connection, no: i64, run: RunId) -> Done<Error> {
     Ok(read(connection, no)?.map_or_else(|| unreadable("quarantine", ""), |found| refused(run, found)))

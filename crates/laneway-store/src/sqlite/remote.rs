@@ -91,11 +91,11 @@ pub(super) fn is_expired(txn: &Txn<'_>, session: SessionId) -> Done<bool> {
 
 pub(super) fn view(connection: &Connection, shared: &Shared, session: SessionId) -> Done<Option<RemoteView>> {
     let id = session.to_string();
-    let known: Option<(String, String, u32, bool)> = connection
+    let known: Option<(String, String, u32, bool, u64)> = connection
         .prepare_cached(sql!("remote"))?
-        .query_row([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .query_row([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
         .optional()?;
-    let Some((node, token, slots, is_draining)) = known else { return Ok(None) };
+    let Some((node, token, slots, is_draining, ttl)) = known else { return Ok(None) };
     let rows: Vec<(i64, Position, u32, Option<i64>)> = connection
         .prepare_cached(sql!("remote_claims"))?
         .query_map([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
@@ -107,7 +107,8 @@ pub(super) fn view(connection: &Connection, shared: &Shared, session: SessionId)
     }
     let stops = read::stops(connection, session, |no| run_id(connection, no))?;
     let observed_at = shared.moment(connection)?;
-    Ok(Some(RemoteView { session, node, token, slots, is_draining, held, stops, observed_at }))
+    let lease = Duration::from_millis(ttl);
+    Ok(Some(RemoteView { session, node, token, slots, lease, is_draining, held, stops, observed_at }))
 }
 
 pub(super) fn all(connection: &Connection) -> Done<Vec<SessionId>> {

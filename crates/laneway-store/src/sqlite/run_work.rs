@@ -36,6 +36,27 @@ pub(super) fn on_run<T>(
     Ok(answer)
 }
 
+/// Does something to a run of which somebody says to hold tasks. `None` if it is gone, or set aside: then nothing of it is held
+/// by anybody, and the other runs of the same call go on.
+pub(super) fn on_held<T>(
+    txn: &Txn<'_>,
+    run: RunId,
+    verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
+) -> Done<Option<T>> {
+    let found = txn.head(run).and_then(|head| Ok((load(txn, &head)?, head)));
+    let (row, head) = match found {
+        Err(Failure::Refused(Error::NoSuchRun { .. } | Error::SetAside { .. })) => return Ok(None),
+        // What cannot be read may be its document, without which nobody comes as far as to look.
+        Err(Failure::Refused(Error::Unreadable { .. })) if quarantine::has(txn.connection, run)? => {
+            return Ok(None);
+        }
+        found => found?,
+    };
+    let (answer, follows) = change_loaded(txn, &head, row, verb)?;
+    follow(txn, follows)?;
+    Ok(Some(answer))
+}
+
 /// Does the same to several runs; what that means for others shows when all of them are done with. What one lets go of would
 /// else be taken by another that is about to be changed as well.
 pub(super) fn on_each(
@@ -92,11 +113,21 @@ fn change<T>(
 ) -> Done<(T, Follows)> {
     let head = txn.head(run)?;
     let row = load(txn, &head)?;
+    change_loaded(txn, &head, row, verb)
+}
+
+fn change_loaded<T>(
+    txn: &Txn<'_>,
+    head: &Head,
+    row: RunRow,
+    verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
+) -> Done<(T, Follows)> {
     let stored = Stored { txn, no: head.no };
     let mut keeper = Keeper::new(stored, Arc::clone(&head.head), row, txn.now);
     let answer = verb(&mut keeper)?;
     let changes = keeper.conclude()?;
     save(txn, head.no, &changes)?;
+    txn.shelf.note_waits(&changes.waits);
     let mut follows = Follows { freed: changes.keys.freed, ..Follows::default() };
     if changes.run.status.is_final() && !changes.was.status.is_final() {
         follows.ended.insert(head.head.plan.workflow.name.clone());
@@ -197,7 +228,7 @@ fn load(txn: &Txn<'_>, head: &Head) -> Done<RunRow> {
             Ok((run_row(row), is_set_aside))
         })
         .optional()?;
-    // Another process may have removed it since its head was read.
+    // Another process may have removed it, or begun to, since its head was read.
     let (row, is_set_aside) = found.ok_or_else(|| Error::NoSuchRun { name: head.head.run.to_string() })?;
     if is_set_aside {
         return Err(quarantine::refusal(txn.connection, head.no, head.head.run)?.into());

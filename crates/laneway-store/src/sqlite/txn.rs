@@ -2,8 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use laneway_core::gate::Gate;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::key;
@@ -16,6 +18,7 @@ use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::model::{Placed, RunHead};
 pub(super) use crate::plans::Plans;
+use crate::tally::GateWaits;
 
 /// Loads a statement from its file, by name.
 macro_rules! sql {
@@ -85,14 +88,24 @@ pub(super) struct Shelf {
     heads: RefCell<HashMap<RunId, Arc<Head>>>,
     runs: RefCell<HashMap<i64, RunId>>,
     nodes: RefCell<HashMap<SessionId, Arc<str>>>,
+    waits: Arc<Mutex<GateWaits>>,
 }
 
 /// Few runs are active at a time; beyond this the shelf is emptied rather than grown.
 const SHELF: usize = 256;
 
 impl Shelf {
-    pub(super) fn new(plans: Arc<Plans>) -> Self {
-        Self { plans, heads: RefCell::default(), runs: RefCell::default(), nodes: RefCell::default() }
+    pub(super) fn new(plans: Arc<Plans>, waits: Arc<Mutex<GateWaits>>) -> Self {
+        let (heads, runs, nodes) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Self { plans, heads, runs, nodes, waits }
+    }
+
+    /// Tasks became available.
+    pub(super) fn note_waits(&self, waits: &[(Gate, Duration)]) {
+        if !waits.is_empty() {
+            let mut kept = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            waits.iter().for_each(|(gate, waited)| kept.add(*gate, *waited));
+        }
     }
 
     /// After a transaction of unknown outcome nothing that was seen in it counts.

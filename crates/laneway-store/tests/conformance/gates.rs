@@ -5,9 +5,11 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use laneway_core::event::Fact;
+use laneway_core::gate::Gate;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Error;
 use laneway_store::model::Pausable;
+use laneway_store::tally::GATES;
 use serde_json::json;
 
 use crate::harness::{Node, Place, failed, flow, for_each_database, names, submission, succeeded};
@@ -34,6 +36,7 @@ for_each_database! {
     higher_priority_goes_first_and_none_waits_for_ever,
     cause_names_the_holder_its_run_and_the_place_in_line,
     task_with_a_key_is_never_held_ahead,
+    how_long_tasks_waited_is_counted_by_the_gate_that_held_them,
     eight_promoters_at_once_grant_a_limit_no_more_than_it_has,
 }
 
@@ -378,4 +381,27 @@ async fn eight_promoters_at_once_grant_a_limit_no_more_than_it_has(place: Place)
 async fn live(node: &Node) -> u32 {
     let limits = node.store.limits().await.expect("the limits");
     limits.iter().map(|limit| limit.holders).max().unwrap_or_default()
+}
+
+async fn how_long_tasks_waited_is_counted_by_the_gate_that_held_them(place: Place) {
+    let node = place.node("one").await;
+    let spread = |gate: Gate| {
+        let at = GATES.iter().position(|known| *known == gate).expect("a line");
+        let spread = node.store.gate_waits().0[at];
+        (spread.counts.iter().sum::<u64>(), spread.micros)
+    };
+    let first = node.submit(&flow("", &[("a", LOCKED), ("free", "")])).await;
+    let second = node.submit(&flow("", &[("b", "lock: db, priority: 7")])).await;
+    let held = node.begin(first, "a").await;
+    place.advance(Duration::from_secs(3));
+    node.succeed(&held).await;
+    assert_eq!(node.tasks(second).await, "b available");
+    assert_eq!(spread(Gate::Lock), (1, 3_000_000), "however urgent it was");
+    let narrow = node.submit(&flow("max_parallel: 1", &[("c", ""), ("d", ""), ("e", "needs: [c]")])).await;
+    let held = node.begin(narrow, "c").await;
+    place.advance(Duration::from_secs(40));
+    node.succeed(&held).await;
+    assert_eq!(spread(Gate::MaxParallel), (1, 40_000_000), "e has only come");
+    assert_eq!(spread(Gate::Lock).0, 1);
+    assert_eq!(spread(Gate::Paused).0, 0);
 }

@@ -10,14 +10,17 @@ use laneway_store::model::{Application, Submission};
 use laneway_store::trigger::{self, LastFired};
 use serde_json::{Map, json};
 
-use crate::harness::{Node, Place, for_each_database, plan, submission};
+use crate::harness::{Node, Place, for_each_database, left, plan, submission};
 
 for_each_database! {
     end_of_a_shared_run_with_hooks_is_due_until_it_is_settled,
     end_without_hooks_for_it_owes_nothing,
     hooks_of_a_run_that_belongs_to_its_owner_are_its_owners,
+    hooks_of_a_run_whose_owner_is_gone_are_anybodys,
+    hooks_of_a_run_that_ends_after_its_owner_are_anybodys,
     run_of_hooks_sees_what_ended_and_has_a_plan_of_its_own,
     run_that_ends_again_owes_its_hooks_again,
+    hooks_of_an_end_that_another_one_followed_are_not_made_up_for,
     path_is_that_of_one_workflow,
     webhook_listens_and_remembers_what_came_of_it,
     paused_webhook_says_so,
@@ -69,6 +72,44 @@ async fn hooks_of_a_run_that_belongs_to_its_owner_are_its_owners(place: Place) {
     assert_eq!(node.store.due(10).await.expect("what is due").firings, []);
     let owed = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
     assert_eq!((owed.ended.run, owed.ended.status, owed.is_of_hooks()), (run, RunStatus::Failed, true));
+}
+
+async fn hooks_of_a_run_whose_owner_is_gone_are_anybodys(place: Place) {
+    let (owner, node) = (place.node("one").await, place.node("two").await);
+    let due = async || node.store.due(10).await.expect("what is due").firings;
+    let run = owner.submit(ON_FAILURE).await;
+    let held = owner.take(run, 1).await.remove(0);
+    owner.fail(&held).await;
+    assert_eq!(due().await, [], "it lives");
+    owner.store.retire(owner.session, left()).await.expect("over");
+    let owed = due().await;
+    assert_eq!(owed.iter().map(|firing| firing.ended.run).collect::<Vec<_>>(), [run]);
+    assert!(owed[0].is_of_hooks());
+    node.store.settle(owed[0].end.clone(), None).await.expect("a record");
+    assert_eq!(due().await, []);
+    assert_eq!(node.store.hooks_owed(run).await.expect("an answer"), None);
+}
+
+/// Its process died, and somebody else ended what was left of it.
+async fn hooks_of_a_run_that_ends_after_its_owner_are_anybodys(place: Place) {
+    let (owner, node) = (place.node("one").await, place.node("two").await);
+    let canceled = "name: flow\nhooks: {finished: [{run: page}]}\nsteps: {a: {run: x}}\n";
+    let run = owner.submit(canceled).await;
+    owner.begin(run, "a").await;
+    node.cancel(run).await;
+    owner.store.retire(owner.session, left()).await.expect("over");
+    assert_eq!(node.status(run).await, RunStatus::Canceled);
+    let owed = node.store.due(10).await.expect("what is due").firings;
+    assert_eq!(owed.iter().map(|firing| firing.ended.run).collect::<Vec<_>>(), [run]);
+    // Whoever has seen to them holds it no longer, though it lives.
+    let mine = node.submit(ON_FAILURE).await;
+    let held = node.take(mine, 1).await.remove(0);
+    node.fail(&held).await;
+    let firing = node.store.hooks_owed(mine).await.expect("an answer").expect("hooks");
+    node.store.settle(firing.end, None).await.expect("a record");
+    node.retry(mine, None).await.expect("it goes on");
+    let other = place.node("three").await;
+    other.store.adopt(mine, other.session).await.expect("nobody has it");
 }
 
 /// The hooks of a run that failed, submitted as whoever looks does.
@@ -123,6 +164,21 @@ async fn run_that_ends_again_owes_its_hooks_again(place: Place) {
     node.fail(&held).await;
     let second = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
     assert!(second.end.seq > first.end.seq);
+}
+
+async fn hooks_of_an_end_that_another_one_followed_are_not_made_up_for(place: Place) {
+    let node = Node::worker(place.open(), "one", &[]).await;
+    let run = end(&node, ON_FAILURE, false).await;
+    let first = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
+    // Nobody saw to them before it was opened again.
+    node.retry(run, None).await.expect("a retry");
+    let held = node.take_any(1).await.remove(0);
+    node.fail(&held).await;
+    let second = node.store.hooks_owed(run).await.expect("an answer").expect("hooks");
+    assert!(second.end.seq > first.end.seq, "the newer end is told");
+    node.store.settle(second.end, None).await.expect("a record");
+    assert_eq!(node.store.due(10).await.expect("what is due").firings, []);
+    assert_eq!(node.store.hooks_owed(run).await.expect("an answer"), None);
 }
 
 async fn apply(node: &Node, name: &str, head: &str) -> laneway_store::Result<()> {

@@ -389,3 +389,42 @@ fn task_that_comes_while_its_node_joins_waits_for_nobody() {
         }
     });
 }
+
+/// Between the look for what is due and the run's lock somebody may remove the run.
+#[test]
+fn run_that_goes_while_it_is_promoted_ends_nobody() {
+    block_on(async {
+        let schema = Schema::new();
+        let clock = Arc::new(Clock::manual(START));
+        let store: Arc<dyn Store> = Arc::new(schema.open_by(&clock));
+        let node = Node::register(Arc::clone(&store), "one").await;
+        let retried = flow("", &[("a", "retry: {max: 1, backoff: 1s}")]);
+        let (going, staying) = (node.submit(&retried).await, node.submit(&retried).await);
+        for run in [going, staying] {
+            let held = node.begin(run, "a").await;
+            node.fail(&held).await;
+        }
+        clock.advance(Duration::from_secs(5));
+        let mut beneath = schema.beneath().await;
+        let removal = beneath.transaction().await.expect("a transaction");
+        let pid: i32 = removal.query_one("SELECT pg_backend_pid()", &[]).await.expect("a number").get(0);
+        for table in ["events", "attempts", "tasks"] {
+            let delete = format!("DELETE FROM {table} WHERE run_no = (SELECT no FROM runs WHERE id = $1)");
+            removal.execute(&delete, &[&going.to_string()]).await.expect("gone");
+        }
+        removal.execute("DELETE FROM runs WHERE id = $1", &[&going.to_string()]).await.expect("gone");
+        let promoting = tokio::spawn(async move { store.promote().await });
+        let watcher = schema.beneath().await;
+        let waits = "SELECT 1 FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
+        timeout(SOON, async {
+            while watcher.query_opt(waits, &[&pid]).await.expect("an answer").is_none() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await
+        .expect("it waits for the run's lock");
+        removal.commit().await.expect("gone");
+        promoting.await.expect("no panic").expect("a run that is gone is nobody's matter");
+        assert_eq!(node.tasks(staying).await, "a available");
+    });
+}

@@ -6,10 +6,10 @@ use std::time::Duration;
 use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
-use laneway_store::model::{Application, Artifact, LogName, LogPiece, Submission};
+use laneway_store::model::{Application, Artifact, Finished, LogName, LogPiece, Pausable, Submission};
 use laneway_store::prune::{Keep, Swept};
-use laneway_store::sqlite::Clock;
-use laneway_store::{Error, Fate, Store};
+use laneway_store::sqlite::{Clock, SqliteStore};
+use laneway_store::{Error, Fate, Open, Store};
 use serde_json::json;
 
 use crate::harness::{
@@ -23,9 +23,11 @@ for_each_database! {
     run_that_is_opened_again_stays,
     only_so_many_runs_of_each_workflow_stay,
     oldest_runs_go_until_the_rest_fits,
+    rules_together_remove_no_more_than_they_have_to,
     run_whose_end_has_yet_to_start_something_stays,
     key_of_a_run_that_went_starts_nothing,
     who_knew_a_run_that_went_is_told_that_it_is_gone,
+    claims_of_a_run_that_went_are_lost_alone,
     large_run_goes_as_a_whole,
     bytes_that_nothing_refers_to_go_after_a_day,
     bytes_that_are_brought_again_stay,
@@ -35,7 +37,9 @@ for_each_database! {
 for_each_database! {
     sqlite only:
     removal_that_was_cut_off_goes_on,
+    run_whose_removal_has_begun_is_gone_for_everybody,
     artifacts_and_logs_that_nothing_names_go,
+    files_of_another_store_in_the_same_directory_stay,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -185,6 +189,24 @@ async fn oldest_runs_go_until_the_rest_fits(place: Place) {
     assert_eq!(prunable(&node, keep(100_000)).await, [runs[2]]);
 }
 
+async fn rules_together_remove_no_more_than_they_have_to(place: Place) {
+    let node = place.node("one").await;
+    let mut runs = Vec::new();
+    for name in ["old", "old", "old", "new", "new", "new", "new"] {
+        let run = node.submit(&document(name)).await;
+        node.work(run, |_| succeeded_with(json!({"x": "y".repeat(20_000)}))).await;
+        runs.push(run);
+    }
+    // Seven runs of 40 kB each, and little more.
+    let keep = |bytes| Keep { runs: Some(3), bytes: Some(bytes), ..Keep::default() };
+    assert_eq!(prunable(&node, keep(250_000)).await, [runs[3]], "when that is gone, the rest fits");
+    assert_eq!(prunable(&node, keep(220_000)).await, [runs[0], runs[3]]);
+    let first = node.store.prunable(keep(0), 1).await.expect("a list");
+    assert_eq!(first.len(), 1, "no more than asked for");
+    assert_eq!(prune(&node, keep(250_000)).await, [runs[3]]);
+    assert_eq!(prunable(&node, keep(250_000)).await, []);
+}
+
 async fn run_whose_end_has_yet_to_start_something_stays(place: Place) {
     let node = place.node("one").await;
     let text = format!("after: [{{workflow: flow}}]\n{}", document("next"));
@@ -242,6 +264,35 @@ async fn who_knew_a_run_that_went_is_told_that_it_is_gone(place: Place) {
     for error in told {
         assert!(matches!(error, Some(Error::NoSuchRun { .. })), "{error:?}");
     }
+}
+
+/// The answer to an end was lost, the run is over, and meanwhile it went.
+async fn claims_of_a_run_that_went_are_lost_alone(place: Place) {
+    let (node, other) = (place.node("one").await, place.node("two").await);
+    let gone = node.submit(&document("flow")).await;
+    let held = node.begin(gone, "a").await;
+    // From here on the run is on the shelf of the other process.
+    assert_eq!(other.start(&held).await, Fate::Repeated);
+    node.succeed(&held).await;
+    done(&node, "flow").await;
+    let (begun, unbegun) = (node.submit(&document("flow")).await, node.submit(&document("flow")).await);
+    let (begun, unbegun) = (node.begin(begun, "a").await, node.take(unbegun, 1).await.remove(0));
+    assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await.first(), Some(&gone));
+    let store = &other.store;
+    assert_eq!(store.start(vec![held.at, begun.at]).await.expect("fates"), [Fate::ClaimLost, Fate::Repeated]);
+    assert_eq!(
+        store.give_back(vec![unbegun.at, held.at]).await.expect("fates"),
+        [Fate::Recorded, Fate::ClaimLost]
+    );
+    let end = |claim| Finished { claim, outcome: succeeded(), took: Duration::ZERO };
+    let answer = store.finish(vec![end(held.at), end(begun.at)], None).await.expect("an answer");
+    assert_eq!(answer.fates, [Fate::ClaimLost, Fate::Recorded]);
+    let hash = store.keep_blob(b"x".to_vec()).await.expect("kept");
+    let name = ArtifactName::parse("x").expect("a name");
+    let artifact = Artifact { name, hash, size: 1, is_executable: false };
+    assert_eq!(store.keep_artifacts(held.at, vec![artifact]).await.expect("a fate"), Fate::ClaimLost);
+    let piece = LogPiece { claim: held.at, start: 0, bytes: vec![7; 10] };
+    assert_eq!(store.keep_logs(vec![piece]).await.expect("fates"), [Fate::ClaimLost]);
 }
 
 async fn large_run_goes_as_a_whole(place: Place) {
@@ -347,6 +398,43 @@ async fn removal_that_was_cut_off_goes_on(place: Place) {
     is_whole(&*node.store).await;
 }
 
+/// A large run goes in chunks. Whoever knew it must not bring back what is left of it.
+async fn run_whose_removal_has_begun_is_gone_for_everybody(place: Place) {
+    let (node, other) = (place.node("one").await, place.node("two").await);
+    let run = node.submit(&flat(3, 1)).await;
+    // From here on it is on the shelf of this process.
+    other.store.cancel(run, "ada").await.expect("canceled");
+    let newer = node.submit(&flat(3, 1)).await;
+    node.cancel(newer).await;
+    let beneath = rusqlite::Connection::open(place.path()).expect("the file");
+    beneath
+        .execute_batch(&format!(
+            "UPDATE runs SET is_visible = 0, owner = NULL, key = NULL WHERE id = '{run}';
+             DELETE FROM tasks WHERE run_no = 1 AND position < 1"
+        ))
+        .expect("it has begun");
+    for store in [&node.store, &other.store] {
+        let told = [
+            store.retry(run, None, "ada").await.err(),
+            store.retry(run, Some("s1"), "ada").await.err(),
+            store.skip(run, "s1", "ada").await.err(),
+            store.cancel(run, "ada").await.err(),
+            store.pause(Pausable::Run(run), "ada").await.err(),
+            store.adopt(run, other.session).await.err(),
+            store.head(run).await.err(),
+            store.run(run).await.err(),
+            store.artifacts(run).await.err(),
+            store.attempts(run, "s1").await.err(),
+            store.scope(run, &["s1"]).await.err(),
+        ];
+        for (which, error) in told.into_iter().enumerate() {
+            assert!(matches!(error, Some(Error::NoSuchRun { .. })), "{which}: {error:?}");
+        }
+    }
+    assert_eq!(prune(&node, Keep::default()).await, [run], "and its removal goes on");
+    is_whole(&*node.store).await;
+}
+
 async fn artifacts_and_logs_that_nothing_names_go(place: Place) {
     let node = place.node("one").await;
     let dir = node.store.dir().to_owned();
@@ -378,4 +466,28 @@ async fn artifacts_and_logs_that_nothing_names_go(place: Place) {
     assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await, [run]);
     assert_eq!(node.store.sweep().await.expect("swept"), Swept { things: 1, bytes: 5 });
     assert!(!file(&named).exists());
+}
+
+/// Whose a file is nobody can tell by its name.
+async fn files_of_another_store_in_the_same_directory_stay(place: Place) {
+    let node = place.node("one").await;
+    let dir = node.store.dir().to_owned();
+    let path = dir.join("other.db");
+    let store = SqliteStore::open_with(&path, Open::Create, Arc::clone(&place.clock)).expect("a store");
+    let other = Node::register(Arc::new(store), "two").await;
+    let source = dir.join("source");
+    std::fs::write(&source, "named by the other").expect("written");
+    let (hash, size) = other.store.keep_file(&source).await.expect("kept");
+    let run = other.submit(&document("flow")).await;
+    let held = other.begin(run, "a").await;
+    let name = ArtifactName::parse("x").expect("a name");
+    let artifact = Artifact { name, hash: hash.clone(), size, is_executable: false };
+    other.store.keep_artifacts(held.at, vec![artifact]).await.expect("named");
+    let piece = LogPiece { claim: held.at, start: 0, bytes: vec![7; 10] };
+    assert_eq!(other.store.keep_logs(vec![piece]).await.expect("kept"), [Fate::Recorded]);
+    other.succeed(&held).await;
+    place.clock.advance(Duration::from_secs(20 * 365 * 24 * 3600));
+    assert_eq!(node.store.sweep().await.expect("swept"), Swept::default());
+    assert!(dir.join("artifacts").join(hash.as_str()).exists());
+    assert!(dir.join("logs").join(run.to_string()).exists());
 }

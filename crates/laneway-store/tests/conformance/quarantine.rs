@@ -203,8 +203,8 @@ fn holder_of_a_run_that_cannot_be_read_any_more_is_told_and_the_batch_goes_on() 
             node.store.finish(finished(held.at), None),
             node.store.finish(finished(fine.at), None)
         );
-        let refusal = lost.expect_err("its countdown is gone");
-        assert!(matches!(refusal, Error::SetAside { .. }), "{refusal}");
+        assert_eq!(lost.expect("an answer").fates, [Fate::ClaimLost], "its countdown is gone");
+        assert!(matches!(refusal(&node, run).await, Error::SetAside { .. }));
         assert_eq!(kept.expect("an answer").fates, [Fate::Recorded]);
         assert_eq!(node.task(run, "a").await.status.as_str(), "running", "nothing of it was changed");
         let view = node.view(run).await;

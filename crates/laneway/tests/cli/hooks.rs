@@ -73,6 +73,41 @@ fn hooks_of_a_run_whose_process_is_gone_are_made_up_for() {
 }
 
 #[test]
+fn hooks_of_a_run_that_somebody_ended_after_its_process_died_are_run_by_a_worker() {
+    let flow = "steps: {a: {run: 'touch begun; sleep 60'}}\nhooks: {finished: [{run: 'echo $LANEWAY_ENDED_STATUS > told'}]}\n";
+    let place = Place::with("flow.yaml", flow);
+    let running = place.spawn("run flow.yaml");
+    until("the step", || place.path("begun").exists());
+    running.signal(rustix::process::Signal::KILL);
+    running.wait();
+    let canceled = place.laneway("cancel last");
+    assert_eq!(canceled.code, Some(0), "{canceled}");
+    assert!(!place.path("told").exists(), "nobody is there who could");
+    let worker = place.spawn("worker --shutdown-grace 1s");
+    until("the hook", || place.path("told").exists() && place.read("told") == "canceled\n");
+    worker.signal(rustix::process::Signal::TERM);
+    worker.wait();
+    assert_eq!(place.json("runs --json").as_array().map(Vec::len), Some(2), "once");
+}
+
+/// A variable holds 128 KiB on Linux: a program that is given a longer one does not start.
+#[test]
+fn hooks_of_a_run_with_very_many_failed_steps_start() {
+    use std::fmt::Write as _;
+    let mut flow =
+        "on_failure: continue\nhooks: {failed: [{run: 'echo \"$LANEWAY_ENDED_FAILED\" > told'}]}\nsteps:\n"
+            .to_owned();
+    for step in 0..1_500 {
+        writeln!(flow, "  s{step:04}{}: {{command: [/no/such/program]}}", "x".repeat(90)).expect("text");
+    }
+    let place = Place::with("flow.yaml", &flow);
+    let outcome = place.laneway("run flow.yaml");
+    assert_eq!(outcome.code, Some(1));
+    let told = place.read("told");
+    assert!(told.starts_with("s0000xxx") && told.contains("s0999xxx") && !told.contains("s1000xxx"));
+}
+
+#[test]
 fn what_is_submitted_has_its_hooks_run_by_a_worker() {
     let place = Place::with("nightly.yaml", FLOW);
     place.laneway("submit nightly.yaml -p day=tuesday");

@@ -61,10 +61,10 @@ impl Loop {
 
     /// Where there was work there may be more.
     pub(super) fn note_work(&mut self, claims: &[Claim]) {
-        let contentions = self.store.contentions();
+        let (contentions, gate_waits) = (self.store.contentions(), self.store.gate_waits());
         self.counts.add(|tally| {
             tally.claims += claims.len() as u64;
-            tally.contentions = contentions;
+            (tally.contentions, tally.gate_waits) = (contentions, gate_waits);
         });
         let now = Instant::now();
         self.came.extend(claims.iter().map(|claim| (claim.at, now)));

@@ -9,9 +9,9 @@ use axum::{Extension, Json};
 use laneway_core::output;
 use laneway_core::reason::Reason;
 use laneway_store::model::{Finished, Outcome, RemoteView};
-use laneway_store::{ClaimRef, Error, Fate};
+use laneway_store::{ClaimRef, Fate};
 
-use super::Worker;
+use super::{Worker, is_about_a_run};
 use crate::access::Caller;
 use crate::extract::{Body, LARGE, Path};
 use crate::problem::{Answer, Code, Problem};
@@ -160,14 +160,6 @@ async fn claims(worker: &Worker, words: Vec<ClaimWord>) -> Answer<Vec<(ClaimWord
     Ok(claims)
 }
 
-/// Whether an error is about a run. Any other is about the store: nothing was recorded, and it may be said again.
-fn is_about_one(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::SetAside { .. } | Error::Unreadable { .. } | Error::Illegal { .. } | Error::NoSuchRun { .. }
-    )
-}
-
 /// Says all of them at once, and each for itself where that is refused: a run that was set aside is nobody else's matter.
 async fn each<T, F>(items: Vec<(ClaimWord, Option<T>)>, say: impl Fn(Vec<T>) -> F) -> Answer<Vec<ClaimFate>>
 where
@@ -178,13 +170,13 @@ where
     let mut fates: Vec<Result<Fate, String>> = Vec::with_capacity(good.len());
     match say(good.clone()).await {
         Ok(said) => fates.extend(said.into_iter().map(Ok)),
-        Err(error) if !is_about_one(&error) => return Err(error.into()),
+        Err(error) if !is_about_a_run(&error) => return Err(error.into()),
         Err(error) if good.len() == 1 => fates.push(Err(refused(error))),
         Err(_) => {
             for one in good {
                 match say(vec![one]).await {
                     Ok(said) => fates.extend(said.into_iter().map(Ok)),
-                    Err(error) if !is_about_one(&error) => return Err(error.into()),
+                    Err(error) if !is_about_a_run(&error) => return Err(error.into()),
                     Err(error) => fates.push(Err(refused(error))),
                 }
             }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::{Extension, Json};
 use laneway_engine::remote::{self, Unready};
-use laneway_store::ClaimRef;
 use laneway_store::model::{Ask, Claim, Finished, RemoteView};
+use laneway_store::{ClaimRef, Error};
 use tokio::time::Instant;
 
-use super::Worker;
+use super::{Worker, is_about_a_run};
 use crate::access::Caller;
 use crate::extract::{Body, Path};
 use crate::problem::Answer;
@@ -74,7 +74,11 @@ async fn look(worker: &Worker, view: &RemoteView, asked: &wire::AskForWork) -> A
     for (claim, started_at) in &view.held {
         let is_unknown = started_at.is_none() && !asked.holding.contains(&ClaimWord::of(claim));
         if is_unknown && claims.len() < wanted {
-            claims.push(Claim { at: *claim, head: store.head(claim.run).await? });
+            match store.head(claim.run).await {
+                Ok(head) => claims.push(Claim { at: *claim, head }),
+                Err(error) if is_about_a_run(&error) => leave(worker, *claim, &error).await?,
+                Err(error) => return Err(Worker::refusal(error)),
+            }
         }
     }
     let limit = wanted.saturating_sub(claims.len());
@@ -88,6 +92,17 @@ async fn look(worker: &Worker, view: &RemoteView, asked: &wire::AskForWork) -> A
     Ok(work)
 }
 
+/// Of its run something cannot be read, and only a change sets it aside: this one does, or returns the claim if it can be read
+/// after all. The worker is given the others.
+async fn leave(worker: &Worker, claim: ClaimRef, error: &Error) -> Answer<()> {
+    tracing::warn!(run = %claim.run, "a task is not given to a remote worker: {error}");
+    match worker.app.store.give_back(vec![claim]).await {
+        Ok(_) => Ok(()),
+        Err(error) if is_about_a_run(&error) => Ok(()),
+        Err(error) => Err(Worker::refusal(error)),
+    }
+}
+
 /// A claim as the worker gets it. One that can never be done ends here.
 async fn task(worker: &Worker, claim: &Claim) -> Answer<Option<wire::WorkerTask>> {
     let store = worker.app.store.as_ref();
@@ -97,7 +112,7 @@ async fn task(worker: &Worker, claim: &Claim) -> Answer<Option<wire::WorkerTask>
         Err(Unready::Store(error)) => return Err(error.into()),
         Err(Unready::Ended(outcome)) => {
             let ended = Finished { claim: claim.at, outcome, took: Duration::ZERO };
-            store.finish(vec![ended], None).await?;
+            store.finish(vec![ended], None).await.map_err(Worker::refusal)?;
             return Ok(None);
         }
     };
@@ -118,8 +133,14 @@ async fn task(worker: &Worker, claim: &Claim) -> Answer<Option<wire::WorkerTask>
 pub(super) async fn stops(worker: &Worker, view: &RemoteView) -> Answer<Vec<wire::StopTask>> {
     let mut timeouts: HashMap<ClaimRef, Duration> = HashMap::new();
     for (claim, _) in view.held.iter().filter(|(_, started_at)| started_at.is_some()) {
-        let head = worker.app.store.head(claim.run).await?;
-        timeouts.extend(head.plan.step(claim.position).timeout.map(|timeout| (*claim, timeout)));
+        match worker.app.store.head(claim.run).await {
+            Ok(head) => {
+                timeouts.extend(head.plan.step(claim.position).timeout.map(|timeout| (*claim, timeout)));
+            }
+            // How long it may take nobody knows any more.
+            Err(error) if is_about_a_run(&error) => {}
+            Err(error) => return Err(Worker::refusal(error)),
+        }
     }
     let stops = remote::stops(view, |claim| timeouts.get(claim).copied());
     let word = |stop: &laneway_store::model::Stop| wire::StopTask {

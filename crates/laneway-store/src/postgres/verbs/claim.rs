@@ -13,7 +13,8 @@ use tokio_postgres::Row;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::model::{Ask, Claim};
-use crate::postgres::fault::Done;
+use crate::postgres::base::set_aside;
+use crate::postgres::fault::{Done, Failure};
 use crate::postgres::link::{Begin, Flight, Link, sql};
 use crate::postgres::row;
 use crate::postgres::run_work::Terms;
@@ -155,7 +156,13 @@ impl Asked {
             let head = match heads.get(&run) {
                 Some(head) => Arc::clone(head),
                 // The first of a run brings it along.
-                None => shelf.head_of_row(link, run, found).await?,
+                None => match shelf.head_of_row(link, run, found).await {
+                    Ok(head) => head,
+                    Err(failure) => {
+                        self.leave(link, (found.try_get(0)?, run), failure).await?;
+                        continue;
+                    }
+                },
             };
             let (position, attempt) = (row::number(found, 10)?, row::number(found, 11)?);
             let at = ClaimRef { run, position, attempt, session: self.ask.session };
@@ -163,6 +170,17 @@ impl Asked {
             heads.insert(run, head);
         }
         Ok(claims)
+    }
+}
+
+impl Asked {
+    /// A run that cannot be read is set aside, with what was taken of it; the others are given.
+    async fn leave(&self, link: &Link, (no, run): (i64, RunId), failure: Failure) -> Done<()> {
+        let failure = failure.about(no, run);
+        if !matches!(failure, Failure::Blamed { .. }) {
+            return Err(failure);
+        }
+        set_aside(link, self.now, (no, run), &failure).await.map(drop)
     }
 }
 

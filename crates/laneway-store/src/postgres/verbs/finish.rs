@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 
+use laneway_core::id::RunId;
 use laneway_core::time::Millis;
 
 use super::claim::Asked;
 use super::sorted;
+use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::Keeper;
 use crate::model::{Answer, Ask, Finished};
+use crate::postgres::base::Base;
 use crate::postgres::facts::{Known, Missing};
 use crate::postgres::fault::Done;
 use crate::postgres::follow::work;
@@ -20,13 +23,77 @@ use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 
 pub(in crate::postgres) async fn finish(
+    base: &Base,
+    finished: &[Finished],
+    ask: Option<&Ask>,
+) -> Result<Answer> {
+    let mut lost = Lost::default();
+    loop {
+        let (shelf, without) = (&base.shelf, &lost);
+        let said = base
+            .change(
+                |link, terms| async move { finish_held(shelf, &link, terms, (finished, without), ask).await },
+            )
+            .await;
+        match said {
+            Err(error) if lost.learn(shelf, &error, finished.iter().map(|one| one.claim.run)) => {}
+            said => return said,
+        }
+    }
+}
+
+/// Says something about claims, and gives their fates in the order in which they came.
+pub(in crate::postgres) async fn say(
+    base: &Base,
+    claims: &[ClaimRef],
+    word: impl Fn(&mut Keeper<&mut Known>, &ClaimRef) -> Done<Fate> + Copy + Send + Sync,
+) -> Result<Vec<Fate>> {
+    let mut lost = Lost::default();
+    loop {
+        let (shelf, without) = (&base.shelf, &lost);
+        let said = base
+            .change(|link, terms| async move { say_held(shelf, &link, terms, (claims, without), word).await })
+            .await;
+        match said {
+            Err(error) if lost.learn(shelf, &error, claims.iter().map(|claim| claim.run)) => {}
+            said => return said,
+        }
+    }
+}
+
+/// Runs of a call that are gone, or set aside: nothing of them is held by anybody, what is said of them is lost, and the call is
+/// said again for the others. That is rare, and costs nothing where it does not happen.
+#[derive(Debug, Default)]
+struct Lost(Vec<RunId>);
+
+impl Lost {
+    /// Whether a call failed for one run of it, which is left out from here on.
+    fn learn(&mut self, shelf: &Shelf, error: &Error, mut runs: impl Iterator<Item = RunId>) -> bool {
+        let is_it = |run: &RunId| {
+            matches!(error, Error::NoSuchRun { name } if *name == run.to_string())
+                || matches!(error, Error::SetAside { run: short, .. } if *short == run.short())
+        };
+        // Who is left out already is not to blame: it is what the same call asks work of.
+        let Some(run) = runs.find(is_it).filter(|run| !self.0.contains(run)) else { return false };
+        shelf.forget_run(run);
+        self.0.push(run);
+        true
+    }
+
+    fn keeps(&self, run: RunId) -> bool {
+        !self.0.contains(&run)
+    }
+}
+
+async fn finish_held(
     shelf: &Shelf,
     link: &Link,
     terms: Terms,
-    finished: &[Finished],
+    (finished, lost): (&[Finished], &Lost),
     ask: Option<&Ask>,
 ) -> Done<Answer> {
-    let runs = sorted(shelf, link, finished.iter().map(|one| one.claim.run)).await?;
+    let held = finished.iter().map(|one| one.claim.run).enumerate().filter(|(_, run)| lost.keeps(*run));
+    let runs = sorted(shelf, link, held).await?;
     let asked = match ask {
         Some(ask) => Some(Asked::new(shelf, link, terms, ask).await?),
         None => None,
@@ -70,15 +137,15 @@ pub(in crate::postgres) async fn finish(
     Ok(answer)
 }
 
-/// Says something about claims, run by run, and gives the fates in the order in which they came.
-pub(in crate::postgres) async fn say(
+async fn say_held(
     shelf: &Shelf,
     link: &Link,
     terms: Terms,
-    claims: &[ClaimRef],
+    (claims, lost): (&[ClaimRef], &Lost),
     word: impl Fn(&mut Keeper<&mut Known>, &ClaimRef) -> Done<Fate>,
 ) -> Done<Vec<Fate>> {
-    let runs = sorted(shelf, link, claims.iter().map(|claim| claim.run)).await?;
+    let held = claims.iter().map(|claim| claim.run).enumerate().filter(|(_, run)| lost.keeps(*run));
+    let runs = sorted(shelf, link, held).await?;
     let jobs = runs
         .iter()
         .map(|(head, places)| {

@@ -33,10 +33,10 @@ use super::facts::Known;
 async fn sorted(
     shelf: &Shelf,
     link: &Link,
-    runs: impl Iterator<Item = RunId>,
+    runs: impl Iterator<Item = (usize, RunId)>,
 ) -> Done<Vec<(Arc<Head>, Vec<usize>)>> {
     let mut places: BTreeMap<RunId, Vec<usize>> = BTreeMap::new();
-    for (place, run) in runs.enumerate() {
+    for (place, run) in runs {
         places.entry(run).or_default().push(place);
     }
     let mut sorted = Vec::with_capacity(places.len());

@@ -10,12 +10,10 @@ use crate::postgres::fault::Done;
 use crate::postgres::link::{Begin, Link, sql};
 use crate::postgres::row;
 use crate::postgres::run_work::Terms;
-use crate::prune::{HOLD_BYTES, HOLD_KEYS, Keep, Prunable, SWEEP_ROWS, Search, Swept, beyond};
+use crate::prune::{Choice, HOLD_BYTES, HOLD_KEYS, Keep, Prunable, SWEEP_ROWS, Search, Swept, beyond};
 
 /// Runs that are measured with one statement.
 const MEASURED: i64 = 200;
-
-type Choice = (i64, Prunable);
 
 /// Which runs may go, oldest first.
 pub(in crate::postgres) async fn choose(
@@ -29,11 +27,6 @@ pub(in crate::postgres) async fn choose(
     } else {
         by_age_and_number(link, now, keep, limit).await?
     };
-    if let Some(keep) = keep.bytes {
-        let by_age: Vec<i64> = chosen.iter().map(|(no, _)| *no).collect();
-        let oldest = by_bytes(link, keep, limit).await?;
-        chosen.extend(oldest.into_iter().filter(|(no, _)| !by_age.contains(no)));
-    }
     chosen.sort_unstable_by_key(|(no, _)| *no);
     chosen.truncate(limit);
     let numbers: Vec<i64> = chosen.iter().map(|(no, _)| *no).collect();
@@ -42,6 +35,13 @@ pub(in crate::postgres) async fn choose(
         if let Some((_, choice)) = chosen.iter_mut().find(|(chosen, _)| *chosen == no) {
             choice.bytes = bytes;
         }
+    }
+    // As long as there are more that go in any case, nobody knows what will be left.
+    if let Some(keep) = keep.bytes.filter(|_| chosen.len() < limit) {
+        let oldest = by_bytes(link, keep, &chosen, limit).await?;
+        chosen.extend(oldest);
+        chosen.sort_unstable_by_key(|(no, _)| *no);
+        chosen.truncate(limit);
     }
     Ok(chosen.into_iter().map(|(_, choice)| choice).collect())
 }
@@ -87,24 +87,22 @@ async fn behind(link: &Link, workflow: &str, newer: u32) -> Done<Option<i64>> {
     Ok(found.map(|found| found.try_get(0)).transpose()?)
 }
 
-/// The oldest, until the rest takes up no more than `keep`. All of them have been measured.
-async fn by_bytes(link: &Link, keep: u64, limit: usize) -> Done<Vec<Choice>> {
+/// Which of the oldest go as well, so that what stays takes up no more than `keep`. All of them have been measured.
+async fn by_bytes(link: &Link, keep: u64, going: &[Choice], limit: usize) -> Done<Vec<Choice>> {
     let total = link.row(sql!("prune_total"), &[]).await?;
     let total: u64 = total.map(|found| row::number(&found, 0)).transpose()?.unwrap_or_default();
     if total <= keep {
         return Ok(Vec::new());
     }
-    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let most = i64::try_from(limit.saturating_add(going.len())).unwrap_or(i64::MAX);
     let rows = link.rows(sql!("prune_oldest", INT8), &[&most]).await?;
-    let mut chosen = Vec::with_capacity(rows.len());
+    let mut oldest = Vec::with_capacity(rows.len());
     for found in &rows {
         let (no, mut choice) = choice(found)?;
         choice.bytes = row::number(found, 5)?;
-        chosen.push((no, choice));
+        oldest.push((no, choice));
     }
-    let going = beyond(total, keep, chosen.iter().map(|(_, choice)| choice.bytes));
-    chosen.truncate(going);
-    Ok(chosen)
+    Ok(beyond(total, keep, going, oldest))
 }
 
 fn choice(found: &Row) -> Done<Choice> {

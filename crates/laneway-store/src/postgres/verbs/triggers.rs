@@ -84,6 +84,9 @@ pub(in crate::postgres) async fn settle(link: &Link, end: &End, last: Option<&La
     let (run, seq) = (run.to_string(), i64::try_from(*seq).unwrap_or(i64::MAX));
     let (at, started, fault) = columns(last);
     let mut flight = link.begin(Begin::Write);
+    if end.is_of_hooks() {
+        flight.ask(sql!("firing_settled", TEXT), vec![&run]);
+    }
     flight.ask(sql!("firing_done", TEXT, INT8, TEXT, TEXT), vec![&run, &seq, workflow, key]);
     if last.is_some() {
         flight.ask(

@@ -3,21 +3,22 @@
 
 use super::claim::claim;
 use super::promote;
+use crate::fence::Fate;
 use crate::model::{Answer, Ask, Finished};
 use crate::sqlite::read;
-use crate::sqlite::run_work::on_run;
+use crate::sqlite::run_work::on_held;
 use crate::sqlite::txn::{Done, Txn};
 
 pub(in crate::sqlite) fn finish(txn: &Txn<'_>, finished: &[Finished], ask: Option<&Ask>) -> Done<Answer> {
     let mut answer = Answer::default();
     for of_run in finished.chunk_by(|a, b| a.claim.run == b.claim.run) {
-        on_run(txn, of_run[0].claim.run, |keeper| {
-            for one in of_run {
-                answer.fates.push(keeper.finish(one)?);
-            }
-            answer.is_closing |= keeper.is_closing();
-            Ok(())
+        let ended = on_held(txn, of_run[0].claim.run, |keeper| {
+            let fates = of_run.iter().map(|one| keeper.finish(one)).collect::<Done<Vec<Fate>>>()?;
+            Ok((fates, keeper.is_closing()))
         })?;
+        let (fates, is_closing) = ended.unwrap_or_else(|| (vec![Fate::ClaimLost; of_run.len()], false));
+        answer.fates.extend(fates);
+        answer.is_closing |= is_closing;
     }
     if let Some(ask) = ask {
         answer.claims = claim(txn, ask)?;

@@ -2,11 +2,8 @@
 
 use super::by_run;
 use crate::fence::{ClaimRef, Fate};
-use crate::sqlite::run_work::on_run;
 use crate::sqlite::txn::{Done, Txn};
 
 pub(in crate::sqlite) fn give_back(txn: &Txn<'_>, claims: &[ClaimRef]) -> Done<Vec<Fate>> {
-    by_run(claims, |run, claims| {
-        on_run(txn, run, |keeper| claims.iter().map(|claim| keeper.give_back(claim)).collect())
-    })
+    by_run(txn, claims, |keeper, claim| keeper.give_back(claim))
 }

@@ -16,19 +16,24 @@ pub(super) mod start;
 pub(super) mod submit;
 pub(super) mod triggers;
 
-use laneway_core::id::RunId;
-
-use super::txn::Done;
+use super::run_work::{Stored, on_held};
+use super::txn::{Done, Txn};
 use crate::fence::{ClaimRef, Fate};
+use crate::keeper::Keeper;
 
-/// Asks for the fates of claims, run by run, in the order in which they came.
+/// Says something about claims, run by run, and gives their fates in the order in which they came. Claims of a run that is gone
+/// are lost, and take nothing of the others with them.
 fn by_run(
+    txn: &Txn<'_>,
     claims: &[ClaimRef],
-    mut ask: impl FnMut(RunId, &[ClaimRef]) -> Done<Vec<Fate>>,
+    mut say: impl FnMut(&mut Keeper<Stored<'_, '_>>, &ClaimRef) -> Done<Fate>,
 ) -> Done<Vec<Fate>> {
     let mut fates = Vec::with_capacity(claims.len());
     for of_run in claims.chunk_by(|a, b| a.run == b.run) {
-        fates.extend(ask(of_run[0].run, of_run)?);
+        let said = on_held(txn, of_run[0].run, |keeper| {
+            of_run.iter().map(|claim| say(keeper, claim)).collect::<Done<Vec<Fate>>>()
+        })?;
+        fates.extend(said.unwrap_or_else(|| vec![Fate::ClaimLost; of_run.len()]));
     }
     Ok(fates)
 }

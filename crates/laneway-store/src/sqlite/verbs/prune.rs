@@ -7,7 +7,7 @@ use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::keeper::unreadable;
-use crate::prune::{Keep, Prunable, Search, beyond};
+use crate::prune::{Choice, Keep, Prunable, Search, beyond};
 use crate::sqlite::txn::{Done, Txn, sql};
 
 /// Tasks and events that one transaction removes: some milliseconds of work.
@@ -62,9 +62,6 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, going: Going) -> Done<()> {
     Ok(())
 }
 
-/// A run that may go, with its number.
-pub(in crate::sqlite) type Choice = (i64, Prunable);
-
 /// Which runs go by their age and by the number of those that are newer; and those that have begun to.
 pub(in crate::sqlite) fn choose(
     connection: &Connection,
@@ -107,10 +104,11 @@ pub(in crate::sqlite) fn choose(
     Ok(chosen)
 }
 
-/// Which of the oldest go so that the rest takes up no more than `keep`. All of them have been measured.
+/// Which of the oldest go as well, so that what stays takes up no more than `keep`. All of them have been measured.
 pub(in crate::sqlite) fn choose_oldest(
     connection: &Connection,
     keep: u64,
+    going: &[Choice],
     limit: usize,
 ) -> Done<Vec<Choice>> {
     let total: u64 = connection.prepare_cached(sql!("prune_total"))?.query_row([], |row| row.get(0))?;
@@ -118,11 +116,9 @@ pub(in crate::sqlite) fn choose_oldest(
         return Ok(Vec::new());
     }
     let mut oldest = connection.prepare_cached(sql!("prune_oldest"))?;
-    let mut chosen: Vec<Choice> =
-        choices(oldest.query([i64::try_from(limit).unwrap_or(i64::MAX)])?)?.collect::<Done<_>>()?;
-    let going = beyond(total, keep, chosen.iter().map(|(_, choice)| choice.bytes));
-    chosen.truncate(going);
-    Ok(chosen)
+    let most = i64::try_from(limit.saturating_add(going.len())).unwrap_or(i64::MAX);
+    let oldest = choices(oldest.query([most])?)?.collect::<Done<_>>()?;
+    Ok(beyond(total, keep, going, oldest))
 }
 
 /// Runs that are to be measured, with the events as of which they are.

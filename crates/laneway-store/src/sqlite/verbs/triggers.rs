@@ -57,6 +57,9 @@ pub(in crate::sqlite) fn settle(txn: &Txn<'_>, end: &End, last: Option<&LastFire
     let End { run, seq, workflow, key } = end;
     let done = params![run.to_string(), seq, workflow, key];
     txn.connection.prepare_cached(sql!("firing_done"))?.execute(done)?;
+    if end.is_of_hooks() {
+        txn.connection.prepare_cached(sql!("firing_settled"))?.execute([run.to_string()])?;
+    }
     if last.is_some() {
         let (at, run, fault) = columns(last);
         txn.connection
