@@ -158,10 +158,6 @@ impl Drop for Engine {
         let pid = rustix::process::Pid::from_child(&self.process);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.process.wait();
-        if std::thread::panicking() {
-            let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-            println!("the engine's log:\n{log}");
-        }
         // What a killed engine could not unmount.
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let dir = self.dir.path().to_string_lossy().into_owned();
