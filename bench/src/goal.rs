@@ -63,6 +63,13 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
             ));
         }
     }
+    if let Some(isolation) = &results.isolation {
+        if let Some(overlay) = &isolation.overlay_ms {
+            verdicts.push(Verdict::at_most("isolation", "an overlay, ms", overlay.median, 50.0));
+        }
+        let ratio = isolation.copy_against_cp();
+        verdicts.push(Verdict::at_most("isolation", "a copy against `cp -a`", ratio, 1.1));
+    }
     if let Some(idle) = &results.idle {
         verdicts.push(Verdict::at_most(
             "idle",

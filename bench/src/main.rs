@@ -7,6 +7,7 @@ mod drive;
 mod goal;
 mod graph;
 mod install;
+mod isolation;
 mod meter;
 mod nodes;
 mod noise;
@@ -110,6 +111,8 @@ enum Workload {
     Enqueue,
     /// The server: idle, asked by many, and with many listeners
     Service,
+    /// A copy of a workspace for a member of a group
+    Isolation,
     /// Many nodes on Postgres, beside queues of others; only if it is named
     Nodes,
 }
@@ -241,6 +244,10 @@ impl Bench {
                     is_quick: self.quick,
                 };
                 results.nodes = Some(nodes::measure(&plan, places)?);
+            }
+            Workload::Isolation => {
+                let (files, megabytes) = (full(10_000, 500), full(1_024, 16));
+                results.isolation = Some(isolation::measure(files, megabytes, few, places)?);
             }
             Workload::Service => {
                 let servers: Vec<Peer> = peers.iter().copied().filter(|peer| peer.is_server()).collect();

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::isolation::Isolation;
 use crate::goal::Verdict;
 use crate::nodes::NodesResult;
 use crate::noise::Noise;
@@ -30,6 +31,7 @@ pub(crate) struct Results {
     pub(crate) idle: Option<Idle>,
     pub(crate) enqueue: Option<Enqueue>,
     pub(crate) service: Option<ServiceResult>,
+    pub(crate) isolation: Option<Isolation>,
     pub(crate) nodes: Option<NodesResult>,
     pub(crate) verdicts: Vec<Verdict>,
 }
@@ -61,6 +63,7 @@ impl Results {
         show_grown(&mut out, "growth", "tasks in the run", &self.growth);
         show_grown(&mut out, "history", "finished runs in the store", &self.history);
         self.show_idle(&mut out);
+        self.show_isolation(&mut out);
         out += &self.service.as_ref().map(crate::service::show).unwrap_or_default();
         out += &self.nodes.as_ref().map(crate::nodes::show).unwrap_or_default();
         self.show_verdicts(&mut out);
@@ -83,6 +86,26 @@ impl Results {
             line(out, format_args!("| {} | {bare} | {store} | {function} |", noop.group));
         }
         line(out, format_args!(""));
+    }
+
+    fn show_isolation(&self, out: &mut String) {
+        let Some(isolation) = &self.isolation else { return };
+        let overlay = match &isolation.overlay_ms {
+            Some(spread) => format!("{:.1} ms", spread.median),
+            None => "not possible here".to_owned(),
+        };
+        line(
+            out,
+            format_args!(
+                "## isolation\n\nA copy of {} files and {} MB for a member of a group: by an overlay {overlay}, by copying {:.0} ms, \
+                 `cp -a` {:.0} ms ({:.2}x).\n",
+                isolation.files,
+                isolation.megabytes,
+                isolation.copy_ms.median,
+                isolation.cp_ms.median,
+                isolation.copy_against_cp()
+            ),
+        );
     }
 
     fn show_idle(&self, out: &mut String) {

@@ -36,7 +36,14 @@ pub(super) fn of_overlay(
     hidden: &BTreeSet<Identity>,
 ) -> Result<Changes, Error> {
     let mut look = Look { changes: Changes::new(), at: PathBuf::new() };
-    look.overlay(tree, upper, Some(lower), hidden, 0)?;
+    look.overlay(tree, upper, Some(lower), 0)?;
+    // What was never to be seen is not removed.
+    for name in walk::names(lower).map_err(look.failed())? {
+        if walk::look(lower, &name).map_err(look.failed())?.is_some_and(|seen| hidden.contains(&seen.stamp.identity)) {
+            let name = Path::new(walk::os_name(&name));
+            look.changes.retain(|path, _| !path.starts_with(name));
+        }
+    }
     Ok(look.changes)
 }
 
@@ -99,7 +106,6 @@ impl Look {
         tree: &OwnedFd,
         upper: &OwnedFd,
         lower: Option<&OwnedFd>,
-        hidden: &BTreeSet<Identity>,
         depth: usize,
     ) -> Result<(), Error> {
         self.check_depth(depth)?;
@@ -128,7 +134,7 @@ impl Look {
                     && was.kind == Kind::Directory
                     && seen.kind != Kind::Directory
                 {
-                    self.removed_below(lower, &name, hidden, depth)?;
+                    self.removed_below(lower, &name, depth)?;
                 }
                 if seen.kind == Kind::Directory {
                     let (inner, _) = walk::directory(tree, &name).map_err(self.failed())?;
@@ -139,7 +145,7 @@ impl Look {
                         }
                         _ => None,
                     };
-                    self.overlay(&inner, &above, below.as_ref(), hidden, depth + 1)?;
+                    self.overlay(&inner, &above, below.as_ref(), depth + 1)?;
                 }
             }
             self.at.pop();
@@ -152,11 +158,10 @@ impl Look {
             if let Some(was) = was
                 && !is_there
                 && was.kind != Kind::Other
-                && !hidden.contains(&was.stamp.identity)
             {
                 self.changes.insert(self.at.clone(), None);
                 if was.kind == Kind::Directory {
-                    self.removed_below(lower, &name, hidden, depth)?;
+                    self.removed_below(lower, &name, depth)?;
                 }
             }
             self.at.pop();
@@ -169,7 +174,6 @@ impl Look {
         &mut self,
         lower: &OwnedFd,
         name: &CStr,
-        hidden: &BTreeSet<Identity>,
         depth: usize,
     ) -> Result<(), Error> {
         self.check_depth(depth)?;
@@ -178,11 +182,10 @@ impl Look {
             self.at.push(walk::os_name(&name));
             if let Some(was) = walk::look(&inner, &name).map_err(self.failed())?
                 && was.kind != Kind::Other
-                && !hidden.contains(&was.stamp.identity)
             {
                 self.changes.insert(self.at.clone(), None);
                 if was.kind == Kind::Directory {
-                    self.removed_below(&inner, &name, hidden, depth + 1)?;
+                    self.removed_below(&inner, &name, depth + 1)?;
                 }
             }
             self.at.pop();

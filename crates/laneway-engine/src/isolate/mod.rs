@@ -128,6 +128,19 @@ impl Isolates {
         Self { home, store_dir, means: Arc::default() }
     }
 
+    /// Takes it for known how copies of a directory are made; where that cannot be, files are copied.
+    pub fn prefer(&self, base: &Path, means: Means) {
+        if let Ok(identity) = walk::identity(base) {
+            self.means.lock().unwrap_or_else(PoisonError::into_inner).insert(identity.dev, means);
+        }
+    }
+
+    /// How the last copy of what is on the same file system was made.
+    pub fn means_of(&self, base: &Path) -> Option<Means> {
+        let dev = walk::identity(base).ok()?.dev;
+        self.means.lock().unwrap_or_else(PoisonError::into_inner).get(&dev).copied()
+    }
+
     /// The copy for an attempt, made of the run's directory as it is now. One that is there already is given again.
     pub fn enter(&self, run: RunId, cell: &CellName, base: &Path) -> Result<PathBuf, Error> {
         let dir = self.dir(run, cell);
@@ -168,7 +181,7 @@ impl Isolates {
             (Means::Reflink, false) => copy::can_clone(from, dir),
             (Means::Overlay | Means::Copy, _) => false,
         };
-        let may_mount = !can_clone && (means == Means::Overlay || !is_known);
+        let may_mount = !can_clone && (means == Means::Overlay || !is_known) && !self.is_deep_within(base);
         if may_mount && overlay::mount(dir, &to, base, from, hidden) {
             return Ok(Means::Overlay);
         }
@@ -191,6 +204,13 @@ impl Isolates {
                 Err(Error::Files { what: "mount", path: to, source: io::Error::other("no overlay is possible") })
             }
         }
+    }
+
+    /// Whether the store lies in the directory, and not at its top, where an overlay can hide it.
+    fn is_deep_within(&self, base: &Path) -> bool {
+        let wanted = walk::identity(base).ok();
+        let mut above = self.store_dir.ancestors().skip(2);
+        above.any(|above| walk::identity(above).ok() == wanted)
     }
 
     /// What is never seen in a copy: the files of the store.

@@ -21,7 +21,7 @@ pub(super) fn is_mounted(cell: &Path) -> bool {
     dev(&at).is_some() && dev(&at) != dev(&at.join("tree"))
 }
 
-/// Mounts an overlay over `to`. Says whether that was possible; if not, nothing is left of the try.
+/// Mounts an overlay over `to`. Says whether that was possible; if not, empty layers are left in the cell.
 #[cfg(target_os = "linux")]
 pub(super) fn mount(
     cell: &Path,
@@ -52,8 +52,7 @@ pub(super) fn mount(
     // A directory that is renamed is copied, so that the layers say by themselves what is where.
     options.extend_from_slice(b"redirect_dir=off,metacopy=off,index=off");
     let Ok(options) = CString::new(options) else { return false };
-    // What is hidden at the top of the directory is, to those who look, removed. Deeper it may be seen, and written to
-    // without harm to it.
+    // What is hidden stands at the top of the directory, and is, to those who look, removed.
     let hide = || -> std::io::Result<()> {
         let (upper, _) = walk::root(&upper)?;
         for name in walk::names(from)? {
@@ -67,10 +66,6 @@ pub(super) fn mount(
     let is_mounted = made.is_ok()
         && hide().is_ok()
         && mount("laneway", to, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str()).is_ok();
-    if !is_mounted {
-        drop(std::fs::remove_dir_all(&upper));
-        drop(std::fs::remove_dir_all(&work));
-    }
     is_mounted
 }
 

@@ -24,6 +24,7 @@ use crate::harness::{
 
 for_each_database! { by name:
     every_history_is_sound_and_every_run_ends,
+    every_history_with_groups_is_sound_and_every_run_ends,
 }
 
 const RULES: [&str; 6] = ["all_succeeded", "all_done", "all_failed", "one_succeeded", "one_failed", "always"];
@@ -98,17 +99,50 @@ fn heads() -> impl Strategy<Value = String> {
 type Command = (u8, u8, u8);
 
 fn every_history_is_sound_and_every_run_ends(database: Database) {
-    let commands = vec((0..24_u8, any::<u8>(), any::<u8>()), 1..60);
-    let cases = (document(heads(), true), commands);
+    let cases = (document(heads(), true), commands());
     prove("every_history_is_sound_and_every_run_ends", database.cases(200), cases, |(document, commands)| {
-        block_on(async {
-            let mut world = World::begin(database, &document).await;
-            for command in commands {
-                world.apply(command).await;
-                world.look().await;
-            }
-            world.drain().await;
-        });
+        lived(database, &document, commands);
+    });
+}
+
+fn every_history_with_groups_is_sound_and_every_run_ends(database: Database) {
+    let group = (any::<bool>(), 0..3_u8, 0..RULES.len());
+    let cases = (document(heads(), true), group, commands());
+    let name = "every_history_with_groups_is_sound_and_every_run_ends";
+    prove(name, database.cases(200), cases, |(document, group, commands)| {
+        lived(database, &grouped(&document, group), commands);
+    });
+}
+
+/// Everything that needs nothing is a group, and one more step needs that.
+fn grouped(document: &str, (is_lenient, max_parallel, rule): (bool, u8, usize)) -> String {
+    let of_line = |line: &str| line.contains("needs: []").then(|| line.trim().split(':').next().map(str::to_owned));
+    let members: Vec<String> = document.lines().filter_map(of_line).flatten().collect();
+    let failure = if is_lenient { "lenient" } else { "strict" };
+    let bound = match max_parallel {
+        0 => String::new(),
+        max => format!(", max_parallel: {max}"),
+    };
+    format!(
+        "{document}  after: {{run: \"true\", needs: [g], when: {}}}\n\
+         groups: {{g: {{steps: [{}], failure: {failure}{bound}}}}}\n",
+        RULES[rule],
+        members.join(", ")
+    )
+}
+
+fn commands() -> impl Strategy<Value = Vec<Command>> {
+    vec((0..24_u8, any::<u8>(), any::<u8>()), 1..60)
+}
+
+fn lived(database: Database, document: &str, commands: Vec<Command>) {
+    block_on(async {
+        let mut world = World::begin(database, document).await;
+        for command in commands {
+            world.apply(command).await;
+            world.look().await;
+        }
+        world.drain().await;
     });
 }
 
@@ -248,7 +282,8 @@ impl World {
     }
 
     async fn retry(&self, a: u8, b: u8) {
-        let step = format!("s{}", usize::from(a) % self.plan.workflow.steps.len());
+        let steps = &self.plan.workflow.steps;
+        let step = steps[usize::from(a) % steps.len()].name.clone();
         let from = b.is_multiple_of(2).then_some(step.as_str());
         let is_final = self.nodes[0].status(self.run).await.is_final();
         match self.nodes[0].retry(self.run, from).await {

@@ -13,7 +13,18 @@ use crate::text;
 pub(crate) fn sentence(event: &Event) -> Option<String> {
     Some(match &event.fact {
         Fact::RunSubmitted(f) => format!("run {} of {} submitted", event.run.short(), f.workflow),
-        Fact::RunStarted(_) | Fact::TaskAvailable(_) => return None,
+        // What they tell is seen by the tasks.
+        Fact::RunStarted(_) | Fact::TaskAvailable(_) | Fact::LaneStarted(_) | Fact::LaneFinished(_) => {
+            return None;
+        }
+        Fact::MergeFinished(f) if f.files == 0 => return None,
+        Fact::MergeFinished(f) => {
+            let conflicts = match f.conflicts.len() {
+                0 => String::new(),
+                _ => format!(", decided for one member: {}", listed(&f.conflicts)),
+            };
+            format!("group {} merged: {} changed{conflicts}", f.group, text::count(f.files, "file"))
+        }
         Fact::RunAdopted(f) => format!("run {} taken over by {}", event.run.short(), f.node),
         Fact::RunBound(f) => format!("run {} stays on {}", event.run.short(), f.node),
         Fact::RunReleased(f) => format!("{} is gone: another node takes run {}", f.node, event.run.short()),
@@ -86,6 +97,7 @@ pub(crate) fn why(reason: Reason, detail: Option<&str>) -> String {
             Reason::StartFailed => "it could not be started",
             Reason::Expression => "an expression could not be evaluated",
             Reason::BadOutput => "its output could not be read",
+            Reason::Conflict => "what its members left cannot be brought together",
             Reason::Lost => "the node that ran it died",
             Reason::Canceled => "the run was canceled",
             Reason::Aborted => "another step failed",

@@ -91,7 +91,10 @@ impl Tally {
             | Fact::RunCanceling(_)
             | Fact::RunPaused(_)
             | Fact::RunResumed(_)
-            | Fact::TaskAvailable(_) => {}
+            | Fact::TaskAvailable(_)
+            | Fact::LaneStarted(_)
+            | Fact::LaneFinished(_)
+            | Fact::MergeFinished(_) => {}
         }
     }
 

@@ -94,7 +94,11 @@ impl Terminal {
             | Fact::RunFinished(_)
             | Fact::TaskAvailable(_)
             | Fact::TaskStarted(_)
-            | Fact::TaskReturned(_) => return,
+            | Fact::TaskReturned(_)
+            | Fact::LaneStarted(_)
+            | Fact::LaneFinished(_) => return,
+            Fact::MergeFinished(f) if f.files == 0 => return,
+            Fact::MergeFinished(_) => palette.dim(&format!("  {}", told(event))),
         };
         self.note(&line);
     }

@@ -7,6 +7,7 @@ mod bytes;
 mod definition;
 mod doctor;
 mod errors;
+mod groups;
 mod hooks;
 mod interrupt;
 mod looking_back;
