@@ -28,6 +28,6 @@ pub enum Fate {
     Recorded,
     /// The same claim had written this before: the answer to it was lost, the write was not.
     Repeated,
-    /// The claim is no longer current: nothing was changed. Kill what runs, drop the result.
+    /// The claim is no longer current, or its run is gone or set aside: nothing was changed. Kill what runs, drop the result.
     ClaimLost,
 }
