@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bollard::models::ContainerStateStatusEnum;
 use futures_util::StreamExt as _;
 use laneway_core::definition::{Container, WORKSPACE};
 use serde_json::Map;
@@ -183,20 +184,28 @@ impl Attempt<'_> {
             }
         };
         match started {
-            Ok((id, output)) => {
-                self.id = id;
-                self.watch(output, stop).await
+            Ok(begun) => {
+                self.id = begun.id;
+                self.watch(Some(begun.output), begun.doubt, stop).await
             }
             Err(outcome) => outcome,
         }
     }
 
-    /// Until it has ended, by itself or by us.
-    async fn watch(&mut self, output: Output, stop: &StopSignal) -> Outcome {
-        let mut output = Some(output);
+    /// Until it has ended, by itself or by us. `doubt` is why it is not known whether it began.
+    async fn watch(
+        &mut self,
+        mut output: Option<Output>,
+        mut doubt: Option<Error>,
+        stop: &StopSignal,
+    ) -> Outcome {
         let mut was_away = false;
         loop {
-            match self.until_ended(&mut output, stop).await {
+            let ended = match doubt.take() {
+                Some(error) => Ended::Away(error),
+                None => self.until_ended(&mut output, stop).await,
+            };
+            match ended {
                 Ended::Exit(code) => {
                     if !self.drain(&mut output).await {
                         self.log.note("output that was still on its way is not kept");
@@ -212,12 +221,16 @@ impl Attempt<'_> {
                     was_away = true;
                     match self.until_back(stop).await {
                         // Still there: an engine that keeps containers alive while it restarts.
-                        Ok(true) => {
+                        Ok(Back::Running) => {
                             output = self.docker.attach(&self.id).await.ok();
                             self.log
                                 .note("the container engine is back; what was printed meanwhile is missing");
                         }
-                        Ok(false) => {}
+                        Ok(Back::Ended) => {}
+                        Ok(Back::NeverBegan) => {
+                            let why = "the container engine went away before it had started the container";
+                            return self.cut_short.take().unwrap_or(Outcome::StartFailed(why.to_owned()));
+                        }
                         Err(error) => {
                             let why = format!(
                                 "{error}; it went away while the step ran, and how the step ended is not known"
@@ -255,13 +268,21 @@ impl Attempt<'_> {
         }
     }
 
-    /// Whether it still runs, once the engine answers again.
-    async fn until_back(&mut self, stop: &StopSignal) -> Result<bool, Error> {
+    /// What became of it, once the engine answers again.
+    async fn until_back(&mut self, stop: &StopSignal) -> Result<Back, Error> {
         let until = Instant::now() + AWAY;
         loop {
             let error = match self.docker.inspect(&self.id).await {
-                Ok(found) => return Ok(found.state.and_then(|state| state.running).unwrap_or(false)),
-                Err(Error::NotFound { .. }) => return Ok(false),
+                Ok(found) => {
+                    let state = found.state.unwrap_or_default();
+                    return Ok(match state.running {
+                        Some(true) => Back::Running,
+                        // To whoever waits for it, such a one has ended well.
+                        _ if state.status == Some(ContainerStateStatusEnum::CREATED) => Back::NeverBegan,
+                        Some(false) | None => Back::Ended,
+                    });
+                }
+                Err(Error::NotFound { .. }) => return Ok(Back::Ended),
                 Err(error) => error,
             };
             if Instant::now() >= until || stop.is_asked() || self.cut_short.is_some() {
@@ -332,14 +353,29 @@ enum Ended {
     Stuck,
 }
 
-/// From the image to the start; gives its id, and what it prints.
+/// What an engine has of a container after it was away.
+enum Back {
+    Running,
+    Ended,
+    NeverBegan,
+}
+
+/// A container that was asked to start.
+struct Begun {
+    id: String,
+    output: Output,
+    /// The answer was lost, so it may have begun or not.
+    doubt: Option<Error>,
+}
+
+/// From the image to the start.
 async fn begin(
     docker: &Docker,
     job: &Job,
     spec: &Spec,
     held: &mut Held,
     log: &mut log::Writer,
-) -> Result<(String, Output), Error> {
+) -> Result<Begun, Error> {
     let settings = &spec.settings;
     let mut pulling = Pulling::of(&settings.image);
     let pulled = docker.ensure_image(&settings.image, settings.pull, |progress| {
@@ -353,8 +389,12 @@ async fn begin(
     held.answered(&created);
     let id = created?;
     let output = docker.attach(&id).await?;
-    docker.start(&id).await?;
-    Ok((id, output))
+    let doubt = match docker.start(&id).await {
+        Ok(()) => None,
+        Err(error) if error.is_unknown() => Some(error),
+        Err(error) => return Err(error),
+    };
+    Ok(Begun { id, output, doubt })
 }
 
 /// One whose answer was lost is found by its name, and is ours if it says so.
