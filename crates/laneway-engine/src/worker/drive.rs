@@ -162,10 +162,13 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         functions: means.functions.clone(),
         told_of_logs: Arc::default(),
     };
-    let (workspaces, own) = (setting.workspaces.clone(), match &aim {
-        Aim::Run { run, .. } => Some(*run),
-        Aim::Any { .. } => None,
-    });
+    let (workspaces, own) = (
+        setting.workspaces.clone(),
+        match &aim {
+            Aim::Run { run, .. } => Some(*run),
+            Aim::Any { .. } => None,
+        },
+    );
     let mut work = Loop::new(means, aim, setting);
     let result = work.run(control).await;
     tidying.abort();
