@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use crate::isolation::Isolation;
 use crate::goal::Verdict;
+use crate::isolation::Isolation;
 use crate::nodes::NodesResult;
 use crate::noise::Noise;
 use crate::rounds::{GraphResult, SubjectResult};

@@ -45,12 +45,17 @@ pub fn concatenate(members: &[Ended]) -> Map<String, Value> {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Entry {
     /// By the hash of its content, and its permissions.
-    File { hash: String, mode: u32 },
+    File {
+        hash: String,
+        mode: u32,
+    },
     Symlink {
         #[serde(with = "bytes")]
         target: PathBuf,
     },
-    Directory { mode: u32 },
+    Directory {
+        mode: u32,
+    },
 }
 
 impl Entry {
@@ -163,8 +168,9 @@ fn rivals<'m>(
     let mut rivals = BTreeMap::new();
     let is_divided = changes.iter().any(|(_, entry)| *entry != changes[0].1);
     // Who removed a directory, and who changed what it is worth: that one of them keeps it harms nobody.
-    let is_about_a_directory = changes.iter().all(|(_, entry)| entry.as_ref().is_none_or(Entry::is_directory))
-        && changes.iter().any(|(_, entry)| entry.is_some());
+    let is_about_a_directory =
+        changes.iter().all(|(_, entry)| entry.as_ref().is_none_or(Entry::is_directory))
+            && changes.iter().any(|(_, entry)| entry.is_some());
     if is_divided && !(is_about_a_directory && agrees_on_directory(changes)) {
         rivals.extend(everybody());
     }

@@ -296,7 +296,7 @@ impl Fold {
             }
             Fact::MergeFinished(f) => {
                 self.task(seq, &merge_name(&f.group))?;
-            },
+            }
         }
         Ok(())
     }

@@ -23,7 +23,9 @@ pub mod trigger;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use bytes::{MAX_BLOB, MAX_LOG_PART, OWN_DIRS, OWN_FILES, file_name, isolates_dir, log_path, workspaces_dir};
+pub use bytes::{
+    MAX_BLOB, MAX_LOG_PART, OWN_DIRS, OWN_FILES, file_name, isolates_dir, log_path, workspaces_dir,
+};
 pub use error::{Error, Result};
 pub use fence::{ClaimRef, Fate};
 pub use locks::{scratch_dir, warden_lock};

@@ -120,7 +120,12 @@ fn merge_of(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Merge> {
             let fields = reader.fields(field, &keys::MERGE, must_be)?;
             let Some(command) = fields.first() else {
                 let span = reader.place(field);
-                reader.missing("`merge`".to_owned(), "custom", span, "name a program: `{custom: [./join.sh]}`");
+                reader.missing(
+                    "`merge`".to_owned(),
+                    "custom",
+                    span,
+                    "name a program: `{custom: [./join.sh]}`",
+                );
                 return None;
             };
             argv(reader, *command).map(|command| Merge::Custom { command })
@@ -170,7 +175,8 @@ pub(super) fn check(
         false => HashMap::new(),
     };
     for (group, spans) in workflow.groups.iter().zip(&spans.group) {
-        if let (Merge::Workspace { on_conflict: OnConflict::Keep(kept) }, Some(span)) = (&group.merge, spans.keep)
+        if let (Merge::Workspace { on_conflict: OnConflict::Keep(kept) }, Some(span)) =
+            (&group.merge, spans.keep)
             && !spans.is_broken
             && !group.steps.contains(kept)
         {

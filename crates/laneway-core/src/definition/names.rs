@@ -379,7 +379,8 @@ impl Graph {
         let of_groups = workflow.groups.iter().zip(&spans.group);
         let of_groups = of_groups.map(|(group, spans)| (&group.steps, spans.is_broken));
         for (index, (names, is_broken)) in of_steps.chain(of_groups).enumerate() {
-            let find = |name: &String| by_name.get(name.as_str()).or_else(|| groups.get(name.as_str())).copied();
+            let find =
+                |name: &String| by_name.get(name.as_str()).or_else(|| groups.get(name.as_str())).copied();
             let known: Vec<usize> = names.iter().filter_map(find).collect();
             is_unsure[index] = known.len() < names.len() || is_broken;
             for need in &known {

@@ -946,13 +946,22 @@ mod tests {
                 "groups": {"g": {"steps": ["a"], "merge": "workspace", "isolate": true, "on_conflict": {"keep": "a"},
                   "max_parallel": 2, "mode": "single", "dormancy": "2m"}}}"#,
         ),
-        (true, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": {"custom": ["./join", "-x"]}}}}"#),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": {"custom": ["./join", "-x"]}}}}"#,
+        ),
         (true, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": "custom"}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": "union"}}}"#),
-        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": {"custom": []}}}}"#),
+        (
+            false,
+            r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": {"custom": []}}}}"#,
+        ),
         (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": {}}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "merge": "workspace"}}}"#),
-        (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "on_conflict": "fail"}}}"#),
+        (
+            false,
+            r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "on_conflict": "fail"}}}"#,
+        ),
         (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "mode": "shared"}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "groups": {"g": {"steps": ["a"], "max_parallel": 0}}}"#),
     ];

@@ -3,7 +3,9 @@
 //! Every part is linear in steps + edges, but for the heap of Kahn's order, which adds a factor
 //! log(steps) on the steps alone.
 
-use super::{Fault, Lane, Place, Plan, Position, Prewarm, cycle, groups, lanes, merges, needs, order, ordering};
+use super::{
+    Fault, Lane, Place, Plan, Position, Prewarm, cycle, groups, lanes, merges, needs, order, ordering,
+};
 use crate::definition::Workflow;
 use crate::hash::Version;
 

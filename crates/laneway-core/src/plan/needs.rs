@@ -1,8 +1,8 @@
 //! `needs`: from names to positions, and back into shared sets.
 //! Owns what can be wrong with a single entry; cycles are found in `cycle.rs`.
 
-use std::collections::hash_map::Entry;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::{Fault, NeedsSet, Place, Position};
 use crate::definition::{Step, Workflow, shown};

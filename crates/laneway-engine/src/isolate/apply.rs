@@ -57,11 +57,7 @@ pub(super) fn applied(path: &Path) -> BTreeSet<String> {
 }
 
 /// `trees` has the copy of each member by its place in the list.
-pub(super) fn apply(
-    base: &Path,
-    trees: &BTreeMap<usize, PathBuf>,
-    combined: &Combined,
-) -> Result<(), Error> {
+pub(super) fn apply(base: &Path, trees: &BTreeMap<usize, PathBuf>, combined: &Combined) -> Result<(), Error> {
     let (root, _) = walk::root(base).map_err(Error::files("look into", base))?;
     for change in combined.applies.iter().rev().filter(|change| change.entry.is_none()) {
         remove(&root, &change.path).map_err(Error::files("remove", &base.join(&change.path)))?;
@@ -86,7 +82,9 @@ fn remove(root: &OwnedFd, path: &Path) -> io::Result<()> {
     let Some(seen) = walk::look(&at, &name)? else { return Ok(()) };
     let flags = if seen.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     match unlinkat(&at, &*name, flags) {
-        Ok(()) | Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST | rustix::io::Errno::NOENT) => Ok(()),
+        Ok(()) | Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST | rustix::io::Errno::NOENT) => {
+            Ok(())
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -39,7 +39,10 @@ pub(super) fn of_overlay(
     look.overlay(tree, upper, Some(lower), 0)?;
     // What was never to be seen is not removed.
     for name in walk::names(lower).map_err(look.failed())? {
-        if walk::look(lower, &name).map_err(look.failed())?.is_some_and(|seen| hidden.contains(&seen.stamp.identity)) {
+        if walk::look(lower, &name)
+            .map_err(look.failed())?
+            .is_some_and(|seen| hidden.contains(&seen.stamp.identity))
+        {
             let name = Path::new(walk::os_name(&name));
             look.changes.retain(|path, _| !path.starts_with(name));
         }
@@ -81,7 +84,9 @@ impl Look {
                     (!is_same).then_some(now)
                 }
                 (Kind::Symlink, Some(Was::Symlink { target })) => {
-                    let now = readlinkat(tree, &*name, Vec::new()).map_err(io::Error::from).map_err(self.failed())?;
+                    let now = readlinkat(tree, &*name, Vec::new())
+                        .map_err(io::Error::from)
+                        .map_err(self.failed())?;
                     (now.as_bytes() != target.as_slice()).then(|| symlink(now.into_bytes()))
                 }
                 (Kind::Directory, Some(Was::Directory { mode })) => {
@@ -170,12 +175,7 @@ impl Look {
     }
 
     /// Everything in a directory that is gone.
-    fn removed_below(
-        &mut self,
-        lower: &OwnedFd,
-        name: &CStr,
-        depth: usize,
-    ) -> Result<(), Error> {
+    fn removed_below(&mut self, lower: &OwnedFd, name: &CStr, depth: usize) -> Result<(), Error> {
         self.check_depth(depth)?;
         let (inner, _) = walk::directory(lower, name).map_err(self.failed())?;
         for name in walk::names(&inner).map_err(self.failed())? {

@@ -41,10 +41,13 @@ impl Given {
     pub(super) fn read(cell: &Path) -> Result<Self, Error> {
         let path = cell.join("given");
         let text = std::fs::read(&path).map_err(Error::files("read", &path))?;
-        let entries: Vec<(Vec<u8>, Entry)> =
-            serde_json::from_slice(&text).map_err(std::io::Error::other).map_err(Error::files("read", &path))?;
-        let entries =
-            entries.into_iter().map(|(path, entry)| (PathBuf::from(OsString::from_vec(path)), entry)).collect();
+        let entries: Vec<(Vec<u8>, Entry)> = serde_json::from_slice(&text)
+            .map_err(std::io::Error::other)
+            .map_err(Error::files("read", &path))?;
+        let entries = entries
+            .into_iter()
+            .map(|(path, entry)| (PathBuf::from(OsString::from_vec(path)), entry))
+            .collect();
         // The list is written when everything else is there.
         let (root, _) = walk::root(cell).map_err(Error::files("look into", cell))?;
         let sealed = walk::look(&root, c"given").map_err(Error::files("look at", &path))?;

@@ -92,7 +92,9 @@ fn open(cell: &Path) -> Result<Option<(OwnedFd, Mark)>, Error> {
         Some(mark) if mark.cell == seen.stamp.identity => Ok(Some((fd, mark))),
         Some(_) => Err(not_ours()),
         // One that was made and not marked yet is empty: then it can be removed as what it is.
-        None if walk::names(&fd).is_ok_and(|names| names.iter().all(|name| name.as_c_str() == c"mark.new")) => {
+        None if walk::names(&fd)
+            .is_ok_and(|names| names.iter().all(|name| name.as_c_str() == c"mark.new")) =>
+        {
             let _ = unlinkat(&fd, c"mark.new", AtFlags::empty());
             unlinkat(&above, &*name, AtFlags::REMOVEDIR).map_err(io::Error::from).map_err(failed())?;
             Ok(None)

@@ -200,9 +200,11 @@ impl Isolates {
         let (from, _) = walk::root(&base).map_err(Error::files("look into", &base))?;
         match overlay::mount(dir, &to, &base, &from, &self.hidden(&base)) {
             true => Ok(()),
-            false => {
-                Err(Error::Files { what: "mount", path: to, source: io::Error::other("no overlay is possible") })
-            }
+            false => Err(Error::Files {
+                what: "mount",
+                path: to,
+                source: io::Error::other("no overlay is possible"),
+            }),
         }
     }
 
@@ -279,8 +281,10 @@ impl Isolates {
                 None => return Err(Error::Gone { step }),
             };
             let files = changes.iter().filter(|(_, entry)| !entry.as_ref().is_some_and(|e| e.is_directory()));
-            let files: BTreeSet<PathBuf> =
-                files.filter(|(path, entry)| entry.is_some() || !is_dir(base, path)).map(|(p, _)| p.clone()).collect();
+            let files: BTreeSet<PathBuf> = files
+                .filter(|(path, entry)| entry.is_some() || !is_dir(base, path))
+                .map(|(p, _)| p.clone())
+                .collect();
             if let Some(wrong) = laneway_core::merge::against_said(&step, &source.output, &files) {
                 return Ok(Err(wrong));
             }

@@ -56,7 +56,8 @@ pub(super) fn mount(
     let hide = || -> std::io::Result<()> {
         let (upper, _) = walk::root(&upper)?;
         for name in walk::names(from)? {
-            let is_hidden = walk::look(from, &name)?.is_some_and(|seen| hidden.contains(&seen.stamp.identity));
+            let is_hidden =
+                walk::look(from, &name)?.is_some_and(|seen| hidden.contains(&seen.stamp.identity));
             if is_hidden && walk::look(&upper, &name)?.is_none() {
                 mknodat(&upper, &*name, FileType::CharacterDevice, Mode::empty(), makedev(0, 0))?;
             }
@@ -65,7 +66,8 @@ pub(super) fn mount(
     };
     let is_mounted = made.is_ok()
         && hide().is_ok()
-        && mount("laneway", to, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str()).is_ok();
+        && mount("laneway", to, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
+            .is_ok();
     is_mounted
 }
 

@@ -56,7 +56,8 @@ impl Place {
     }
 
     fn merge(&self, steps: &[&str], on_conflict: &OnConflict) -> Merged {
-        let source = |(index, step): (usize, &&str)| Source { index, cell: cell(step), output: Default::default() };
+        let source =
+            |(index, step): (usize, &&str)| Source { index, cell: cell(step), output: Default::default() };
         let sources: Vec<Source> = steps.iter().enumerate().map(source).collect();
         self.isolates.merge(self.run, "g", &self.base(), &sources, on_conflict).expect("an answer")
     }
@@ -89,7 +90,8 @@ fn copy_has_everything_but_the_store_and_nothing_beside_it() {
     for means in BOTH {
         let place = Place::preferring(means);
         place.write("src/a.sh", "a");
-        std::fs::set_permissions(place.base().join("src/a.sh"), PermissionsExt::from_mode(0o750)).expect("mode");
+        std::fs::set_permissions(place.base().join("src/a.sh"), PermissionsExt::from_mode(0o750))
+            .expect("mode");
         symlink("/etc/passwd", place.base().join("out")).expect("a symlink");
         let copy = place.enter("lint");
         assert_eq!(std::fs::read_to_string(copy.join("src/a.sh")).expect("there"), "a", "{means:?}");
@@ -115,7 +117,8 @@ fn store_that_lies_in_the_directory_itself_is_left_out_by_name() {
     }
     let isolates = Isolates::new(dir.path().join("isolates/instance"), dir.path().to_owned());
     let copy = isolates.enter(RunId::parse(RUN).expect("an id"), &cell("a"), dir.path()).expect("a copy");
-    let names: Vec<_> = std::fs::read_dir(&copy).expect("dir").map(|entry| entry.expect("one").file_name()).collect();
+    let names: Vec<_> =
+        std::fs::read_dir(&copy).expect("dir").map(|entry| entry.expect("one").file_name()).collect();
     isolates.rest(RunId::parse(RUN).expect("an id")).expect("nothing stays mounted");
     assert_eq!(names, ["mine.txt"]);
 }
@@ -124,7 +127,17 @@ fn store_that_lies_in_the_directory_itself_is_left_out_by_name() {
 fn changes_are_found_by_content() {
     for means in BOTH {
         let place = Place::preferring(means);
-        for path in ["same", "touched", "changed", "removed", "mode", "d/gone", "d/stays", "file_to_dir", "dir_to_file/x"] {
+        for path in [
+            "same",
+            "touched",
+            "changed",
+            "removed",
+            "mode",
+            "d/gone",
+            "d/stays",
+            "file_to_dir",
+            "dir_to_file/x",
+        ] {
             place.write(path, path);
         }
         symlink("same", place.base().join("link")).expect("a symlink");
@@ -143,8 +156,18 @@ fn changes_are_found_by_content() {
         std::fs::remove_dir_all(copy.join("dir_to_file")).expect("removed");
         put(&copy, "dir_to_file", "x");
         let expected = [
-            "+changed", "-d/gone", "+dir_to_file", "-dir_to_file/x", "/file_to_dir", "+file_to_dir/inner", "@link",
-            "+mode", "/new", "/new/deep", "+new/deep/file", "-removed",
+            "+changed",
+            "-d/gone",
+            "+dir_to_file",
+            "-dir_to_file/x",
+            "/file_to_dir",
+            "+file_to_dir/inner",
+            "@link",
+            "+mode",
+            "/new",
+            "/new/deep",
+            "+new/deep/file",
+            "-removed",
         ];
         assert_eq!(place.changes("a"), expected, "{means:?}");
         let Merged::Applied(_) = place.merge(&["a"], &OnConflict::Fail) else { panic!("no conflict") };
@@ -153,7 +176,10 @@ fn changes_are_found_by_content() {
         assert_eq!(std::fs::metadata(place.base().join("mode")).expect("there").mode() & 0o777, 0o700);
         assert_eq!(std::fs::read_link(place.base().join("link")).expect("a symlink"), Path::new("touched"));
         assert!(!place.base().join("d/gone").exists() && place.base().join("d/stays").exists());
-        assert_eq!(std::fs::read_to_string(place.base().join(".laneway/laneway.db")).expect("there"), "store");
+        assert_eq!(
+            std::fs::read_to_string(place.base().join(".laneway/laneway.db")).expect("there"),
+            "store"
+        );
     }
 }
 
@@ -192,7 +218,8 @@ fn merge_that_was_interrupted_does_the_same_again() {
         .enumerate()
         .map(|(index, step)| Source { index, cell: cell(step), output: Default::default() })
         .collect();
-    let decided = place.isolates.decide(place.run, &place.base(), &sources, &OnConflict::Fail).expect("compared");
+    let decided =
+        place.isolates.decide(place.run, &place.base(), &sources, &OnConflict::Fail).expect("compared");
     let combined = decided.expect("no conflict");
     let journal = place.isolates.home.join(RUN).join("g.merge");
     apply::write_down(&journal, &["a.a1".into(), "b.a1".into()], &combined).expect("written");
@@ -296,7 +323,8 @@ fn symlink_swapped_in_while_a_tree_is_copied_leads_nobody_out() {
             let _ = copy::tree(&from, &to, &base, &BTreeSet::new(), false);
             for path in ["d/inner", "f"] {
                 let copied = into.join(path);
-                let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+                let is_link =
+                    |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
                 if is_link(&into.join("d")) && path == "d/inner" || is_link(&copied) {
                     seen[1] = true;
                     continue;

@@ -38,7 +38,9 @@ pub(super) async fn merge(
         match setting.store.run_state(claim.head.run).await {
             Ok(state) => break state,
             Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
-            Err(error) => return Some(Err(format!("the results of `{}` could not be read: {error}", group.name))),
+            Err(error) => {
+                return Some(Err(format!("the results of `{}` could not be read: {error}", group.name)));
+            }
         }
     };
     let members = ended(claim, number, &state);
@@ -48,11 +50,14 @@ pub(super) async fn merge(
         Merge::Custom { command } if command.is_empty() => Ok(Merged::Ended(succeeded(result))),
         Merge::Custom { .. } => pipe(setting, claim, &group.name, result),
         Merge::Workspace { on_conflict } => {
-            let work = Work { group: group.name.clone(), base: base.to_owned(), on_conflict: on_conflict.clone() };
+            let work =
+                Work { group: group.name.clone(), base: base.to_owned(), on_conflict: on_conflict.clone() };
             loop {
                 let sources = sources(claim, number, &state, &members);
                 match files(setting, claim, &work, sources, result.clone()).await {
-                    Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+                    Err(error) if error.is_passing() && !stop.is_asked() => {
+                        tokio::time::sleep(ASK_AGAIN).await
+                    }
                     Err(error) => break Ok(Merged::Ended(failed(Reason::Conflict, error.to_string()))),
                     Ok(outcome) => break Ok(Merged::Ended(outcome)),
                 }
@@ -123,7 +128,8 @@ async fn files(
 ) -> Result<Outcome, isolate::Error> {
     let (isolates, run) = (setting.workspaces.isolates().clone(), claim.head.run);
     let (group, base, on_conflict) = (work.group.clone(), work.base.clone(), work.on_conflict.clone());
-    let merged = tokio::task::spawn_blocking(move || isolates.merge(run, &group, &base, &sources, &on_conflict));
+    let merged =
+        tokio::task::spawn_blocking(move || isolates.merge(run, &group, &base, &sources, &on_conflict));
     let failed_to_join = |error: tokio::task::JoinError| isolate::Error::Files {
         what: "merge into",
         path: work.base.clone(),

@@ -74,7 +74,8 @@ impl<F: Facts> Keeper<F> {
         match &finished.outcome {
             Outcome::Succeeded { output } if self.says_it_failed(claim.position, output) => {
                 let (exit_code, output) = (Some(0), output.clone());
-                let failure = Failure { reason: Reason::Error, detail: group::SAID, exit_code, took_ms, output };
+                let failure =
+                    Failure { reason: Reason::Error, detail: group::SAID, exit_code, took_ms, output };
                 self.fail_or_retry(claim, failure, ending(TaskMove::Fail))?;
             }
             Outcome::Succeeded { output } => {
@@ -133,8 +134,8 @@ impl<F: Facts> Keeper<F> {
         let step = self.step(claim.position);
         // A closing run starts nothing but clean-up, and a retry is a start. So is one of what was asked to stop.
         let closing = self.run.closing;
-        let may_start = !is_stopped
-            && closing.is_none_or(|closing| closing.lets_clean_up() && step.is_clean_up());
+        let may_start =
+            !is_stopped && closing.is_none_or(|closing| closing.lets_clean_up() && step.is_clean_up());
         if !may_start {
             return Ok(None);
         }

@@ -214,7 +214,8 @@ impl<F: Facts> Keeper<F> {
             .tasks
             .iter()
             .filter(|(position, kept)| {
-                Settled::of(kept.row.status, kept.row.reason) == Some(Settled::Failed) && !is_lenient(**position)
+                Settled::of(kept.row.status, kept.row.reason) == Some(Settled::Failed)
+                    && !is_lenient(**position)
             })
             .map(|(position, kept)| Failures {
                 position: *position,

@@ -83,7 +83,10 @@ async fn strict_failure_in_a_run_that_goes_on_ends_the_group_and_nothing_else(pl
     node.fail(&a).await;
     assert_eq!(node.task(run, "g/merge").await.status, TaskStatus::Pending, "one of them still runs");
     node.finish(&b, canceled(Reason::Aborted)).await;
-    assert_eq!(node.task(run, "g/merge").await.detail.as_deref(), Some("a failed, b was canceled, c was canceled"));
+    assert_eq!(
+        node.task(run, "g/merge").await.detail.as_deref(),
+        Some("a failed, b was canceled, c was canceled")
+    );
     assert_eq!(node.work(run, |_| succeeded()).await, ["beside", "clean"]);
     let expected = "a failed (exit), b canceled (aborted), c canceled (aborted), after skipped (upstream), \
                     beside succeeded, clean succeeded, g/merge skipped (upstream)";
@@ -93,7 +96,8 @@ async fn strict_failure_in_a_run_that_goes_on_ends_the_group_and_nothing_else(pl
 
 async fn claim_ahead_of_a_group_that_failed_is_canceled_when_it_comes_back(place: Place) {
     let node = place.node("one").await;
-    let run = node.submit(&grouped("max_parallel: 4\non_failure: continue", &THREE, "steps: [a, b, c]")).await;
+    let run =
+        node.submit(&grouped("max_parallel: 4\non_failure: continue", &THREE, "steps: [a, b, c]")).await;
     let a = node.begin(run, "a").await;
     let held = node.take_ahead(run, 0, 1).await;
     assert_eq!(names(&held), ["b"]);
@@ -198,7 +202,10 @@ async fn halted_run_merges_nothing(place: Place) {
     node.fail(&bad).await;
     node.succeed(&a).await;
     node.succeed(&b).await;
-    assert_eq!(node.tasks(run).await, "a succeeded, b succeeded, bad failed (exit), g/merge skipped (halted)");
+    assert_eq!(
+        node.tasks(run).await,
+        "a succeeded, b succeeded, bad failed (exit), g/merge skipped (halted)"
+    );
 }
 
 async fn group_lets_only_so_many_members_at_once(place: Place) {
@@ -278,7 +285,8 @@ async fn whoever_needs_a_member_does_not_wait_for_the_group(place: Place) {
 
 async fn lane_is_told_once_and_again_when_it_is_run_again(place: Place) {
     let node = place.node("one").await;
-    let steps = [("first", ""), ("a", "needs: [first], retry: {max: 1, backoff: 0s}"), ("b", "needs: [first]")];
+    let steps =
+        [("first", ""), ("a", "needs: [first], retry: {max: 1, backoff: 0s}"), ("b", "needs: [first]")];
     let run = node.submit(&grouped("max_parallel: 1", &steps, "steps: [b, a]")).await;
     node.succeed(&node.begin(run, "first").await).await;
     node.fail(&node.begin(run, "a").await).await;

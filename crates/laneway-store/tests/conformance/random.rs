@@ -116,7 +116,8 @@ fn every_history_with_groups_is_sound_and_every_run_ends(database: Database) {
 
 /// Everything that needs nothing is a group, and one more step needs that.
 fn grouped(document: &str, (is_lenient, max_parallel, rule): (bool, u8, usize)) -> String {
-    let of_line = |line: &str| line.contains("needs: []").then(|| line.trim().split(':').next().map(str::to_owned));
+    let of_line =
+        |line: &str| line.contains("needs: []").then(|| line.trim().split(':').next().map(str::to_owned));
     let members: Vec<String> = document.lines().filter_map(of_line).flatten().collect();
     let failure = if is_lenient { "lenient" } else { "strict" };
     let bound = match max_parallel {

@@ -88,9 +88,11 @@ fn members_work_apart_and_what_they_changed_comes_together() {
     let merged = merged.into_iter().find(|event| event["event"] == "merge_finished").expect("told");
     assert_eq!((&merged["files"], &merged["conflicts"]), (&json!(4), &json!([])));
     let left = std::fs::read_dir(place.path(".laneway/isolates")).expect("dir").flatten();
-    let cells: usize = left.flat_map(|instance| std::fs::read_dir(instance.path()).expect("dir").flatten())
+    let cells: usize = left
+        .flat_map(|instance| std::fs::read_dir(instance.path()).expect("dir").flatten())
         .flat_map(|run| std::fs::read_dir(run.path()).expect("dir").flatten())
-        .filter(|entry| entry.path().is_dir()).count();
+        .filter(|entry| entry.path().is_dir())
+        .count();
     assert_eq!(cells, 0, "no copy of a run that succeeded is left");
     assert_eq!(place.laneway("replay last").code, Some(0));
 }
@@ -132,7 +134,10 @@ fn a_member_that_lies_about_its_files_is_told() {
 #[test]
 fn a_retry_merges_the_copies_of_members_that_had_succeeded() {
     let b = "'test -e ok && echo b > b.txt'";
-    let place = Place::with("flow.yaml", &isolating("echo a > a.txt", b, "").replace("steps:\n  a", "max_parallel: 1\nsteps:\n  a"));
+    let place = Place::with(
+        "flow.yaml",
+        &isolating("echo a > a.txt", b, "").replace("steps:\n  a", "max_parallel: 1\nsteps:\n  a"),
+    );
     assert_eq!(place.laneway("run flow.yaml").code, Some(1));
     assert!(!place.path("a.txt").exists(), "nothing is merged of a group that failed");
     place.write("ok", "");
