@@ -3,6 +3,7 @@
 
 mod api;
 mod bench;
+mod docker;
 mod examples;
 mod generate;
 mod links;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
+use crate::docker::Docker;
 use crate::postgres::{Durability, Postgres};
 use crate::program::Program;
 use crate::shell::{Shell, cargo, program};
@@ -55,6 +57,12 @@ enum Task {
         /// Sync every commit to disk, as a Postgres does by itself: to measure
         #[arg(long)]
         durable: bool,
+        /// What to run while it is there; tests find it through the environment
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+    /// A private Docker engine for tests, with images: for the length of a command, or until Enter
+    Docker {
         /// What to run while it is there; tests find it through the environment
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
         command: Vec<OsString>,
@@ -103,6 +111,9 @@ fn main() -> ExitCode {
             stages.run("postgres", "its log is above, if it has one", || {
                 lend_postgres(&shell, if durable { Durability::Full } else { Durability::None }, &command)
             });
+        }
+        Task::Docker { command } => {
+            stages.run("docker", "its log is above, if it has one", || lend_docker(&shell, &command));
         }
         Task::Examples => run_examples(&shell, &mut stages),
         Task::Python => test_python(&shell, &mut stages),
@@ -157,13 +168,32 @@ fn lint(shell: &Shell, stages: &mut Stages) {
 
 fn test(shell: &Shell, stages: &mut Stages) {
     stages.run("tools", "install what it names", tools::bring);
-    // One for all tests; it ends with this function, whatever becomes of them.
-    let mut server = None;
+    // One of each for all tests; they end with this function, whatever becomes of them. While Postgres starts, so does
+    // Docker.
+    let (mut server, mut engine) = (None, None);
+    let own_engine = std::env::var_os(docker::VARIABLE).is_none();
+    if own_engine {
+        stages.run(
+            "docker",
+            "install Debian's packages docker.io and busybox-static, or your system's",
+            || {
+                engine = Some(Docker::spawn()?);
+                Ok(())
+            },
+        );
+    }
     stages.run("postgres", "install Debian's packages postgresql and pgbouncer, or your system's", || {
         server = Some(Postgres::start(Durability::None)?);
         Ok(())
     });
-    let advice = "run one again with `cargo xtask postgres cargo nextest run NAME`";
+    if own_engine {
+        stages.run("docker is ready", "its log is above", || {
+            engine = engine.take().map(Docker::ready).transpose()?;
+            Ok(())
+        });
+    }
+    let advice =
+        "run one again with `cargo xtask postgres cargo nextest run NAME`, or `cargo xtask docker …`";
     stages.run("tests", advice, || {
         let mut command = if shell.has_nextest() {
             cargo(&["nextest", "run", "--workspace", "--profile", "ci"])
@@ -174,8 +204,12 @@ fn test(shell: &Shell, stages: &mut Stages) {
         if let Some(server) = &server {
             command.envs(server.variables());
         }
+        if let Some(engine) = &engine {
+            command.envs(engine.variables());
+        }
         shell.run(command)
     });
+    drop(engine);
     stages.run("tests through a pooler", "run them again with LANEWAY_TEST_THROUGH_POOLER=1", || {
         // The store's verbs; what is about connections themselves has tests of its own.
         let mut tests = if shell.has_nextest() {
@@ -215,6 +249,21 @@ fn lend_postgres(shell: &Shell, durability: Durability, command: &[OsString]) ->
     }
     for (name, url) in server.variables() {
         stage::note(&format!("export {name}='{url}'"));
+    }
+    stage::note("it is there until Enter is pressed here");
+    std::io::stdin().read_line(&mut String::new()).context("the terminal cannot be read")?;
+    Ok(())
+}
+
+fn lend_docker(shell: &Shell, command: &[OsString]) -> Result<()> {
+    let engine = Docker::start()?;
+    if let Some((name, args)) = command.split_first() {
+        let mut command = program(name);
+        command.args(args).envs(engine.variables());
+        return shell.run(command);
+    }
+    for (name, value) in engine.variables() {
+        stage::note(&format!("export {name}='{value}'"));
     }
     stage::note("it is there until Enter is pressed here");
     std::io::stdin().read_line(&mut String::new()).context("the terminal cannot be read")?;

@@ -1,5 +1,6 @@
 //! What the tests need beside Rust. Brought where that is possible, and named where it is not.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use anyhow::{Result, bail};
@@ -14,7 +15,7 @@ const NEEDED: &[(&str, &str)] =
 
 pub(crate) fn bring() -> Result<()> {
     for (name, package) in NEEDED {
-        if !is_on_path(name) {
+        if find(name).is_none() {
             stage::note(&format!("{name} is missing; installing Debian's package {package}"));
             install(name, package)?;
         }
@@ -38,7 +39,9 @@ pub(crate) fn install(name: &str, package: &str) -> Result<()> {
     bail!("{name} is needed and could not be installed: install Debian's package {package}, or your system's")
 }
 
-fn is_on_path(name: &str) -> bool {
+/// Debian puts what only root needs where only root looks.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(name).is_file())
+    let dirs = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]);
+    dirs.map(|dir| dir.join(name)).find(|path| path.is_file())
 }

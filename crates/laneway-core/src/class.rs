@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::definition::{Action, Step};
+use crate::definition::{Action, Housing, Step};
 use crate::rank::BOOST_MS;
 
 /// By label: its value.
@@ -28,6 +28,8 @@ pub struct Class {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Engine {
     Process,
+    /// Containers, be it of a step's own or of a pool.
+    Container,
     /// A function of the program that embeds Laneway, by name.
     Function(String),
     /// Remote workers that take this queue.
@@ -41,6 +43,8 @@ pub struct Offer {
     pub node: String,
     pub labels: Labels,
     pub has_process: bool,
+    /// Its container engine answers.
+    pub has_container: bool,
     pub functions: BTreeSet<String>,
     pub queues: BTreeSet<String>,
 }
@@ -49,6 +53,7 @@ pub struct Offer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lack {
     Process,
+    Container,
     Function(String),
     Queue(String),
     /// A label it does not have, or has with another value.
@@ -63,11 +68,17 @@ pub enum Lack {
 
 impl Class {
     pub fn of(step: &Step) -> Self {
-        let engine = match &step.action {
+        let engine = match (&step.action, step.housing()) {
+            (Action::Run { .. } | Action::Command { .. } | Action::Call { .. }, Some(housing)) => {
+                match housing {
+                    Housing::Own(_) | Housing::Pool(_) => Engine::Container,
+                }
+            }
+            (Action::Call { .. }, None) => Engine::Container,
             // Whoever starts programs can send something, too.
-            Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => Engine::Process,
-            Action::Function { name, .. } => Engine::Function(name.clone()),
-            Action::Queue { queue, .. } => Engine::Queue(queue.clone()),
+            (Action::Run { .. } | Action::Command { .. }, None) | (Action::Post { .. }, _) => Engine::Process,
+            (Action::Function { name, .. }, _) => Engine::Function(name.clone()),
+            (Action::Queue { queue, .. }, _) => Engine::Queue(queue.clone()),
         };
         let demands = step.demands();
         Self {
@@ -110,6 +121,7 @@ impl Class {
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';');
         let engine = |text: &str| match text.split_once(':') {
+            None if text == "container" => Some(Engine::Container),
             None => Some(Engine::Process),
             Some(("queue", name)) => unescaped(name).map(Engine::Queue),
             Some((_, name)) => unescaped(name).map(Engine::Function),
@@ -140,6 +152,7 @@ impl fmt::Display for Class {
             f.write_str(if index > 0 { "+" } else { "" })?;
             match engine {
                 Engine::Process => f.write_str("process")?,
+                Engine::Container => f.write_str("container")?,
                 Engine::Function(name) => write!(f, "function:{}", escaped(name))?,
                 Engine::Queue(name) => write!(f, "queue:{}", escaped(name))?,
             }
@@ -173,11 +186,12 @@ pub fn lacks(offer: &Offer, class: &Class) -> Vec<Lack> {
     for engine in &class.engines {
         match engine {
             Engine::Process if !offer.has_process => lacks.push(Lack::Process),
+            Engine::Container if !offer.has_container => lacks.push(Lack::Container),
             Engine::Function(name) if !offer.functions.contains(name) => {
                 lacks.push(Lack::Function(name.clone()));
             }
             Engine::Queue(name) if !offer.queues.contains(name) => lacks.push(Lack::Queue(name.clone())),
-            Engine::Process | Engine::Function(_) | Engine::Queue(_) => {}
+            Engine::Process | Engine::Container | Engine::Function(_) | Engine::Queue(_) => {}
         }
     }
     for (name, wanted) in &class.labels {
@@ -215,6 +229,7 @@ impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process => f.write_str("runs no programs"),
+            Self::Container => f.write_str("has no container engine that answers"),
             Self::Function(name) => write!(f, "has no function `{name}`"),
             Self::Queue(name) => write!(f, "does not take the queue `{name}`"),
             Self::Label { name, wanted, has: None } => write!(f, "has no label {name}={wanted}"),
@@ -264,6 +279,7 @@ mod tests {
             node: "n1".into(),
             labels: labels(pairs),
             has_process: true,
+            has_container: true,
             functions: ["resize".to_owned()].into(),
             queues: ["mail/send".to_owned()].into(),
         }
@@ -291,7 +307,7 @@ mod tests {
         assert_eq!(pinned.to_string(), "process+function:a%3Bb%3Dc%20%40%2B;@n1");
         for text in [
             "",
-            "container",
+            "containers",
             "process;zone",
             "process;zone=eu;gpu=1",
             "process;~zone=eu;gpu=1",
@@ -313,6 +329,8 @@ mod tests {
             "process;disk=ssd;zone=eu;@n1",
             "function:resize",
             "queue:mail/send;zone=eu",
+            "container;zone=eu",
+            "process+container",
         ] {
             assert!(can_run(&eu, &class(text)), "{text}");
         }
@@ -327,7 +345,8 @@ mod tests {
             assert_eq!(lacks, [why], "{text}");
             assert!(!can_run(&eu, &class(text)), "{text}");
         }
-        let bare = Offer { has_process: false, ..eu };
+        let bare = Offer { has_process: false, has_container: false, ..eu };
+        assert_eq!(lacks(&bare, &class("container")), [Lack::Container]);
         assert!(!can_run(&bare, &class("process")) && can_run(&bare, &class("function:resize")));
     }
 

@@ -111,6 +111,7 @@ impl Plan {
             max_parallel: None,
             timeout: None,
             groups: Vec::new(),
+            pools: Vec::new(),
             limits: Vec::new(),
             max_runs: None,
             triggers: Vec::new(),

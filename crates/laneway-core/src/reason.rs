@@ -11,6 +11,8 @@ words! {
         Error = "error",
         /// The program was ended by a signal that Laneway did not send.
         Signal = "signal",
+        /// The container was ended because it wanted more memory than it may have.
+        Oom = "oom",
         /// The step's `timeout` passed.
         Timeout = "timeout",
         /// The program could not be started.

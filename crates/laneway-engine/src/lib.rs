@@ -1,6 +1,7 @@
 //! Executes what the store hands out: the worker loop, engines for steps, and their logs.
 
 pub mod bundle;
+pub mod container;
 pub mod fire;
 pub mod function;
 pub mod hooks;

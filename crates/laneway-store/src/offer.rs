@@ -10,9 +10,17 @@ struct Stored {
     node: String,
     labels: Labels,
     process: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    container: bool,
     functions: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     queues: BTreeSet<String>,
+}
+
+/// Stores of older nodes have no such word.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 pub(crate) fn to_text(offer: &Offer) -> String {
@@ -20,6 +28,7 @@ pub(crate) fn to_text(offer: &Offer) -> String {
         node: offer.node.clone(),
         labels: offer.labels.clone(),
         process: offer.has_process,
+        container: offer.has_container,
         functions: offer.functions.clone(),
         queues: offer.queues.clone(),
     };
@@ -33,6 +42,7 @@ pub(crate) fn from_text(text: &str) -> Option<Offer> {
         node: stored.node,
         labels: stored.labels,
         has_process: stored.process,
+        has_container: stored.container,
         functions: stored.functions,
         queues: stored.queues,
     })

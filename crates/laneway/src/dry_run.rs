@@ -1,7 +1,7 @@
 //! `--dry-run`: what a run would do, in order, with every value that can be known before it starts.
 //! What reads the output of a step is shown as written. Writes nothing and makes no store.
 
-use laneway_core::definition::{Action, Step, When};
+use laneway_core::definition::{Action, Housing, Step, When};
 use laneway_core::expression::{Part, Scope, Template};
 use laneway_core::plan::Plan;
 use serde_json::{Map, Value, json};
@@ -87,7 +87,9 @@ impl<'a> Foreseen<'a> {
         let (head, args): (&[String], &[Template]) = match &step.action {
             Action::Run { args, .. } => (&[], args.as_slice()),
             Action::Command { argv, args } => (argv, args.as_slice()),
-            Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } => (&[], NO_ARGS),
+            Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } | Action::Call { .. } => {
+                (&[], NO_ARGS)
+            }
         };
         let argv = head.iter().cloned().map(Known::Now).chain(args.iter().map(|arg| Known::of(arg, scope)));
         let condition = step.condition.as_ref().and_then(|condition| condition.holds(scope).ok());
@@ -97,19 +99,32 @@ impl<'a> Foreseen<'a> {
     fn to_json(&self) -> Value {
         let script = match &self.step.action {
             Action::Run { script, .. } => Some(script),
-            Action::Command { .. } | Action::Function { .. } | Action::Queue { .. } | Action::Post { .. } => {
-                None
-            }
+            Action::Command { .. }
+            | Action::Function { .. }
+            | Action::Queue { .. }
+            | Action::Call { .. }
+            | Action::Post { .. } => None,
         };
         let function = match &self.step.action {
             Action::Function { name, .. } => Some(name),
-            Action::Run { .. } | Action::Command { .. } | Action::Queue { .. } | Action::Post { .. } => None,
+            Action::Run { .. }
+            | Action::Command { .. }
+            | Action::Queue { .. }
+            | Action::Call { .. }
+            | Action::Post { .. } => None,
         };
         let queue = match &self.step.action {
             Action::Queue { queue, .. } => Some(queue),
-            Action::Run { .. } | Action::Command { .. } | Action::Function { .. } | Action::Post { .. } => {
-                None
-            }
+            Action::Run { .. }
+            | Action::Command { .. }
+            | Action::Function { .. }
+            | Action::Call { .. }
+            | Action::Post { .. } => None,
+        };
+        let (image, pool) = match self.step.housing() {
+            Some(Housing::Own(container)) => (Some(&container.image), None),
+            Some(Housing::Pool(name)) => (None, Some(name)),
+            None => (None, None),
         };
         let env: Map<String, Value> =
             self.env.iter().map(|(name, value)| ((*name).to_owned(), value.text().into())).collect();
@@ -120,11 +135,26 @@ impl<'a> Foreseen<'a> {
             "script": script,
             "function": function,
             "queue": queue,
+            "image": image,
+            "pool": pool,
+            "call": self.called(),
             "argv": self.argv.iter().map(Known::text).collect::<Vec<_>>(),
             "env": env,
             "if": self.step.condition.as_ref().map(|condition| &condition.source),
             "condition": self.condition,
         })
+    }
+
+    /// `POST /resize`, with what is not known yet as it is written.
+    fn called(&self) -> Option<String> {
+        match &self.step.action {
+            Action::Call { method, path, .. } => Some(format!("{method} {}", source(path))),
+            Action::Run { .. }
+            | Action::Command { .. }
+            | Action::Function { .. }
+            | Action::Queue { .. }
+            | Action::Post { .. } => None,
+        }
     }
 
     fn to_text(&self, palette: text::Palette) -> String {
@@ -143,7 +173,17 @@ impl<'a> Foreseen<'a> {
         if self.step.when != When::AllSucceeded {
             out.push_str(&palette.dim(&format!("  when {}", self.step.when.as_str())));
         }
+        match self.step.housing() {
+            Some(Housing::Own(container)) => {
+                out.push_str(&palette.dim(&format!("  in a container of {}", container.image)));
+            }
+            Some(Housing::Pool(pool)) => out.push_str(&palette.dim(&format!("  in the pool {pool}"))),
+            None => {}
+        }
         out.push('\n');
+        if let Some(call) = self.called() {
+            out.push_str(&format!("  {call}\n"));
+        }
         if let Action::Run { script, .. } = &self.step.action {
             for line in script.trim_end().lines() {
                 out.push_str(&format!("  {line}\n"));
@@ -162,6 +202,7 @@ impl<'a> Foreseen<'a> {
                 Action::Command { .. }
                 | Action::Function { .. }
                 | Action::Post { .. }
+                | Action::Call { .. }
                 | Action::Queue { .. } => "",
             };
             out.push_str(&format!("  {label}{}\n", words.join(" ")));

@@ -120,6 +120,7 @@ impl NodeWait {
         };
         let engines = self.class.engines.iter().map(|engine| match engine {
             Engine::Process => "runs programs".to_owned(),
+            Engine::Container => "has a container engine that answers".to_owned(),
             Engine::Function(name) => format!("has the function `{name}`"),
             Engine::Queue(name) => format!("takes the queue `{name}`"),
         });

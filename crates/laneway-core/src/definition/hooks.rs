@@ -81,6 +81,7 @@ impl Reader<'_> {
             on_lost: OnLost::default(),
             demands: None,
             files: None,
+            housing: None,
         }
     }
 

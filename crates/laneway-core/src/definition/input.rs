@@ -77,7 +77,7 @@ impl Reader<'_> {
     }
 
     /// The tree's bound on depth bounds the recursion.
-    fn input_value(&mut self, field: Field<'_>) -> Option<Input> {
+    pub(super) fn input_value(&mut self, field: Field<'_>) -> Option<Input> {
         let tree = self.tree;
         match &tree.node(field.value).data {
             data @ Data::Scalar { .. } => match scalar(data) {

@@ -24,8 +24,9 @@ pub(super) const WORKFLOW: Keys = Keys {
         "secrets",
         "webhook",
         "hooks",
+        "pools",
     ],
-    later: &["pools"],
+    later: &[],
 };
 
 pub(super) const STEP: Keys = Keys {
@@ -53,9 +54,13 @@ pub(super) const STEP: Keys = Keys {
         "priority",
         "artifacts",
         "inputs",
+        "image",
+        "container",
+        "pool",
+        "call",
         "description",
     ],
-    later: &["for_each", "matrix", "image", "pool", "call", "wait", "workflow", "cache", "isolate", "key"],
+    later: &["for_each", "matrix", "wait", "workflow", "cache", "isolate", "key"],
 };
 
 pub(super) const GROUP: Keys = Keys {
@@ -63,6 +68,49 @@ pub(super) const GROUP: Keys = Keys {
     known: &["steps"],
     later: &["failure", "merge", "mode", "dormancy", "max_parallel", "isolate", "on_conflict"],
 };
+
+/// The settings that a step's `container` and a pool share.
+macro_rules! settings {
+    ($($more:literal),*) => {
+        &[
+            $($more,)*
+            "mounts",
+            "user",
+            "network",
+            "cpus",
+            "memory",
+            "pids",
+            "read_only",
+            "pull",
+            "secrets",
+        ]
+    };
+}
+
+pub(super) const CONTAINER: Keys = Keys { owner: "`container`", known: settings![], later: &[] };
+
+pub(super) const POOL: Keys = Keys {
+    owner: "a pool",
+    known: settings![
+        "image",
+        "max",
+        "mode",
+        "dormancy",
+        "acquire_timeout",
+        "command",
+        "endpoint",
+        "health",
+        "health_interval",
+        "health_timeout"
+    ],
+    later: &[],
+};
+
+pub(super) const ENDPOINT: Keys = Keys { owner: "`endpoint`", known: &["port", "health"], later: &[] };
+
+pub(super) const HEALTH: Keys = Keys { owner: "`health`", known: &["command"], later: &[] };
+
+pub(super) const CALL: Keys = Keys { owner: "`call`", known: &["method", "path", "body"], later: &[] };
 
 pub(super) const PARAM: Keys =
     Keys { owner: "a parameter", known: &["type", "required", "default", "enum", "description"], later: &[] };

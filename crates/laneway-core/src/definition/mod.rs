@@ -5,11 +5,13 @@
 //!   each adds findings, none stops at the first -> diagnostic (line, column, advice)
 //! ```
 
+mod containers;
 mod diagnostic;
 mod files;
 mod finding;
 mod gates;
 mod hooks;
+mod housing;
 mod input;
 mod json;
 mod keys;
@@ -17,6 +19,7 @@ mod model;
 mod names;
 mod param;
 mod params_file;
+mod pools;
 mod read;
 mod reader;
 mod scalar;
@@ -31,8 +34,10 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+pub use containers::leads_to_engine;
 pub use diagnostic::{Diagnostic, Diagnostics, Note};
 pub(crate) use finding::{is_invisible, shown};
+pub use housing::*;
 pub use input::{Input, MAX_INPUT, evaluate_input};
 pub use model::*;
 pub use params_file::read_params;

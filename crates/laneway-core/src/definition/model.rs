@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::housing::{Housing, Method, Pool};
 use super::input::Input;
 use crate::artifact::ArtifactPattern;
 use crate::expression::{Expression, Template};
@@ -31,6 +32,8 @@ pub struct Workflow {
     /// In document order, which breaks ties.
     pub steps: Vec<Step>,
     pub groups: Vec<Group>,
+    /// Warm containers, in document order.
+    pub pools: Vec<Pool>,
     /// Named limits that it declares, in document order. They are objects of the store, shared by all workflows.
     pub limits: Vec<(String, Limit)>,
     pub max_runs: Option<MaxRuns>,
@@ -64,6 +67,8 @@ pub struct Step {
     pub(crate) demands: Option<Box<Demands>>,
     /// The same for the few steps that hand files on; read it by `files()`.
     pub(crate) files: Option<Box<Files>>,
+    /// The same for those that run in a container; read it by `housing()`.
+    pub(crate) housing: Option<Box<Housing>>,
 }
 
 /// Files that a step hands on, and that it is given.
@@ -127,6 +132,11 @@ impl Step {
         static NONE: Files = Files { artifacts: Vec::new(), inputs: Vec::new() };
         self.files.as_deref().unwrap_or(&NONE)
     }
+
+    /// Where it runs if not on the node itself.
+    pub fn housing(&self) -> Option<&Housing> {
+        self.housing.as_deref()
+    }
 }
 
 /// What a step executes.
@@ -140,6 +150,8 @@ pub enum Action {
     Function { name: String, with: Vec<(String, Template)> },
     /// Whatever a remote worker does that takes this queue, with its input by name.
     Queue { queue: String, with: Vec<(String, Input)> },
+    /// A question to the endpoint of a container of its pool; the answer is its output.
+    Call { method: Method, path: Template, body: Input },
     /// A callback: the outcome of a run is sent to an address, signed with a secret if one is named. For hooks only.
     Post { url: Template, secret: Option<String> },
 }

@@ -27,6 +27,7 @@ fn object(text: &str, tree: &Tree<'_>, findings: &mut Findings) -> Option<Map<St
         tree,
         findings: Findings::default(),
         sites: Vec::new(),
+        named: Vec::new(),
         step: None,
         is_env: false,
         is_hook: false,

@@ -1,6 +1,7 @@
 //! From the tree to a workflow. A step that is broken in some key is kept with what could be read,
 //! under its name, so that what is said about other steps is still right.
 
+use super::containers::{self, Housed};
 use super::files;
 use super::finding::{Finding, Findings, Span};
 use super::keys;
@@ -57,6 +58,7 @@ pub(super) fn workflow<'t>(text: &'t str, tree: &'t Tree<'t>, default_name: &str
         tree,
         findings: Findings::default(),
         sites: Vec::new(),
+        named: Vec::new(),
         step: None,
         is_env: false,
         is_hook: false,
@@ -93,6 +95,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         env: Vec::new(),
         steps: Vec::new(),
         groups: Vec::new(),
+        pools: Vec::new(),
         limits: Vec::new(),
         max_runs: None,
         secrets: Vec::new(),
@@ -132,6 +135,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
             "max_runs" => workflow.max_runs = reader.max_runs(field),
             "limits" => workflow.limits = reader.limits(field),
             "groups" => (workflow.groups, spans.group) = groups(reader, field),
+            "pools" => workflow.pools = reader.pools(field),
             "schedule" | "after" | "webhook" => triggers.push(field),
             "hooks" => hooks = Some(field),
             "steps" => steps = Some(field),
@@ -160,6 +164,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     }
     reader.step = None;
     files::check(&workflow, spans, &mut reader.findings);
+    containers::check(&workflow, std::mem::take(&mut reader.named), &mut reader.findings);
     Some(workflow)
 }
 
@@ -212,6 +217,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         on_lost: OnLost::default(),
         demands: None,
         files: None,
+        housing: None,
     };
     let (mut demands, mut files) = (Demands::default(), Files::default());
     let must_be = "a mapping such as {run: ./build.sh}";
@@ -221,6 +227,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     };
     let (mut run, mut command, mut function, mut queue) = (None, None, None, None);
     let (mut args, mut with) = (None, None);
+    let mut housed = Housed::default();
     let mut of_processes = Vec::new();
     for field in fields {
         match field.name {
@@ -260,6 +267,10 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             "prefers" => demands.prefers = reader.labels(field),
             "artifacts" => files.artifacts = reader.artifacts(field),
             "inputs" => (files.inputs, spans.inputs) = reader.inputs(field).into_iter().unzip(),
+            "image" => housed.image = Some(field),
+            "container" => housed.container = Some(field),
+            "pool" => housed.pool = Some(field),
+            "call" => housed.call = Some(field),
             "priority" => demands.priority = reader.priority(field).unwrap_or_default(),
             "description" => {
                 reader.string(field, "a string");
@@ -283,9 +294,23 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     }
     if queue.is_some() {
         let advice = "a remote worker has its own; pass values by `with: {NAME: VALUE}`";
-        of_processes.into_iter().for_each(|field| does_not_belong(reader, field, advice));
+        of_processes.drain(..).for_each(|field| does_not_belong(reader, field, advice));
     }
-    let actions: Vec<Field<'_>> = [run, command, function, queue].into_iter().flatten().collect();
+    if let Some(call) = housed.call.filter(|_| run.or(command).or(function).or(queue).is_none()) {
+        let advice = "what is called has its own; pass values by `body`";
+        of_processes.drain(..).for_each(|field| does_not_belong(reader, field, advice));
+        if let Some(field) = args {
+            does_not_belong(reader, field, "what is called takes its input by `call: {body: …}`");
+        }
+        step.housing = housed.read(reader, None);
+        if let Some(action) = reader.call(call) {
+            step.action = action;
+        }
+        return (step, spans);
+    }
+    step.housing = housed.read(reader, function.or(queue));
+    let actions: Vec<Field<'_>> =
+        [run, command, function, queue, housed.call].into_iter().flatten().collect();
     if let [first, second, ..] = actions.as_slice() {
         both(reader, entry.name, *first, *second);
         return (step, spans);
@@ -320,13 +345,14 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         (None, None, None) => {
             let owner = format!("step `{}`", super::reader::clipped(entry.name));
             let hint = "give it a script, `run: ./build.sh`, or `command: [./build.sh, --fast]`";
-            reader.missing(owner, "run` or `command", spans.name, hint);
+            let missing = if housed.pool.is_some() { "run`, `command` or `call" } else { "run` or `command" };
+            reader.missing(owner, missing, spans.name, hint);
         }
     }
     (step, spans)
 }
 
-fn does_not_belong(reader: &mut Reader<'_>, field: Field<'_>, advice: &str) {
+pub(super) fn does_not_belong(reader: &mut Reader<'_>, field: Field<'_>, advice: &str) {
     let span = reader.tree.node(field.key).span;
     let message = format!("`{}` does not belong to this step", field.name);
     reader.findings.push(Finding::new(message, span).hint(advice));
@@ -342,7 +368,7 @@ fn both(reader: &mut Reader<'_>, step: &str, one: Field<'_>, other: Field<'_>) {
         )
         .note("the other one", first.min(second))
         .hint(
-            "keep `run` for a script, `command` for a program and its arguments, `function` for a function, or `queue` for remote workers",
+            "keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, or `call` for a container's endpoint",
         ),
     );
 }
@@ -379,7 +405,7 @@ fn has_later_action(reader: &Reader<'_>, entry: Field<'_>) -> bool {
     match &reader.tree.node(entry.value).data {
         Data::Map(flat) => Tree::pairs(flat).any(|(key, _)| {
             let key = reader.tree.key(key);
-            matches!(key, "call" | "wait" | "workflow" | "image" | "pool")
+            matches!(key, "wait" | "workflow")
                 || !keys::STEP.known.contains(&key) && nearest(key, ["run", "command"]).is_some()
         }),
         Data::Scalar { .. } | Data::List(_) => false,
@@ -396,7 +422,7 @@ fn script(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
     reader.literal(field, script, RUN_ADVICE).then(|| script.to_owned())
 }
 
-fn argv(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
+pub(super) fn argv(reader: &mut Reader<'_>, field: Field<'_>) -> Option<Vec<String>> {
     let must_be = "a list such as [./build.sh, --fast]";
     let items = reader.list(field, must_be)?;
     if items.is_empty() {

@@ -3,6 +3,7 @@
 
 use serde_json::{Number, Value};
 
+use super::containers::Named;
 use super::finding::{Finding, Findings, Span, shown};
 use super::scalar::{Scalar, scalar, truth};
 use super::yaml::{Data, NodeId, Tree};
@@ -52,6 +53,8 @@ pub(super) struct Reader<'t> {
     pub(super) tree: &'t Tree<'t>,
     pub(super) findings: Findings,
     pub(super) sites: Vec<Site>,
+    /// What containers name, to be checked when all is known.
+    pub(super) named: Vec<Named>,
     /// The step being read.
     pub(super) step: Option<usize>,
     /// What is read are variables of processes.

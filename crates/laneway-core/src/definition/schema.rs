@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::housing::{Method, PoolMode, Pull};
 use super::model::{OnFailure, OnLost, ParamType, Placement, When};
 use crate::limit::MAX_LIMIT;
 use crate::max_runs::Strategy;
@@ -24,6 +25,12 @@ const VERSION: &str = "^v?[0-9]{1,18}(\\.[0-9]{1,18}){0,31}$|\\$\\{\\{";
 /// A relative path that stays where it is, with `*`, `?` and `**`.
 const ARTIFACT: &str = "^(?!/)(?!.*//)(?!.*/$)(?!(.*/)?\\.\\.?(/|$))[^\\[\\]{}!\\u0000-\\u001f]+$";
 /// Text that is taken as it is: no expression may stand in it.
+/// Bytes with a unit; what is too little to start with is left to the reader.
+const MEMORY: &str = "^[0-9]+[bkmgBKMG]$";
+const IMAGE: &str = "^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,399}$";
+const MOUNT: &str = "^(/[^:]*|\\.|\\./[^:]*):/[^:]+(:ro|:rw)?$";
+/// An absolute path of a URL.
+const PATH: &str = "^/";
 const LITERAL: &str = "^(?![\\s\\S]*\\$\\{\\{)[\\s\\S]*\\S";
 
 /// JSON Schema 2020-12.
@@ -103,6 +110,12 @@ pub fn schema() -> Value {
                 "propertyNames": {"pattern": NAME},
                 "additionalProperties": {"$ref": "#/$defs/step"},
             },
+            "pools": {
+                "description": "Warm containers by name, for steps with pool.",
+                "type": "object",
+                "propertyNames": {"pattern": NAME},
+                "additionalProperties": {"$ref": "#/$defs/pool"},
+            },
             "groups": {
                 "description": "Sets of steps that run side by side, by name.",
                 "type": "object",
@@ -114,6 +127,11 @@ pub fn schema() -> Value {
             "step": step(),
             "hook": hook(),
             "group": group(),
+            "container": container(),
+            "pool": pool(),
+            "call": call(),
+            "endpoint": endpoint(),
+            "health": health(),
             "param": param(),
             "retry": retry(),
             "order": order(),
@@ -129,17 +147,24 @@ pub fn schema() -> Value {
 
 fn step() -> Value {
     json!({
-        "description": "One step: a script, a program, a function, or work of a queue.",
+        "description": "One step: a script, a program, a function, or work of a queue; a script or program may run in a container.",
         "type": "object",
         "additionalProperties": false,
+        "dependentRequired": {"container": ["image"], "call": ["pool"]},
+        "not": {"required": ["image", "pool"]},
         "oneOf": [
             {"required": ["run"], "not": {"required": ["with"]}},
             {"required": ["command"], "not": {"required": ["with"]}},
-            {"required": ["function"], "not": {"required": ["args"]},
+            {"required": ["function"],
+             "not": {"anyOf": [{"required": ["args"]}, {"required": ["image"]}, {"required": ["pool"]}]},
              "properties": {"with": {"additionalProperties": {"$ref": "#/$defs/scalar"}}}},
             {"required": ["queue"],
              "not": {"anyOf": [{"required": ["args"]}, {"required": ["env"]}, {"required": ["workdir"]},
-                               {"required": ["artifacts"]}, {"required": ["inputs"]}]}},
+                               {"required": ["artifacts"]}, {"required": ["inputs"]},
+                               {"required": ["image"]}, {"required": ["pool"]}]}},
+            {"required": ["call"],
+             "not": {"anyOf": [{"required": ["args"]}, {"required": ["with"]}, {"required": ["env"]},
+                               {"required": ["workdir"]}, {"required": ["artifacts"]}, {"required": ["inputs"]}]}},
         ],
         "properties": {
             "run": {
@@ -215,12 +240,156 @@ fn step() -> Value {
                     {"type": "array", "items": {"type": "string", "minLength": 1}},
                 ],
             },
+            "image": image("Runs in a container of its own, made of this image."),
+            "container": {"$ref": "#/$defs/container"},
+            "pool": {
+                "description": "Runs in a warm container of this pool.",
+                "type": "string", "pattern": NAME,
+            },
+            "call": {"$ref": "#/$defs/call"},
             "priority": {
                 "description": "Higher goes first; each step is worth a minute of waiting. Default: 0.",
                 "type": "integer", "minimum": LEAST_PRIORITY, "maximum": HIGHEST_PRIORITY,
             },
             "description": described_text("What the step is for."),
         },
+    })
+}
+
+fn image(description: &str) -> Value {
+    json!({"description": description, "type": "string", "pattern": IMAGE})
+}
+
+/// What a step's own container and those of a pool have both.
+fn settings() -> Value {
+    json!({
+        "mounts": {
+            "description": "What of the node is seen inside: SOURCE:TARGET, or SOURCE:TARGET:ro. A source is ./ below the run's directory, or absolute.",
+            "type": "array", "items": {"type": "string", "pattern": MOUNT},
+        },
+        "user": {
+            "description": "Who it runs as: a number or a name, with :GROUP behind it if need be. Default: the image's.",
+            "type": ["string", "integer"],
+        },
+        "network": {
+            "description": "none, bridge, host, or a network that exists. Default: the engine's.",
+            "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$",
+        },
+        "cpus": {
+            "description": "How many processors it may use, such as 0.5. Default: all.",
+            "type": "number", "minimum": 0.01, "maximum": 1024,
+        },
+        "memory": {
+            "description": "How much memory it may use, such as 512m or 2g. Default: all.",
+            "type": "string", "pattern": MEMORY,
+        },
+        "pids": {
+            "description": "How many processes and threads it may have. Default: no limit.",
+            "type": "integer", "minimum": 1, "maximum": u32::MAX,
+        },
+        "read_only": {"description": "Whether its own files cannot be changed; /tmp still can. Default: false.", "type": "boolean"},
+        "pull": {
+            "description": "When the image is fetched: missing, if the node does not have it; always; never. Default: missing.",
+            "enum": Pull::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>(),
+        },
+        "secrets": {
+            "description": "Secrets of the workflow that are files inside, /run/secrets/NAME.",
+            "type": "array", "items": {"type": "string", "pattern": NAME},
+        },
+    })
+}
+
+fn container() -> Value {
+    json!({
+        "description": "How the container of a step's image is made.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": settings(),
+    })
+}
+
+fn pool() -> Value {
+    let mut properties = json!({
+        "image": image("What its containers are made of."),
+        "max": {
+            "description": "How many of them there may be on a node. Default: 4.",
+            "type": "integer", "minimum": 1, "maximum": u32::MAX,
+        },
+        "mode": {
+            "description": "multi gives each task one for itself, single has all tasks share one. Default: multi.",
+            "enum": PoolMode::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>(),
+        },
+        "dormancy": duration("How long an unused one stays paused before it is removed. Default: 5m."),
+        "acquire_timeout": duration("How long a task waits for one. 0s is no limit. Default: 1m."),
+        "command": {
+            "description": "What a container runs while it is there. Default: it waits, or with an endpoint the image's own.",
+            "type": "array", "minItems": 1,
+            "items": {"$ref": "#/$defs/scalar", "not": {"type": "string", "pattern": "\\$\\{\\{"}},
+        },
+        "endpoint": {"$ref": "#/$defs/endpoint"},
+        "health": {"$ref": "#/$defs/health"},
+        "health_interval": duration("How often it is asked whether it is ready. Default: 500ms."),
+        "health_timeout": duration("How long it may take to be ready. Default: 30s."),
+    });
+    if let (Value::Object(all), Value::Object(settings)) = (&mut properties, settings()) {
+        all.extend(settings);
+    }
+    json!({
+        "description": "Warm containers: one that was used is paused, and wakes for the next task.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["image"],
+        "properties": properties,
+    })
+}
+
+fn endpoint() -> Value {
+    json!({
+        "description": "What a container serves over HTTP, for steps with call.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["port"],
+        "properties": {
+            "port": {"description": "Where it listens inside.", "type": "integer", "minimum": 1, "maximum": 65535},
+            "health": {
+                "description": "What answers with success once it is ready. Default: /health.",
+                "type": "string", "pattern": PATH,
+            },
+        },
+    })
+}
+
+fn health() -> Value {
+    json!({
+        "description": "A program inside that tells by its exit code whether the container is ready.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["command"],
+        "properties": {
+            "command": {
+                "description": "The program and its arguments.",
+                "type": "array", "minItems": 1, "items": {"$ref": "#/$defs/scalar"},
+            },
+        },
+    })
+}
+
+fn call() -> Value {
+    json!({
+        "description": "A question to the endpoint of a container of the step's pool; a JSON object in the answer is its output.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["path"],
+        "properties": {
+            "method": {
+                "description": "How it asks. Default: POST.",
+                "enum": Method::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>(),
+            },
+            "path": {"description": "What it asks for; ${{ … }} can stand in it.", "type": "string", "pattern": PATH},
+            "body": {"description": "What it sends, as JSON; ${{ … }} can stand in its strings, and one alone keeps its type."},
+        },
+        "if": {"properties": {"method": {"const": "GET"}}, "required": ["method"]},
+        "then": {"not": {"required": ["body"]}},
     })
 }
 
@@ -571,7 +740,64 @@ mod tests {
         (false, r#"{"steps": {"a": {"run": "x", "retry": {"max": 1, "on": [256]}}}}"#),
         (false, r#"{"steps": {"a": {"run": "x", "retry": {"max": 1, "on": ["halted"]}}}}"#),
         (false, r#"{"steps": {"a": {"run": "x", "workdir": ""}}}"#),
-        (false, r#"{"steps": {"a": {"run": "x", "image": "busybox"}}}"#),
+        (
+            true,
+            r#"{"secrets": {"db": {"env": "DB"}},
+                "steps": {"a": {"run": "x", "image": "busybox:1", "container": {"mounts": ["./d:/d:ro", "/srv/x:/x", ".:/src"],
+                  "user": 1000, "network": "none", "cpus": 0.5, "memory": "512m", "pids": 64, "read_only": true, "pull": "never",
+                  "secrets": ["db"]}}, "b": {"command": ["x"], "pool": "p", "env": {"A": "x"}},
+                  "c": {"pool": "q", "call": {"method": "PUT", "path": "/x/${{ run.id }}", "body": {"a": ["${{ steps.a.output.x }}"]}}, "needs": "a"}},
+                "pools": {"p": {"image": "busybox", "mode": "single", "dormancy": "0s", "acquire_timeout": "0s", "memory": "64m"},
+                  "q": {"image": "busybox", "max": 2, "command": ["httpd", "-f"], "endpoint": {"port": 80, "health": "/ok"},
+                    "health": {"command": ["true"]}, "health_interval": "100ms", "health_timeout": "5s"}, "idle": {"image": "x"}}}"#,
+        ),
+        (false, r#"{"steps": {"a": {"image": "busybox"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "two words"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "${{ run.id }}"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "container": {"memory": "64m"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "b", "container": {"memory": 64}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "b", "container": {"memory": "64x"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "b", "container": {"cpus": 0}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "b", "container": {"pids": 0}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "b", "container": {"mounts": ["d:/d"]}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "b", "container": {"mounts": ["./d:d"]}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "b", "container": {"pull": "often"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "b", "container": {"network": "container:x"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "image": "b", "container": {"privileged": true}}}}"#),
+        (
+            false,
+            r#"{"steps": {"a": {"run": "x", "image": "b", "pool": "p"}}, "pools": {"p": {"image": "b"}}}"#,
+        ),
+        (false, r#"{"steps": {"a": {"function": "x", "image": "b"}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "x", "image": "b"}}}"#),
+        (false, r#"{"steps": {"a": {"pool": "p"}}, "pools": {"p": {"image": "b"}}}"#),
+        (false, r#"{"steps": {"a": {"call": {"path": "/x"}}}}"#),
+        (
+            false,
+            r#"{"steps": {"a": {"pool": "p", "call": {}}}, "pools": {"p": {"image": "b", "endpoint": {"port": 80}}}}"#,
+        ),
+        (
+            false,
+            r#"{"steps": {"a": {"pool": "p", "call": {"path": "x"}}}, "pools": {"p": {"image": "b", "endpoint": {"port": 80}}}}"#,
+        ),
+        (
+            false,
+            r#"{"steps": {"a": {"pool": "p", "call": {"path": "/x", "method": "GET", "body": 1}}}, "pools": {"p": {"image": "b", "endpoint": {"port": 80}}}}"#,
+        ),
+        (
+            false,
+            r#"{"steps": {"a": {"pool": "p", "run": "x", "call": {"path": "/x"}}}, "pools": {"p": {"image": "b", "endpoint": {"port": 80}}}}"#,
+        ),
+        (
+            false,
+            r#"{"steps": {"a": {"pool": "p", "env": {"A": "x"}, "call": {"path": "/x"}}}, "pools": {"p": {"image": "b", "endpoint": {"port": 80}}}}"#,
+        ),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "max": 0}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "mode": "shared"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "dormancy": 5}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "endpoint": {"port": 0}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "health": {}}}}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "stepz": 1}"#),
         (true, r#"{"steps": {"a": {"run": "x"}}, "schedule": {"cron": "* * * * *"}}"#),
         (
@@ -688,6 +914,11 @@ mod tests {
             (&keys::WEBHOOK, &schema["$defs"]["webhook"]["oneOf"][0]["properties"]),
             (&keys::HOOKS, &schema["$defs"]["hooks"]["properties"]),
             (&keys::HOOK, &schema["$defs"]["hook"]["properties"]),
+            (&keys::CONTAINER, &schema["$defs"]["container"]["properties"]),
+            (&keys::POOL, &schema["$defs"]["pool"]["properties"]),
+            (&keys::ENDPOINT, &schema["$defs"]["endpoint"]["properties"]),
+            (&keys::HEALTH, &schema["$defs"]["health"]["properties"]),
+            (&keys::CALL, &schema["$defs"]["call"]["properties"]),
         ] {
             let described = properties.as_object().expect("an object of keys");
             let mut known = keys.known.to_vec();

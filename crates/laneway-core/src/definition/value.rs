@@ -20,10 +20,11 @@ const MAX_DURATION: Duration = Duration::from_secs(36_500 * 86_400);
 const DURATION: &str = "a duration such as 500ms, 30s, 5m, 2h or 1h30m";
 
 /// Reasons for which another attempt can make sense.
-pub(super) const RETRYABLE: [Reason; 7] = [
+pub(super) const RETRYABLE: [Reason; 8] = [
     Reason::Exit,
     Reason::Error,
     Reason::Signal,
+    Reason::Oom,
     Reason::Timeout,
     Reason::StartFailed,
     Reason::Expression,

@@ -71,6 +71,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         env: Vec::new(),
         steps,
         groups: Vec::new(),
+        pools: Vec::new(),
         limits: Vec::new(),
         max_runs: None,
         secrets: Vec::new(),
@@ -94,5 +95,6 @@ fn step(name: String, needs: Vec<String>) -> Step {
         on_lost: OnLost::default(),
         demands: None,
         files: None,
+        housing: None,
     }
 }

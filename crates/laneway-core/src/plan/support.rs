@@ -2,7 +2,7 @@
 
 use super::Plan;
 use crate::class::Class;
-use crate::definition::Placement;
+use crate::definition::{Housing, Placement, Step};
 
 impl Plan {
     /// The first thing that this version can plan and not run, in words.
@@ -10,6 +10,10 @@ impl Plan {
         let workflow = &self.workflow;
         if let Some(group) = workflow.groups.first() {
             return Some(format!("`groups` can be planned but not run yet (group `{}`)", group.name));
+        }
+        let pooled = |step: &&Step| matches!(step.housing(), Some(Housing::Pool(_)));
+        if let Some(step) = workflow.steps.iter().find(pooled) {
+            return Some(format!("`pool` can be planned but not run yet (step `{}`)", step.name));
         }
         match workflow.placement {
             Placement::Spread | Placement::Local => None,
@@ -31,6 +35,8 @@ mod tests {
             (None, "steps: {a: {run: make}}"),
             (None, "{placement: local, steps: {a: {run: make, priority: 0, limits: [], runs_on: {}}}}"),
             (Some("`groups`"), "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
+            (None, "{steps: {a: {run: make, image: busybox}}, pools: {p: {image: busybox}}}"),
+            (Some("`pool`"), "{steps: {a: {run: make, pool: p}}, pools: {p: {image: busybox}}}"),
             (None, "{placement: pinned, steps: {a: {run: make, prefers: {zone: eu}}}}"),
             (
                 Some("`placement: pinned` keeps the run on one node, but steps `a` and `b`"),

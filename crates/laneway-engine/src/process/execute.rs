@@ -9,10 +9,11 @@
 //! ```
 //! After an exit that nobody asked for, the warden kills what is left by itself.
 
+use std::path::Path;
 use std::time::Duration;
 
 use laneway_torture::{Point, pass};
-use serde_json::Map;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::explain::{StartError, explain, explain_handing_over, is_text_busy};
@@ -21,6 +22,7 @@ use super::pump::Pump;
 use super::stop::{Level, StopSignal};
 use super::{Ending, Job, Outcome, output};
 use crate::log;
+use crate::secret::Masks;
 use crate::warden::{Ended, Exit, Group, Warden};
 
 /// Output is waited for no longer than this once everything is killed: a process that nobody can find may
@@ -77,15 +79,7 @@ pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
         match attempt.run(&stop, job.kill_grace).await {
             Ok((outcome, exited_at, log)) => {
                 pass(Point::OutputBefore);
-                let output = output::take(&job.output);
-                let output = match output {
-                    Ok(output) if !job.masks.is_empty() => Ok(job.masks.output(output)),
-                    Err(mut error) if !job.masks.is_empty() => {
-                        error.message = job.masks.text(&error.message);
-                        Err(error)
-                    }
-                    output => output,
-                };
+                let output = take_output(&job.output, &job.masks);
                 pass(Point::OutputAfter);
                 return Ending { outcome, duration: exited_at - begun, output, log };
             }
@@ -97,6 +91,21 @@ pub async fn execute(warden: Warden, job: Job, stop: StopSignal) -> Ending {
                 return never_ran(Outcome::StartFailed(explain(&launch, error).to_string()));
             }
         }
+    }
+}
+
+/// What a step left for others, without its secrets.
+pub(crate) fn take_output(
+    path: &Path,
+    masks: &Masks,
+) -> Result<Map<String, Value>, laneway_core::output::Error> {
+    match output::take(path) {
+        Ok(output) if !masks.is_empty() => Ok(masks.output(output)),
+        Err(mut error) if !masks.is_empty() => {
+            error.message = masks.text(&error.message);
+            Err(error)
+        }
+        output => output,
     }
 }
 

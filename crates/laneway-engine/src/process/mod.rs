@@ -22,6 +22,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub use execute::execute;
+pub(crate) use execute::take_output;
 pub(crate) use launch::Launch;
 pub use stop::StopSignal;
 
@@ -84,6 +85,8 @@ pub enum Outcome {
     Exited(i32),
     /// By a signal that Laneway did not send.
     Signaled(i32),
+    /// Of a container: it wanted more memory than it may have. With the exit code.
+    OutOfMemory(i32),
     TimedOut,
     /// Because of the [`StopSignal`].
     Stopped,

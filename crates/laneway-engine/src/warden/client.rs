@@ -4,7 +4,7 @@
 //! into the socket waits for that future. When the socket ends although nobody closed it, the warden has died:
 //! everything that carries its mark is killed, every attempt is told, and the next one gets a new warden.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, IoSlice};
@@ -55,6 +55,8 @@ struct Shared {
     link: Mutex<(Option<Arc<Link>>, u32)>,
     /// As the living warden was told, for the next one.
     lease: Mutex<Option<Duration>>,
+    /// Containers that are not to outlive this node, by name, with the address of their engine: for the next one as well.
+    held: Mutex<BTreeMap<String, String>>,
 }
 
 /// How the leader of a group ended, if it did.
@@ -81,8 +83,14 @@ pub(crate) struct Group {
 impl Warden {
     /// Starts the warden; to be called within a tokio runtime. It gets ready while the caller goes on.
     pub fn start(command: WardenCommand) -> io::Result<Self> {
-        let warden =
-            Self { shared: Arc::new(Shared { command, link: Mutex::default(), lease: Mutex::default() }) };
+        let warden = Self {
+            shared: Arc::new(Shared {
+                command,
+                link: Mutex::default(),
+                lease: Mutex::default(),
+                held: Mutex::default(),
+            }),
+        };
         warden.link()?;
         Ok(warden)
     }
@@ -125,6 +133,24 @@ impl Warden {
         }
     }
 
+    /// From here on this container does not outlive the node: when that dies, or its lease ends, the warden removes it.
+    pub(crate) fn hold(&self, host: &str, name: &str) {
+        let is_new = lock(&self.shared.held).insert(name.to_owned(), host.to_owned()).is_none();
+        // A new warden is told of all of them.
+        if is_new && let Ok(link) = self.link() {
+            link.send(Outgoing::plain(&hold_request(host, name)));
+        }
+    }
+
+    /// The container is gone.
+    pub(crate) fn release(&self, name: &str) {
+        lock(&self.shared.held).remove(name);
+        let link = lock(&self.shared.link).0.clone();
+        if let Some(link) = link {
+            link.send(Outgoing::plain(&Request::Release(name.into())));
+        }
+    }
+
     /// The living warden, or a new one.
     fn link(&self) -> io::Result<Arc<Link>> {
         let mut current = lock(&self.shared.link);
@@ -142,6 +168,9 @@ impl Warden {
         let link = Link::start(&self.shared.command)?;
         if let Some(until) = *lock(&self.shared.lease) {
             link.send(Outgoing::plain(&lease_request(until)));
+        }
+        for (name, host) in lock(&self.shared.held).iter() {
+            link.send(Outgoing::plain(&hold_request(host, name)));
         }
         current.0 = Some(Arc::clone(&link));
         Ok(link)
@@ -202,6 +231,10 @@ impl Drop for Group {
 
 fn lease_request(until: Duration) -> Request {
     Request::Lease(u64::try_from(until.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn hold_request(host: &str, name: &str) -> Request {
+    Request::Hold { host: host.into(), name: name.into() }
 }
 
 /// The life of one warden.

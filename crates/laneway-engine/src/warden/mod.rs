@@ -8,10 +8,12 @@
 //! ```
 //! The node's death is the end of the socket: the warden kills everything and ends. The warden's death is
 //! the end of the socket too: the node kills what it can find, says so, and starts another one.
+//! Containers are not its children: of those it is told the names, and it asks their engine to remove them (containers.rs).
 //! What it guarantees and what it cannot catch stands in docs/design/warden.md.
 
 mod cgroup;
 mod client;
+mod containers;
 mod leftovers;
 mod protocol;
 mod server;

@@ -19,6 +19,13 @@ pub(super) enum Request {
     /// What runs is killed at this moment, in milliseconds of the clock that goes on while the machine sleeps, unless another
     /// one is named before: so long nobody else takes the node for dead.
     Lease(u64),
+    /// A container of this name, at the container engine of this address, does not outlive the node. Said before it is made.
+    Hold {
+        host: OsString,
+        name: OsString,
+    },
+    /// That container is gone.
+    Release(OsString),
 }
 
 /// A program to start. Everything is resolved: nothing is looked up by the warden.
@@ -72,6 +79,8 @@ impl Request {
             Self::Term(id) => frame.byte(1).number(*id),
             Self::Kill(id) => frame.byte(2).number(*id),
             Self::Lease(until) => frame.byte(3).number(*until),
+            Self::Hold { host, name } => frame.byte(4).bytes(host).bytes(name),
+            Self::Release(name) => frame.byte(5).bytes(name),
         };
         frame.finish()
     }
@@ -94,6 +103,8 @@ impl Request {
             1 => Self::Term(body.number()?),
             2 => Self::Kill(body.number()?),
             3 => Self::Lease(body.number()?),
+            4 => Self::Hold { host: body.bytes()?, name: body.bytes()? },
+            5 => Self::Release(body.bytes()?),
             _ => return None,
         })
     }
@@ -253,7 +264,16 @@ mod tests {
 
     #[test]
     fn requests_and_answers_survive_the_way_in_pieces_of_any_size() {
-        let requests = || [spawn(), Request::Term(1), Request::Kill(u64::MAX)];
+        let hold = || Request::Hold { host: "unix:///run/x.sock".into(), name: "laneway-1-a-a1".into() };
+        let requests = || {
+            [
+                spawn(),
+                Request::Term(1),
+                Request::Kill(u64::MAX),
+                hold(),
+                Request::Release("laneway-1-a-a1".into()),
+            ]
+        };
         let bytes: Vec<u8> = requests().iter().flat_map(Request::encode).collect();
         for piece in [1_000, 65_536, bytes.len()] {
             let (mut frames, mut seen) = (Frames::default(), Vec::new());

@@ -24,6 +24,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_op
 use tokio::signal::unix::SignalKind;
 
 use super::cgroup::Cgroups;
+use super::containers::Containers;
 use super::protocol::{Answer, Exit, Frames, Request, Spawn};
 use super::{MARK, boot_time, leftovers};
 
@@ -83,6 +84,7 @@ pub fn serve(options: Options) -> Result<(), Refused> {
         children: leftovers::OwnChildren::new(),
         look: FIRST_LOOK,
         lease: None,
+        containers: Containers::default(),
     };
     // However the conversation ends, the node is lost to us.
     while server.turn().is_ok() {}
@@ -124,6 +126,7 @@ struct Server {
     look: Duration,
     /// When the node may be taken for dead by others, on the clock of `boot_time`.
     lease: Option<Duration>,
+    containers: Containers,
 }
 
 /// Something that was started and is not gone.
@@ -171,7 +174,8 @@ impl Server {
             (!self.tasks.is_empty()).then_some(TIDY)
         };
         let left = self.lease.map(|lease| lease.saturating_sub(boot_time()));
-        let left = left.filter(|left| !left.is_zero() && !self.tasks.is_empty());
+        let has_any = !self.tasks.is_empty() || !self.containers.is_empty();
+        let left = left.filter(|left| !left.is_zero() && has_any);
         let timeout = [timeout, left].into_iter().flatten().min();
         let wanted = if self.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         let mut fds = vec![PollFd::new(&self.socket, wanted)];
@@ -219,6 +223,8 @@ impl Server {
                     Request::Term(id) => self.term(id),
                     Request::Kill(id) => self.kill(id),
                     Request::Lease(until) => self.lease = Some(Duration::from_millis(until)),
+                    Request::Hold { host, name } => self.containers.hold(&host, &name),
+                    Request::Release(name) => self.containers.release(&name),
                 }
             }
         }
@@ -230,6 +236,7 @@ impl Server {
             for id in self.tasks.keys().copied().collect::<Vec<_>>() {
                 self.kill(id);
             }
+            self.containers.remove_all();
         }
     }
 
@@ -453,6 +460,7 @@ impl Server {
         let until = Instant::now() + LAST_PATIENCE;
         let own = rustix::process::getpid();
         self.look = FIRST_LOOK;
+        self.containers.remove_all();
         loop {
             for id in self.tasks.keys().copied().collect::<Vec<_>>() {
                 self.kill(id);
@@ -470,6 +478,7 @@ impl Server {
             std::thread::sleep(self.look);
             self.look = (self.look * 2).min(SLOWEST_LOOK);
         }
+        self.containers.wait(until);
         pass(Point::WardenCleared);
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.close();

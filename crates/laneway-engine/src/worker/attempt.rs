@@ -197,6 +197,11 @@ fn outcome(ending: Ending, timeout: Option<Duration>) -> Option<Outcome> {
             exit_code: Some(code),
         },
         process::Outcome::Signaled(signal) => failed(Reason::Signal, signal_name(signal)),
+        process::Outcome::OutOfMemory(code) => Outcome::Failed {
+            reason: Reason::Oom,
+            detail: "it wanted more memory than `container.memory` allows, and was killed".to_owned(),
+            exit_code: Some(code),
+        },
         process::Outcome::TimedOut => timed_out(timeout),
         process::Outcome::StartFailed(why) => failed(Reason::StartFailed, why),
         process::Outcome::Stopped => return None,

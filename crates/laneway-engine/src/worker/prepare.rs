@@ -45,16 +45,14 @@ impl Ground {
 pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
-    let args = match &step.action {
-        Action::Run { args, .. } | Action::Command { args, .. } => args.as_slice(),
-        Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } => &[],
+    let own: Vec<&Template> = match &step.action {
+        Action::Run { args, .. } | Action::Command { args, .. } => args.iter().collect(),
+        Action::Function { with, .. } => with.iter().map(|(_, template)| template).collect(),
+        Action::Call { path, body, .. } => body.templates().into_iter().chain([path]).collect(),
+        Action::Post { .. } | Action::Queue { .. } => Vec::new(),
     };
-    let with = match &step.action {
-        Action::Run { .. } | Action::Command { .. } | Action::Post { .. } | Action::Queue { .. } => &[],
-        Action::Function { with, .. } => with.as_slice(),
-    };
-    let named = plan.workflow.env.iter().chain(&step.env).chain(with).map(|(_, template)| template);
-    let templates = named.chain(args);
+    let named = plan.workflow.env.iter().chain(&step.env).map(|(_, template)| template);
+    let templates = named.chain(own);
     let mut read: BTreeSet<String> = templates.flat_map(Template::steps_read).map(str::to_owned).collect();
     read.extend(step.condition.iter().flat_map(|condition| condition.steps_read()).map(str::to_owned));
     read.into_iter().collect()
@@ -111,6 +109,8 @@ pub(super) fn work(
         Action::Queue { queue, .. } => {
             return Err(format!("it is for remote workers of the queue `{queue}`"));
         }
+        // Such a plan is not submitted.
+        Action::Call { .. } => return Err("`pool` cannot be run yet".to_owned()),
         Action::Run { script, args } => {
             Program::Script { text: script.clone(), name: step.name.clone(), args: arguments(args, scope)? }
         }

@@ -118,7 +118,7 @@ impl Start {
     /// What only others could do would wait for ever in a run that belongs to this process.
     fn refuse_what_others_do(&self) -> Result<(), Refusal> {
         let refusal = |step: &Step| match &step.action {
-            Action::Run { .. } | Action::Command { .. } | Action::Post { .. } => None,
+            Action::Run { .. } | Action::Command { .. } | Action::Call { .. } | Action::Post { .. } => None,
             Action::Function { .. } => {
                 let message = format!("step `{}` calls a function, and `laneway` has none", step.name);
                 let hint = "functions belong to the program that embeds Laneway: run this workflow with that";

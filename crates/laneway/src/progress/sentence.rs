@@ -81,6 +81,7 @@ pub(crate) fn why(reason: Reason, detail: Option<&str>) -> String {
             Reason::Exit => "its exit code was not 0",
             Reason::Error => "its function failed",
             Reason::Signal => "ended by a signal",
+            Reason::Oom => "it ran out of memory",
             Reason::Timeout => "its timeout passed",
             Reason::StartFailed => "it could not be started",
             Reason::Expression => "an expression could not be evaluated",

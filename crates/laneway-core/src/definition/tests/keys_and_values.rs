@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, description
+      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, image, container, pool, call, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -66,50 +66,41 @@ groups: {g: {steps: [a, b], step: c}}
 #[test]
 fn a_key_that_is_known_and_not_built_yet_is_refused() {
     let text = r#"
-pools: {warm: {max: 4}}
 execution: levels
 steps:
   a: {run: make, for_each: [1, 2]}
-  b: {image: "busybox:1"}
+  b: {wait: {for: 5m}}
 groups: {g: {steps: [a, b], failure: strict}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
-    error: `pools` is not supported yet
-     --> flow.yaml:1:1
-      |
-    1 | pools: {warm: {max: 4}}
-      | ^^^^^
-      |
-      = help: remove it: this version would not act on it
-
     error: this value of `execution` is not supported yet
-     --> flow.yaml:2:12
+     --> flow.yaml:1:12
       |
-    2 | execution: levels
+    1 | execution: levels
       |            ^^^^^^
       |
       = help: for now it can be: dataflow
 
     error: `for_each` is not supported yet
-     --> flow.yaml:4:18
+     --> flow.yaml:3:18
       |
-    4 |   a: {run: make, for_each: [1, 2]}
+    3 |   a: {run: make, for_each: [1, 2]}
       |                  ^^^^^^^^
       |
       = help: remove it: this version would not act on it
 
-    error: `image` is not supported yet
-     --> flow.yaml:5:7
+    error: `wait` is not supported yet
+     --> flow.yaml:4:7
       |
-    5 |   b: {image: "busybox:1"}
-      |       ^^^^^
+    4 |   b: {wait: {for: 5m}}
+      |       ^^^^
       |
       = help: remove it: this version would not act on it
 
     error: `failure` is not supported yet
-     --> flow.yaml:6:29
+     --> flow.yaml:5:29
       |
-    6 | groups: {g: {steps: [a, b], failure: strict}}
+    5 | groups: {g: {steps: [a, b], failure: strict}}
       |                             ^^^^^^^
       |
       = help: remove it: this version would not act on it
@@ -394,7 +385,7 @@ steps:
     6 |   b: {run: "", retry: {max: 1001, factor: 0.5, jitter: 2, on: [0, exits, 256], backoff: 1 hour}}
       |                                                                ^
 
-    error: `on` must be one of exit, error, signal, timeout, start_failed, expression, bad_output, not the string `exits`
+    error: `on` must be one of exit, error, signal, oom, timeout, start_failed, expression, bad_output, not the string `exits`
      --> flow.yaml:6:67
       |
     6 |   b: {run: "", retry: {max: 1001, factor: 0.5, jitter: 2, on: [0, exits, 256], backoff: 1 hour}}
@@ -469,7 +460,7 @@ steps:
     9 |   e: {run: make, command: [make]}
       |       --- the other one
       |
-      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, or `queue` for remote workers
+      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, or `call` for a container's endpoint
 
     error: step `f` has no `run` or `command`
       --> flow.yaml:10:3
@@ -587,6 +578,6 @@ steps:
     6 |   e: {function: resize, command: [make]}
       |       -------- the other one
       |
-      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, or `queue` for remote workers
+      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, or `call` for a container's endpoint
     "#);
 }

@@ -1,0 +1,402 @@
+//! One attempt in a container of its own, from its image to its removal.
+//!
+//! ```text
+//! image ─▶ create ─▶ attach ─▶ start ─▶ running ──exit──▶ drain ─▶ look at the end ─▶ remove
+//!   stop, timeout: remove what is there   │ timeout, stop: TERM      ▲
+//!                                         │ grace over, kill: KILL ──┤
+//!                                         └ the engine is away: wait for it a while, then look again
+//! ```
+//! Everything here is already evaluated: no expression, no store, no retry. A container is known by its name, which ends in
+//! the attempt, from before it is made: an answer that was lost loses nothing.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use laneway_core::definition::{Container, WORKSPACE};
+use serde_json::Map;
+use tokio::time::Instant;
+
+use super::docker::{Docker, Output};
+use super::end::{self, First};
+use super::error::Error;
+use super::held::Held;
+use super::mounts::{self, HostMounts};
+use super::pull::Pulling;
+use super::spec::Spec;
+use super::stage::{Props, Stage, output_inside};
+use crate::log;
+use crate::process::{Ending, Outcome, Program, StopSignal, take_output};
+use crate::secret::Masks;
+use crate::warden::Warden;
+
+/// Output is waited for no longer than this once the container has ended.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How long an engine may be away in the middle of an attempt: a restart of it takes less.
+const AWAY: Duration = Duration::from_secs(20);
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// What was killed has ended in a moment, unless the engine is stuck. The run does not wait for that.
+const ENDED: Duration = Duration::from_secs(5);
+
+/// Everything needed to execute one attempt.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Of the container; ends in the attempt.
+    pub name: String,
+    pub labels: HashMap<String, String>,
+    pub settings: Container,
+    pub program: Program,
+    pub env: Vec<(String, String)>,
+    /// The run's directory, which is `/workspace` inside.
+    pub dir: PathBuf,
+    /// Below `/workspace`, or an absolute path inside.
+    pub workdir: Option<String>,
+    /// A directory for the files of this attempt; made, and removed.
+    pub stage: PathBuf,
+    /// By name, for `/run/secrets`.
+    pub secrets: Vec<(String, String)>,
+    pub host_mounts: HostMounts,
+    pub log: log::Target,
+    pub log_cap: u64,
+    /// Not to be seen in the log, in the output, nor by whoever asks the engine.
+    pub masks: Masks,
+    /// From its image on: what is pulled is part of the attempt.
+    pub timeout: Option<Duration>,
+    /// Time between TERM and KILL.
+    pub kill_grace: Duration,
+}
+
+/// Runs the job to its end, after which nothing of the container is left; where its engine is away, nothing as soon as that is
+/// back. That is so as well if the future is dropped.
+pub async fn execute(docker: &Docker, warden: &Warden, job: Job, stop: StopSignal) -> Ending {
+    let begun = Instant::now();
+    let never_ran = |outcome, log: log::Summary| Ending {
+        outcome,
+        duration: begun.elapsed(),
+        output: Ok(Map::new()),
+        log,
+    };
+    if stop.is_asked() {
+        return never_ran(Outcome::Stopped, log::Summary::default());
+    }
+    let staged = match stage(docker, &job) {
+        Ok(staged) => staged,
+        Err(why) => return never_ran(Outcome::StartFailed(why), log::Summary::default()),
+    };
+    let (stage, spec) = staged;
+    let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
+    let deadline = job.timeout.and_then(|timeout| begun.checked_add(timeout));
+    let mut held = Held::new(docker, warden, &job.name);
+    let mut attempt = Attempt {
+        docker,
+        job: &job,
+        log,
+        first: First::default(),
+        urgency: Urgency::Run,
+        cut_short: None,
+        deadline,
+        id: String::new(),
+    };
+    let outcome = attempt.run(&spec, &mut held, &stop).await;
+    let duration = begun.elapsed();
+    if let Err(error) = held.remove().await {
+        attempt.log.note(&format!("the container is not removed yet: {error}"));
+    }
+    let log = attempt.log.finish();
+    let output = take_output(&stage.output(), &job.masks);
+    Ending { outcome, duration, output, log }
+}
+
+/// The files of the attempt, and what the engine is asked for.
+fn stage(docker: &Docker, job: &Job) -> Result<(Stage, Spec), String> {
+    let mut binds = mounts::resolve(&job.dir, &job.settings.mounts, &job.host_mounts, docker.socket())
+        .map_err(|error| error.to_string())?;
+    let is_secret = |value: &str| !job.masks.is_empty() && job.masks.text(value) != value;
+    let (hidden, mut env): (Vec<_>, Vec<_>) =
+        job.env.iter().cloned().partition(|(_, value)| is_secret(value));
+    let hidden: Vec<(&str, &str)> =
+        hidden.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let mut settings = job.settings.clone();
+    let own = rustix::process::getuid();
+    if settings.user.is_none() && !own.is_root() {
+        // Without capabilities root inside may not write what is ours here; we may.
+        settings.user = Some(format!("{}:{}", own.as_raw(), rustix::process::getgid().as_raw()));
+    }
+    let user = settings.user.clone();
+    let props =
+        Props { program: &job.program, secrets: &job.secrets, variables: &hidden, user: user.as_deref() };
+    let stage = Stage::make(job.stage.clone(), &props)
+        .map_err(|error| format!("{} cannot be made: {error}", job.stage.display()))?;
+    env.push(("LANEWAY_OUTPUT".to_owned(), output_inside()));
+    binds.extend(stage.binds());
+    let workdir = match &job.workdir {
+        None => WORKSPACE.to_owned(),
+        Some(path) if path.starts_with('/') => path.clone(),
+        Some(path) => format!("{WORKSPACE}/{path}"),
+    };
+    let spec = Spec {
+        argv: stage.argv(&job.program),
+        settings,
+        env,
+        workdir: Some(workdir),
+        binds,
+        labels: job.labels.clone(),
+    };
+    Ok((stage, spec))
+}
+
+/// How urgently its end was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Urgency {
+    Run,
+    Stop,
+    Kill,
+}
+
+struct Attempt<'a> {
+    docker: &'a Docker,
+    job: &'a Job,
+    log: log::Writer,
+    /// What it printed first, which is where an init says that there was nothing to execute.
+    first: First,
+    urgency: Urgency,
+    /// Why Laneway ended it; the first reason stays.
+    cut_short: Option<Outcome>,
+    /// Of the timeout, then of the grace, then of our patience.
+    deadline: Option<Instant>,
+    id: String,
+}
+
+impl Attempt<'_> {
+    async fn run(&mut self, spec: &Spec, held: &mut Held, stop: &StopSignal) -> Outcome {
+        let deadline = self.deadline;
+        let started = {
+            let begin = begin(self.docker, self.job, spec, held, &mut self.log);
+            tokio::select! {
+                biased;
+                () = stop.asked() => Err(Outcome::Stopped),
+                () = at(deadline) => Err(Outcome::TimedOut),
+                started = begin => started.map_err(|error| Outcome::StartFailed(error.to_string())),
+            }
+        };
+        match started {
+            Ok((id, output)) => {
+                self.id = id;
+                self.watch(output, stop).await
+            }
+            Err(outcome) => outcome,
+        }
+    }
+
+    /// Until it has ended, by itself or by us.
+    async fn watch(&mut self, output: Output, stop: &StopSignal) -> Outcome {
+        let mut output = Some(output);
+        let mut was_away = false;
+        loop {
+            match self.until_ended(&mut output, stop).await {
+                Ended::Exit(code) => {
+                    if !self.drain(&mut output).await {
+                        self.log.note("output that was still on its way is not kept");
+                    }
+                    return self.outcome(code, was_away).await;
+                }
+                Ended::Stuck => {
+                    self.log.note("the container was killed, and its engine has not said that it is gone");
+                    return self.cut_short.take().unwrap_or(Outcome::Stopped);
+                }
+                Ended::Away(error) => {
+                    self.log.note(&format!("{error}; waiting for the container engine"));
+                    was_away = true;
+                    match self.until_back(stop).await {
+                        // Still there: an engine that keeps containers alive while it restarts.
+                        Ok(true) => {
+                            output = self.docker.attach(&self.id).await.ok();
+                            self.log
+                                .note("the container engine is back; what was printed meanwhile is missing");
+                        }
+                        Ok(false) => {}
+                        Err(error) => {
+                            let why = format!(
+                                "{error}; it went away while the step ran, and how the step ended is not known"
+                            );
+                            return self.cut_short.take().unwrap_or(Outcome::StartFailed(why));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn until_ended(&mut self, output: &mut Option<Output>, stop: &StopSignal) -> Ended {
+        let (docker, id) = (self.docker.clone(), self.id.clone());
+        let mut wait = std::pin::pin!(async move { docker.wait(&id).await });
+        loop {
+            tokio::select! {
+                // In this order: what ended in time did not time out, and a flood of output must not hide the rest.
+                biased;
+                ended = &mut wait => return match ended {
+                    Ok(code) => Ended::Exit(code),
+                    // Somebody else removed it.
+                    Err(Error::NotFound { .. }) => Ended::Exit(end::KILLED),
+                    Err(error) => Ended::Away(error),
+                },
+                () = stop.asked(), if self.urgency == Urgency::Run => self.end(Urgency::Stop, Outcome::Stopped),
+                () = stop.killed(), if self.urgency < Urgency::Kill => self.end(Urgency::Kill, Outcome::Stopped),
+                () = at(self.deadline) => match self.urgency {
+                    Urgency::Run => self.end(Urgency::Stop, Outcome::TimedOut),
+                    Urgency::Stop => self.end(Urgency::Kill, Outcome::Stopped),
+                    Urgency::Kill => return Ended::Stuck,
+                },
+                printed = next(output) => self.keep(output, printed),
+            }
+        }
+    }
+
+    /// Whether it still runs, once the engine answers again.
+    async fn until_back(&mut self, stop: &StopSignal) -> Result<bool, Error> {
+        let until = Instant::now() + AWAY;
+        loop {
+            let error = match self.docker.inspect(&self.id).await {
+                Ok(found) => return Ok(found.state.and_then(|state| state.running).unwrap_or(false)),
+                Err(Error::NotFound { .. }) => return Ok(false),
+                Err(error) => error,
+            };
+            if Instant::now() >= until || stop.is_asked() || self.cut_short.is_some() {
+                return Err(error);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Raises the urgency and acts on it. The engine is asked aside: one that is slow must not hold up the output.
+    fn end(&mut self, urgency: Urgency, why: Outcome) {
+        self.urgency = urgency;
+        self.cut_short.get_or_insert(why);
+        let (signal, patience) = match urgency {
+            Urgency::Run => return,
+            Urgency::Stop => ("TERM", self.job.kill_grace),
+            Urgency::Kill => ("KILL", ENDED),
+        };
+        self.deadline = Instant::now().checked_add(patience);
+        let (docker, id) = (self.docker.clone(), self.id.clone());
+        tokio::spawn(async move {
+            if let Err(error) = docker.kill(&id, signal).await {
+                tracing::debug!(%error, signal, "a container could not be signaled");
+            }
+        });
+    }
+
+    fn keep(&mut self, output: &mut Option<Output>, printed: Printed) {
+        match printed {
+            Printed::Some(stream, bytes) => {
+                self.first.see(stream, &bytes);
+                end::append(&mut self.log, stream, &bytes);
+            }
+            Printed::End => *output = None,
+        }
+    }
+
+    /// Whether all of it was kept.
+    async fn drain(&mut self, output: &mut Option<Output>) -> bool {
+        let until = Instant::now() + DRAIN;
+        while output.is_some() {
+            // The time is looked at as well: a flood is always ready and would never time out.
+            if Instant::now() >= until {
+                return false;
+            }
+            match tokio::time::timeout_at(until, next(output)).await {
+                Ok(printed) => self.keep(output, printed),
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    async fn outcome(&mut self, code: i64, was_away: bool) -> Outcome {
+        if let Some(why) = self.cut_short.take() {
+            return why;
+        }
+        let state = self.docker.inspect(&self.id).await.ok().and_then(|found| found.state);
+        let is_oom = state.and_then(|state| state.oom_killed).unwrap_or(false);
+        end::judge(code, is_oom, was_away, &self.first)
+    }
+}
+
+enum Ended {
+    Exit(i64),
+    Away(Error),
+    /// It was killed, and the engine does not say that it is gone.
+    Stuck,
+}
+
+/// From the image to the start; gives its id, and what it prints.
+async fn begin(
+    docker: &Docker,
+    job: &Job,
+    spec: &Spec,
+    held: &mut Held,
+    log: &mut log::Writer,
+) -> Result<(String, Output), Error> {
+    let settings = &spec.settings;
+    let mut pulling = Pulling::of(&settings.image);
+    let pulled = docker.ensure_image(&settings.image, settings.pull, |progress| {
+        if let Some(line) = pulling.line(&progress, Instant::now()) {
+            log.note(&line);
+        }
+    });
+    pulled.await?;
+    // From here on one may come to be, whether we hear of it or not.
+    held.is_unsure = true;
+    let id = create(docker, job, spec).await?;
+    held.is_unsure = false;
+    let output = docker.attach(&id).await?;
+    docker.start(&id).await?;
+    Ok((id, output))
+}
+
+/// One whose answer was lost is found by its name, and is ours if it says so.
+async fn create(docker: &Docker, job: &Job, spec: &Spec) -> Result<String, Error> {
+    let error = match docker.create(&job.name, spec.body()).await {
+        Ok(id) => return Ok(id),
+        Err(error) if error.is_unknown() || matches!(error, Error::Conflict { .. }) => error,
+        Err(error) => return Err(error),
+    };
+    let is_ours = |labels: &HashMap<String, String>| {
+        job.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
+    };
+    match docker.find(&job.name).await? {
+        Some(found) if found.state == "created" && is_ours(&found.labels) => Ok(found.id),
+        Some(_) => Err(Error::Conflict { name: job.name.clone() }),
+        // It was not made: once more, and no further.
+        None if error.is_unknown() => docker.create(&job.name, spec.body()).await,
+        None => Err(error),
+    }
+}
+
+/// What came out of it.
+enum Printed {
+    Some(log::Stream, bytes::Bytes),
+    End,
+}
+
+/// Never ends when there is nothing to listen to. Nothing is lost if it is dropped while it waits.
+async fn next(output: &mut Option<Output>) -> Printed {
+    let Some(open) = output else { return std::future::pending().await };
+    match open.next().await {
+        Some(Ok(piece)) => {
+            let (stream, bytes) = end::piece(piece);
+            Printed::Some(stream, bytes)
+        }
+        Some(Err(_)) | None => Printed::End,
+    }
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,43 @@
+//! The container engine: executes one attempt in a container of its own, through Docker's API.
+//!
+//! ```text
+//! Job ─mounts, stage─▶ Spec ─docker─▶ container ── output ─▶ log::Writer
+//!                                        │ held: somebody sees to its end, also if this node dies (warden)
+//!                                        └ end: what its end means
+//! ```
+//! `docker.rs` has the verbs, `error.rs` what can go wrong, `labels.rs` by what containers are known, `orphans.rs` removes those of
+//! dead nodes. Why it is so: `docs/design/containers.md`.
+
+mod docker;
+mod end;
+mod error;
+mod execute;
+mod held;
+pub mod labels;
+mod mounts;
+pub mod orphans;
+mod pull;
+mod spec;
+mod stage;
+
+pub use docker::{DOCKER_HOST, Docker, Exec, Execution, Found, Output, Progress};
+pub use error::Error;
+pub use execute::{Job, execute};
+pub use held::Held;
+pub use mounts::HostMounts;
+pub use spec::{Bind, Spec};
+
+/// What a node has for steps in containers.
+#[derive(Debug, Clone)]
+pub struct Containers {
+    pub docker: Docker,
+    /// Places of the host that the documents of others may mount.
+    pub allow_mounts: Vec<std::path::PathBuf>,
+}
+
+impl Default for Containers {
+    /// The engine of this host, and nothing of the host's.
+    fn default() -> Self {
+        Self { docker: Docker::at(DOCKER_HOST), allow_mounts: Vec::new() }
+    }
+}
