@@ -222,6 +222,21 @@ impl Pool {
         self.containers.iter().map(|(number, container)| (*number, container.phase.state()))
     }
 
+    /// Whether something that a run has used is still there and nobody's.
+    pub fn has_left(&self, run: RunId) -> bool {
+        let is_left = |container: &Container| match &container.phase {
+            Phase::Held(_) => false,
+            Phase::Starting
+            | Phase::Idle { .. }
+            | Phase::Cleaning
+            | Phase::Pausing { .. }
+            | Phase::Dormant { .. }
+            | Phase::Waking
+            | Phase::Ending => container.run == Some(run),
+        };
+        self.containers.values().any(is_left)
+    }
+
     /// What follows from what happened. An event that comes too late, of a container that went another way meanwhile,
     /// changes nothing.
     pub fn on(&mut self, event: Event) -> Vec<Action> {

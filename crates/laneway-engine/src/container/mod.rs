@@ -16,6 +16,7 @@ mod held;
 pub mod labels;
 mod mounts;
 pub mod orphans;
+pub mod pool;
 mod pull;
 mod spec;
 mod stage;

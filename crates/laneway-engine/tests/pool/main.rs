@@ -1,0 +1,9 @@
+//! Warm containers on a real Docker engine, which `cargo xtask docker` lends by `LANEWAY_TEST_DOCKER`.
+
+mod calls;
+mod clean;
+mod faults;
+mod line;
+mod support;
+#[path = "../support/warden.rs"]
+mod warden;
