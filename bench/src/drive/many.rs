@@ -12,6 +12,7 @@ use laneway_core::definition::{Source, compile};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::plan::Plan;
+use laneway_engine::container::Containers;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
 use laneway_engine::worker::{Control, Counts, Ground, Heartbeat, Means, Worker};
@@ -70,6 +71,7 @@ impl Node {
                 kill_grace: Duration::from_secs(5),
                 warden: Warden::start(command).context("no warden")?,
                 functions,
+                containers: Containers::default(),
                 pulse: Some(self.heartbeat.pulse()),
                 counts: self.counts.clone(),
                 max_poll_interval: Duration::from_secs(15),

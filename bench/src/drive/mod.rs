@@ -16,6 +16,7 @@ use anyhow::{Context as _, Result, bail};
 use laneway_core::definition::{Source, compile};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::state::RunStatus;
+use laneway_engine::container::Containers;
 use laneway_engine::function::Functions;
 use laneway_engine::warden::{Warden, WardenCommand};
 use laneway_engine::worker::{Control, Counts, Drive, Means};
@@ -121,6 +122,7 @@ impl Home {
                 kill_grace: Duration::from_secs(5),
                 warden,
                 functions,
+                containers: Containers::default(),
                 pulse: None,
                 counts: Counts::default(),
                 max_poll_interval: Duration::from_secs(15),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use laneway_core::definition::{Source, compile};
 use laneway_core::state::RunStatus;
+use laneway_engine::container::Containers;
 use laneway_engine::function::Functions;
 use laneway_engine::worker::{Control, Counts, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
@@ -51,6 +52,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
             kill_grace: Duration::from_secs(2),
             warden: warden::warden(),
             functions: Functions::new(),
+            containers: Containers::default(),
             pulse: None,
             counts: Counts::default(),
             max_poll_interval: Duration::from_secs(15),

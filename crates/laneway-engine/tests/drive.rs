@@ -13,6 +13,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::run_state::{RunState, replay};
 use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_engine::container::Containers;
 use laneway_engine::function::{Call, Functions};
 use laneway_engine::worker::{Control, Counts, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
@@ -92,6 +93,7 @@ impl Setup {
                 kill_grace: Duration::from_secs(2),
                 warden: warden::warden(),
                 functions: functions(),
+                containers: Containers::default(),
                 pulse: None,
                 counts: Counts::default(),
                 max_poll_interval: Duration::from_secs(15),

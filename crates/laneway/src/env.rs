@@ -26,6 +26,12 @@ const TERM: &str = "TERM";
 /// Who a run is submitted, canceled or retried by.
 const USER: &str = "USER";
 
+/// Where every other program looks for the container engine, too.
+const DOCKER_HOST: &str = "DOCKER_HOST";
+
+/// Where a person's own Podman has its socket, below it.
+const XDG_RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
+
 /// Only in a test build (docs/design/torture.md). `POINT:N`: die at the N-th passing of a point.
 const CRASH: &str = "LANEWAY_CRASH";
 
@@ -48,6 +54,22 @@ pub(crate) fn arm_hooks() -> anyhow::Result<()> {
         Arms { crash: text(CRASH), bug: text(BUG), echo: text(ECHO), passed: text(PASSED).map(Into::into) };
     laneway_torture::arm(&arms)
         .map_err(|error| Refusal::new(error.to_string()).hint("see docs/design/torture.md").into())
+}
+
+/// Where the container engine is, if no setting says so: Docker's usual place, or Podman's where that is the only one.
+pub(crate) fn docker_host(usual: &str) -> String {
+    if let Some(host) = std::env::var(DOCKER_HOST).ok().filter(|host| !host.is_empty()) {
+        return host;
+    }
+    let exists = |path: &str| std::path::Path::new(path).exists();
+    let own = std::env::var(XDG_RUNTIME_DIR).ok().map(|dir| format!("{dir}/podman/podman.sock"));
+    let mut podmans = own.into_iter().chain(["/run/podman/podman.sock".to_owned()]);
+    match usual.strip_prefix("unix://") {
+        Some(path) if !exists(path) => podmans
+            .find(|path| exists(path))
+            .map_or_else(|| usual.to_owned(), |path| format!("unix://{path}")),
+        Some(_) | None => usual.to_owned(),
+    }
 }
 
 /// The token to ask a server with, as somebody gave it.

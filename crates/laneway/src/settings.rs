@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use laneway_engine::container::{Containers, Docker};
 use laneway_server::callback::Reach;
 use laneway_store::model::Lease;
 use laneway_store::prune::Keep;
@@ -18,6 +19,7 @@ use laneway_store::prune::Keep;
 pub(crate) use file::File;
 
 use crate::drive::duration;
+use crate::env;
 use crate::exit::Refusal;
 
 /// One thing that a deployment may set.
@@ -95,6 +97,10 @@ settings! {
         "Whether something in front of `laneway serve` encrypts the line, so that it may listen without a certificate";
     ALLOWED_HOSTS = "allowed_hosts", "LANEWAY_ALLOWED_HOSTS", Names, "",
         "Names by which `laneway serve` may be asked, beside localhost and the address it listens at";
+    DOCKER_HOST = "docker_host", "LANEWAY_DOCKER_HOST", Text, "unix:///var/run/docker.sock",
+        "Where the container engine is, Docker's or Podman's, for steps with `image`; DOCKER_HOST is taken where nothing else says so";
+    ALLOW_MOUNTS = "allow_mounts", "LANEWAY_ALLOW_MOUNTS", Names, "",
+        "Directories of a worker's host that containers may mount, beside the directory of their run; none is none";
     CALLBACK_HOSTS = "callback_hosts", "LANEWAY_CALLBACK_HOSTS", Names, "",
         "Hosts and networks that callbacks may reach although they are not on the public network, such as 10.0.0.0/8";
     TLS_CERT = "tls_cert", "LANEWAY_TLS_CERT", Text, "",
@@ -212,6 +218,19 @@ impl Settings {
     /// Where callbacks may go.
     pub(crate) fn reach(&self) -> Result<Reach, Refusal> {
         self.read(&CALLBACK_HOSTS, |value| Reach::new(value.split(',')))
+    }
+
+    /// What steps in containers are given.
+    pub(crate) fn containers(&self) -> Containers {
+        let host = match self.get(&DOCKER_HOST) {
+            Some((host, Source::Flag | Source::Environment | Source::File)) => host.to_owned(),
+            Some((_, Source::Default)) | None => env::docker_host(DOCKER_HOST.default),
+        };
+        let allowed = self.get(&ALLOW_MOUNTS).map_or("", |(value, _)| value);
+        Containers {
+            docker: Docker::at(&host),
+            allow_mounts: allowed.split(',').filter(|dir| !dir.is_empty()).map(Into::into).collect(),
+        }
     }
 
     /// How much of the past is kept.

@@ -2,16 +2,23 @@
 //! and those of other stores, are never touched.
 
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use laneway_store::Store;
+use tokio::sync::Notify;
 
 use super::docker::Docker;
 use super::labels;
 
 /// One that is stuck is tried again with the next sweep; the others do not wait for it.
 const EACH: Duration = Duration::from_secs(20);
+
+/// How often a node that takes whatever comes looks by itself: whoever died may have been reaped by a node elsewhere, which
+/// cannot reach this host's engine.
+const EVERY: Duration = Duration::from_secs(15);
 
 /// What a sweep did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,4 +65,56 @@ pub async fn sweep(docker: &Docker, store: &dyn Store) -> Result<Swept, Error> {
         }
     }
     Ok(swept)
+}
+
+/// Sees to it that a node's host is swept.
+#[derive(Debug, Clone)]
+pub(crate) struct Sweeper {
+    docker: Docker,
+    store: Arc<dyn Store>,
+    wanted: Arc<Notify>,
+    has_swept: Arc<AtomicBool>,
+}
+
+impl Sweeper {
+    pub(crate) fn new(docker: Docker, store: Arc<dyn Store>) -> Self {
+        Self { docker, store, wanted: Arc::default(), has_swept: Arc::default() }
+    }
+
+    /// Somebody died: soon.
+    pub(crate) fn soon(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// For a node of one run, which looks once, when it has to do with containers at all. Nobody waits for it.
+    pub(crate) fn once(&self) {
+        if !self.has_swept.swap(true, Ordering::Relaxed) {
+            let sweeper = self.clone();
+            tokio::spawn(async move { sweeper.sweep().await });
+        }
+    }
+
+    /// At once, when somebody died, and now and then. Never ends.
+    pub(crate) async fn keep_swept(self) {
+        self.has_swept.store(true, Ordering::Relaxed);
+        loop {
+            self.sweep().await;
+            let _ = tokio::time::timeout(EVERY, self.wanted.notified()).await;
+        }
+    }
+
+    async fn sweep(&self) {
+        match sweep(&self.docker, self.store.as_ref()).await {
+            Ok(swept) => {
+                for name in swept.removed {
+                    tracing::warn!(name, "a container of a node that died was removed");
+                }
+                for (name, why) in swept.left {
+                    tracing::warn!(name, why, "a container of a node that died is still there");
+                }
+            }
+            // Most nodes have no engine.
+            Err(error) => tracing::debug!(%error, "containers of dead nodes were not looked for"),
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! One attempt, from its claim to what the store is told of its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use laneway_core::expression::Scope;
+use laneway_core::id::SessionId;
 use laneway_core::reason::Reason;
 use laneway_store::Store;
 use laneway_store::model::{Claim, Outcome};
@@ -13,6 +14,8 @@ use laneway_store::model::{Claim, Outcome};
 use super::artifacts;
 use super::prepare::{self, Places, Spot, Work};
 use super::workspace::Workspaces;
+use crate::container::orphans::Sweeper;
+use crate::container::{self, Containers};
 use crate::function::{self, Functions};
 use crate::log::Courier;
 use crate::process::{self, Ending, StopSignal};
@@ -36,6 +39,9 @@ pub(super) struct Setting {
     pub(super) kill_grace: Duration,
     pub(super) warden: Warden,
     pub(super) functions: Functions,
+    pub(super) session: SessionId,
+    pub(super) containers: Containers,
+    pub(super) sweeper: Sweeper,
     /// A log could not be kept, and somebody was told.
     pub(super) told_of_logs: Arc<AtomicBool>,
 }
@@ -79,17 +85,32 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         Ok(masks) => masks,
         Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
     };
-    let spot = Spot { places: &setting.places, dir: &dir, courier: setting.courier.as_ref(), masks: &masks };
+    let spot = Spot {
+        places: &setting.places,
+        dir: &dir,
+        courier: setting.courier.as_ref(),
+        masks: &masks,
+        containers: &setting.containers,
+        instance: setting.store.instance(),
+        session: setting.session,
+    };
     let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
-        Ok(Work::Process(job)) => job,
+        Ok(Work::Process(job)) => Housed::Here(job),
+        Ok(Work::Container(job)) => Housed::Within(job),
         Ok(Work::Function(job)) => return call(&setting, job, &stop).await,
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
-    let (timeout, workdir) = (job.timeout, job.workdir.clone());
+    let (timeout, workdir) = (job.timeout(), job.workdir());
     if let Err(error) = passing_by(&stop, || artifacts::give(&setting.store, &claim, &workdir)).await {
         return Ended::unstarted(Reason::StartFailed, error.to_string());
     }
-    let mut ending = process::execute(setting.warden.clone(), job, stop.clone()).await;
+    let mut ending = match job {
+        Housed::Here(job) => process::execute(setting.warden.clone(), job, stop.clone()).await,
+        Housed::Within(job) => {
+            setting.sweeper.once();
+            container::execute(&setting.containers.docker, &setting.warden, *job, stop.clone()).await
+        }
+    };
     if let Some(courier) = &setting.courier {
         // Whoever reads that it has ended reads all that it printed. A node that is to stop at once waits a moment only.
         let in_a_hurry = async {
@@ -120,6 +141,32 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         }
     }
     Ended { took, outcome }
+}
+
+/// A program, and where it runs.
+enum Housed {
+    Here(process::Job),
+    Within(Box<container::Job>),
+}
+
+impl Housed {
+    fn timeout(&self) -> Option<Duration> {
+        match self {
+            Self::Here(job) => job.timeout,
+            Self::Within(job) => job.timeout,
+        }
+    }
+
+    /// On this host, for its artifacts. A directory that only the container has holds none.
+    fn workdir(&self) -> PathBuf {
+        match self {
+            Self::Here(job) => job.workdir.clone(),
+            Self::Within(job) => match &job.workdir {
+                Some(path) if !path.starts_with('/') => job.dir.join(path),
+                Some(_) | None => job.dir.clone(),
+            },
+        }
+    }
 }
 
 /// Adds the values of the secrets that a step reads to what its expressions see, and says what is not to be shown.

@@ -30,6 +30,8 @@ use super::lineup::{Lineup, Wanted};
 use super::poll::Poll;
 use super::prepare::{Ground, Places};
 use super::workspace::Workspaces;
+use crate::container::Containers;
+use crate::container::orphans::Sweeper;
 use crate::function::Functions;
 use crate::log::Courier;
 use crate::process::StopSignal;
@@ -69,6 +71,8 @@ pub struct Means {
     pub warden: Warden,
     /// What steps with `function` call.
     pub functions: Functions,
+    /// Where steps with `image` run.
+    pub containers: Containers,
     /// Where a session takes a heartbeat.
     pub pulse: Option<Pulse>,
     /// What the session has done, for whoever renews it.
@@ -160,11 +164,16 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         kill_grace: means.kill_grace,
         warden: means.warden.clone(),
         functions: means.functions.clone(),
+        session: means.session,
+        sweeper: Sweeper::new(means.containers.docker.clone(), Arc::clone(&means.store)),
+        containers: means.containers.clone(),
         told_of_logs: Arc::default(),
     };
+    let sweeping = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.sweeper.clone().keep_swept()));
     let mut work = Loop::new(means, aim, setting);
     let result = work.run(control).await;
     tidying.abort();
+    sweeping.iter().for_each(tokio::task::JoinHandle::abort);
     if result.is_err() {
         work.kill_everything().await;
     }
@@ -473,6 +482,9 @@ impl Loop {
                 self.counts.add(|tally| tally.reaped += reaped.nodes.len() as u64);
                 for node in &reaped.nodes {
                     tracing::warn!(node, "a node died; what it held goes on elsewhere");
+                }
+                if !reaped.nodes.is_empty() {
+                    self.setting.sweeper.soon();
                 }
                 self.sweep_again(reaped.next_in);
                 self.promote();

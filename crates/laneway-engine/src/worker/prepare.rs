@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use laneway_core::definition::Action;
+use laneway_core::definition::{Action, Container, Housing};
 use laneway_core::expression::{Error, Scope, Template};
+use laneway_core::id::{InstanceId, SessionId};
 use laneway_store::log_path;
 use laneway_store::model::Claim;
 
+use crate::container::{self, Containers, HostMounts, labels};
 use crate::function;
 use crate::log::{Courier, LOG_CAP, SHARED_LOG_CAP, Target};
 use crate::process::{InheritEnv, Job, Program};
@@ -39,6 +41,14 @@ impl Ground {
             Self::Beside { pass_env } | Self::Apart { pass_env } => InheritEnv::Only(pass_env.clone()),
         }
     }
+
+    /// What of the host a document may show to a container: all of it where it is the caller's own.
+    fn host_mounts(&self, allowed: &[PathBuf]) -> HostMounts {
+        match self {
+            Self::Caller => HostMounts::All,
+            Self::Beside { .. } | Self::Apart { .. } => HostMounts::Below(allowed.to_vec()),
+        }
+    }
 }
 
 /// Steps whose outputs the expressions of this one read.
@@ -61,6 +71,7 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
 /// What an attempt executes, with its engine.
 pub(super) enum Work {
     Process(Job),
+    Container(Box<container::Job>),
     Function(function::Job),
 }
 
@@ -74,8 +85,13 @@ pub(super) fn secrets_read(claim: &Claim) -> BTreeSet<String> {
     if let Action::Post { secret, .. } = &step.action {
         return secret.iter().cloned().collect();
     }
+    let files = match step.housing() {
+        Some(Housing::Own(container)) => container.secrets.as_slice(),
+        Some(Housing::Pool(_)) | None => &[],
+    };
     let env = plan.workflow.env.iter().chain(&step.env);
-    env.flat_map(|(_, template)| template.secrets_read()).map(str::to_owned).collect()
+    let read = env.flat_map(|(_, template)| template.secrets_read()).map(str::to_owned);
+    read.chain(files.iter().cloned()).collect()
 }
 
 /// Where one attempt runs, and where its output goes.
@@ -84,6 +100,10 @@ pub(super) struct Spot<'a> {
     pub(super) dir: &'a Path,
     pub(super) courier: Option<&'a Courier>,
     pub(super) masks: &'a Masks,
+    pub(super) containers: &'a Containers,
+    /// Whose containers these are.
+    pub(super) instance: InstanceId,
+    pub(super) session: SessionId,
 }
 
 /// Everything that an engine needs. An expression that cannot be evaluated fails the attempt.
@@ -93,7 +113,7 @@ pub(super) fn work(
     spot: &Spot<'_>,
     kill_grace: std::time::Duration,
 ) -> Result<Work, String> {
-    let Spot { places, dir, courier, masks } = *spot;
+    let Spot { places, dir, courier, masks, .. } = *spot;
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
     if let Some(condition) = &step.condition {
@@ -131,23 +151,60 @@ pub(super) fn work(
         ("LANEWAY_TASK".to_owned(), step.name.clone()),
         ("LANEWAY_ATTEMPT".to_owned(), claim.at.attempt.to_string()),
     ]);
+    let log = match courier {
+        None => Target::File(log_path(&places.store_dir, claim.head.run, &step.name, claim.at.attempt)),
+        Some(courier) => Target::Store(courier.sending(claim.at)),
+    };
+    let log_cap = if courier.is_none() { LOG_CAP } else { SHARED_LOG_CAP };
+    // A worker has tasks of many runs, and one scratch directory.
+    let own = format!("{}.{}.a{}", claim.head.run, step.name, claim.at.attempt);
+    match step.housing() {
+        None => {}
+        // Such a plan is not submitted.
+        Some(Housing::Pool(_)) => return Err("`pool` cannot be run yet".to_owned()),
+        Some(Housing::Own(settings)) => {
+            let at = (claim.head.run, step.name.as_str(), claim.at.attempt);
+            let mut labels = labels::of_node(spot.instance, spot.session);
+            labels.extend(labels::of_attempt(at.0, at.1, at.2));
+            return Ok(Work::Container(Box::new(container::Job {
+                name: labels::name(at.0, at.1, at.2),
+                labels,
+                secrets: files_of(settings, scope),
+                settings: settings.clone(),
+                program,
+                env,
+                dir: dir.to_owned(),
+                workdir: step.workdir.clone(),
+                stage: places.scratch.join(format!("{own}.d")),
+                host_mounts: places.ground.host_mounts(&spot.containers.allow_mounts),
+                log,
+                log_cap,
+                masks: masks.clone(),
+                timeout: step.timeout,
+                kill_grace,
+            })));
+        }
+    }
     Ok(Work::Process(Job {
         program,
         env,
         inherit_env: places.ground.inherit(),
         workdir: step.workdir.as_ref().map_or_else(|| dir.to_owned(), |workdir| dir.join(workdir)),
         scratch: places.scratch.clone(),
-        // A worker has tasks of many runs, and one scratch directory.
-        output: places.scratch.join(format!("{}.{}.a{}.out", claim.head.run, step.name, claim.at.attempt)),
-        log: match courier {
-            None => Target::File(log_path(&places.store_dir, claim.head.run, &step.name, claim.at.attempt)),
-            Some(courier) => Target::Store(courier.sending(claim.at)),
-        },
-        log_cap: if courier.is_none() { LOG_CAP } else { SHARED_LOG_CAP },
+        output: places.scratch.join(format!("{own}.out")),
+        log,
+        log_cap,
         masks: masks.clone(),
         timeout: step.timeout,
         kill_grace,
     }))
+}
+
+/// The values of those secrets that are files inside.
+fn files_of(settings: &Container, scope: &Scope) -> Vec<(String, String)> {
+    let values = scope.get("secrets");
+    let value = |name: &String| Some(values?.get(name)?.as_str()?.to_owned());
+    settings.secrets.iter().filter_map(|name| Some((name.clone(), value(name)?))).collect()
 }
 
 fn arguments(args: &[Template], scope: &Scope) -> Result<Vec<String>, String> {

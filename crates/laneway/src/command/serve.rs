@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use laneway_core::id::SessionId;
 use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_engine::container::Containers;
 use laneway_engine::worker::{Control, Cut, Pulse, Worker};
 use laneway_server::access::{Names, admin_token};
 use laneway_server::callback::Reach;
@@ -81,7 +82,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let listening = listener.local_addr().context("the address cannot be read")?;
     let name = args.work.address().unwrap_or_else(|| format!("{}:{}", env::host(), listening.port()));
     let is_worker = args.worker_enabled && !args.no_worker;
-    let session = args.work.session(context, &name)?;
+    let session = args.work.session(context, &name).await?;
     let store = context.open_or_create()?;
     let (token_file, is_new) = admin_token(store.as_ref(), &env::host(), &env::person()).await?;
     let life = if is_worker {
@@ -118,7 +119,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let firing = Firing::begin(&store, life.session(), max_parallel);
     let pruning = Pruning::begin(kept, &store, life.session());
     let control = Control::new();
-    let worker = life.worker(&args.work, &reach);
+    let worker = life.worker(&args.work, &reach, context.settings.containers());
     let serving = Serving { listener, app: service.app(stop.clone()), tls, interrupts };
     let outcome = until_told(context, serving, (worker, life.pulse()), (&stop, &control)).await;
     drop((firing, pruning));
@@ -141,9 +142,9 @@ impl Life {
         }
     }
 
-    fn worker(&self, args: &WorkArgs, reach: &Reach) -> Option<Worker> {
+    fn worker(&self, args: &WorkArgs, reach: &Reach, containers: Containers) -> Option<Worker> {
         match self {
-            Self::Worker(node) => Some(args.worker(node, reach)),
+            Self::Worker(node) => Some(args.worker(node, reach, containers)),
             Self::Presence(_) => None,
         }
     }

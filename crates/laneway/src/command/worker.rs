@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use laneway_core::class::{Labels, Offer, is_label};
 use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_engine::container::{Containers, Docker};
 use laneway_engine::worker::{Control, Cut, Ground, Means, Worker};
 use laneway_server::callback::{self, Reach};
 use laneway_store::model::NewSession;
@@ -78,13 +79,15 @@ impl WorkArgs {
     }
 
     /// A session that takes what it can run.
-    pub(super) fn session(&self, context: &Context, name: &str) -> anyhow::Result<NewSession> {
+    pub(super) async fn session(&self, context: &Context, name: &str) -> anyhow::Result<NewSession> {
         let (labels, lease) = (labels(&self.labels)?, context.settings.lease()?);
-        let offer = Offer { node: name.to_owned(), labels, has_process: true, ..Offer::default() };
+        let has_container = has_engine(&context.settings.containers().docker).await;
+        let node = name.to_owned();
+        let offer = Offer { node, labels, has_process: true, has_container, ..Offer::default() };
         Ok(NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(name, self.slots.get()) })
     }
 
-    pub(super) fn worker(&self, node: &Node, reach: &Reach) -> Worker {
+    pub(super) fn worker(&self, node: &Node, reach: &Reach, containers: Containers) -> Worker {
         let mut pass_env: Vec<String> = PASSED.map(str::to_owned).into();
         pass_env.extend(self.pass_env.iter().cloned());
         let ground =
@@ -97,12 +100,29 @@ impl WorkArgs {
                 kill_grace: self.kill_grace,
                 warden: node.warden.clone(),
                 functions: callback::functions(reach),
+                containers,
                 pulse: node.pulse(),
                 counts: node.counts.clone(),
                 max_poll_interval: self.max_poll_interval,
             },
             ground,
             shutdown_grace: self.shutdown_grace,
+        }
+    }
+}
+
+/// Whether this host's container engine answers now. One that does not answer soon would not be of much use.
+async fn has_engine(docker: &Docker) -> bool {
+    const SOON: Duration = Duration::from_secs(3);
+    match tokio::time::timeout(SOON, docker.ping()).await {
+        Ok(Ok(())) => true,
+        Ok(Err(error)) => {
+            tracing::info!("steps in containers are not taken: {error}");
+            false
+        }
+        Err(_) => {
+            tracing::warn!("steps in containers are not taken: {} does not answer", docker.host());
+            false
         }
     }
 }
@@ -119,17 +139,19 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let kept = Kept::read(&context.settings)?;
     let parent = if args.outlive_parent { None } else { Parent::watch() };
     let name = args.work.address().unwrap_or_else(env::node);
-    let session = args.work.session(context, &name)?;
+    let session = args.work.session(context, &name).await?;
     let store = context.open_or_create()?;
     let shown = laneway_store::shown(&context.store);
-    context.printer.note(&format!("worker {name} takes work from {shown}; engines: process"));
+    let has_container = session.offer.as_ref().is_some_and(|offer| offer.has_container);
+    let engines = if has_container { "process, container" } else { "process" };
+    context.printer.note(&format!("worker {name} takes work from {shown}; engines: {engines}"));
     tell_settings(context, &[]);
     let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
     let reach = context.settings.reach()?;
     let node = Node::begin(context, store, session).await?;
     let firing = Firing::begin(&node.store, node.session, max_parallel);
     let pruning = Pruning::begin(kept, &node.store, node.session);
-    let worker = args.work.worker(&node, &reach);
+    let worker = args.work.worker(&node, &reach, context.settings.containers());
     let control = Control::new();
     let outcome = until_told(context, worker, &control, parent).await;
     drop((firing, pruning));

@@ -5,6 +5,7 @@ use laneway_store::model::{Ask, NewSession, Submission};
 use laneway_store::{Open, open};
 
 use super::*;
+use crate::container::{DOCKER_HOST, Docker};
 use crate::function::Call;
 use crate::warden::WardenCommand;
 
@@ -47,6 +48,9 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         kill_grace,
         warden: warden.clone(),
         functions: functions.clone(),
+        session,
+        sweeper: Sweeper::new(Docker::at(DOCKER_HOST), Arc::clone(&store)),
+        containers: Containers::default(),
         told_of_logs: Arc::default(),
     };
     let means = Means {
@@ -56,6 +60,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         kill_grace,
         warden,
         functions,
+        containers: Containers::default(),
         pulse: None,
         counts: Counts::default(),
         max_poll_interval: Duration::from_secs(15),
