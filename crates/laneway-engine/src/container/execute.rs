@@ -35,7 +35,7 @@ use crate::warden::Warden;
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// How long an engine may be away in the middle of an attempt: a restart of it takes less.
-const AWAY: Duration = Duration::from_secs(20);
+const AWAY: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What was killed has ended in a moment, unless the engine is stuck. The run does not wait for that.
@@ -348,10 +348,10 @@ async fn begin(
         }
     });
     pulled.await?;
-    // From here on one may come to be, whether we hear of it or not.
-    held.is_unsure = true;
-    let id = create(docker, job, spec).await?;
-    held.is_unsure = false;
+    held.asked();
+    let created = create(docker, job, spec).await;
+    held.answered(&created);
+    let id = created?;
     let output = docker.attach(&id).await?;
     docker.start(&id).await?;
     Ok((id, output))
@@ -367,7 +367,9 @@ async fn create(docker: &Docker, job: &Job, spec: &Spec) -> Result<String, Error
     let is_ours = |labels: &HashMap<String, String>| {
         job.labels.iter().all(|(name, value)| labels.get(name) == Some(value))
     };
-    match docker.find(&job.name).await? {
+    // An engine that cannot tell leaves it open.
+    let Ok(found) = docker.find(&job.name).await else { return Err(error) };
+    match found {
         Some(found) if found.state == "created" && is_ours(&found.labels) => Ok(found.id),
         Some(_) => Err(Error::Conflict { name: job.name.clone() }),
         // It was not made: once more, and no further.

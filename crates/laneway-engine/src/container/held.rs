@@ -18,9 +18,17 @@ pub struct Held {
     docker: Docker,
     warden: Warden,
     name: String,
-    /// A create was asked for and not answered.
-    pub(super) is_unsure: bool,
+    made: Made,
     is_gone: bool,
+}
+
+/// Whether there is a container of this name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    No,
+    /// It was asked for, and the answer is not here yet, or was lost.
+    Perhaps,
+    Yes,
 }
 
 impl Held {
@@ -31,8 +39,22 @@ impl Held {
             docker: docker.clone(),
             warden: warden.clone(),
             name: name.to_owned(),
-            is_unsure: false,
+            made: Made::No,
             is_gone: false,
+        }
+    }
+
+    /// To be said before the create is sent: from here on there may be one, whether we hear of it or not.
+    pub fn asked(&mut self) {
+        self.made = Made::Perhaps;
+    }
+
+    /// The answer to the create.
+    pub fn answered<T>(&mut self, answer: &Result<T, Error>) {
+        match answer {
+            Ok(_) => self.made = Made::Yes,
+            Err(error) if error.is_unknown() => {}
+            Err(_) => self.made = Made::No,
         }
     }
 
@@ -42,7 +64,7 @@ impl Held {
 
     /// Ends and removes it. What cannot be removed now is removed as soon as that works.
     pub async fn remove(mut self) -> Result<(), Error> {
-        let removed = remove(&self.docker, &self.name, self.is_unsure).await;
+        let removed = remove(&self.docker, &self.name, self.made).await;
         if removed.is_ok() {
             self.is_gone = true;
             self.warden.release(&self.name);
@@ -56,12 +78,16 @@ impl Drop for Held {
         if self.is_gone {
             return;
         }
+        if self.made == Made::No {
+            self.warden.release(&self.name);
+            return;
+        }
         // Outside of a runtime the process is about to end, and the warden sees to it.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (docker, warden) = (self.docker.clone(), self.warden.clone());
-        let (name, is_unsure) = (self.name.clone(), self.is_unsure);
+        let (name, made) = (self.name.clone(), self.made);
         runtime.spawn(async move {
-            while let Err(error) = remove(&docker, &name, is_unsure).await {
+            while let Err(error) = remove(&docker, &name, made).await {
                 tracing::debug!(%error, name, "a container cannot be removed yet");
                 tokio::time::sleep(AGAIN).await;
             }
@@ -70,10 +96,13 @@ impl Drop for Held {
     }
 }
 
-async fn remove(docker: &Docker, name: &str, is_unsure: bool) -> Result<(), Error> {
+async fn remove(docker: &Docker, name: &str, made: Made) -> Result<(), Error> {
+    if made == Made::No {
+        return Ok(());
+    }
     docker.remove(name).await?;
     let until = tokio::time::Instant::now() + LATE;
-    while is_unsure && tokio::time::Instant::now() < until {
+    while made == Made::Perhaps && tokio::time::Instant::now() < until {
         tokio::time::sleep(LATE / 10).await;
         docker.remove(name).await?;
     }

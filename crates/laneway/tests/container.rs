@@ -1,0 +1,264 @@
+//! Steps in containers as a person sees them, with a real engine; and what is left of containers when their node ends in a bad
+//! way: nothing. `cargo xtask docker cargo nextest run -p laneway --test container`
+
+#![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Long enough for a loaded machine; nothing waits this long unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How soon a container is gone whose node was killed.
+const SOON: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_run_hands_values_from_a_container_to_the_steps_behind_it() {
+    let place = Place::new();
+    place.write(
+        "work.yaml",
+        "secrets: {db: {env: DB}}\n\
+         steps:\n  \
+           make: {image: 'laneway-test/busybox:1', run: 'echo hello; echo \"n=$LANEWAY_ATTEMPT-$LANEWAY_TASK\" > $LANEWAY_OUTPUT; \
+             cat /run/secrets/db > got; mkdir out; echo x > out/a', container: {secrets: [db], network: none}, artifacts: [out/*]}\n  \
+           use: {needs: [make], run: 'test \"$N\" = 1-make && test \"$(cat got)\" = hunter2', env: {N: '${{ steps.make.output.n }}'}}\n",
+    );
+    let output = place.laneway(&["run", "work.yaml"]).env("DB", "hunter2").output().expect("it runs");
+    assert!(output.status.success(), "{}", told(&output));
+    let logs = place.laneway(&["logs", "last", "make"]).output().expect("it runs");
+    assert!(told(&logs).contains("hello"), "{}", told(&logs));
+    let artifacts = place.laneway(&["artifacts", "last"]).output().expect("it runs");
+    assert!(told(&artifacts).contains("out/a"), "{}", told(&artifacts));
+    assert_eq!(place.containers(), "");
+}
+
+#[test]
+fn what_keeps_a_container_from_starting_is_told_on_its_task() {
+    let place = Place::new();
+    place.write(
+        "work.yaml",
+        "steps: {a: {image: 'laneway-test/none:1', container: {pull: never}, run: 'true'}}\n",
+    );
+    let output = place.laneway(&["run", "work.yaml"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told(&output).contains("the image laneway-test/none:1 cannot be had"), "{}", told(&output));
+
+    let mut nowhere = place.laneway(&["run", "work.yaml"]);
+    let output =
+        nowhere.env("LANEWAY_DOCKER_HOST", "unix:///nonexistent/docker.sock").output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told(&output).contains("no container engine answers"), "{}", told(&output));
+    let show = place.laneway(&["show", "last", "--json"]).output().expect("it runs");
+    let run: serde_json::Value = serde_json::from_slice(&show.stdout).expect("JSON");
+    assert_eq!(run["tasks"][0]["reason"], "start_failed");
+}
+
+#[test]
+fn a_step_that_runs_out_of_memory_says_so() {
+    let place = Place::new();
+    place.write(
+        "work.yaml",
+        "steps: {a: {image: 'laneway-test/busybox:1', container: {memory: 16m}, command: [dd, if=/dev/zero, of=/dev/null, bs=200M, count=1]}}\n",
+    );
+    assert_eq!(place.laneway(&["run", "work.yaml"]).status().expect("it runs").code(), Some(1));
+    let show = place.laneway(&["show", "last", "--json"]).output().expect("it runs");
+    let run: serde_json::Value = serde_json::from_slice(&show.stdout).expect("JSON");
+    assert_eq!((&run["tasks"][0]["reason"], &run["tasks"][0]["exit_code"]), (&"oom".into(), &137.into()));
+}
+
+#[test]
+fn no_container_is_left_after_kill_9_of_its_node() {
+    let place = Place::new();
+    let mut laneway = place.run_and_wait();
+    let name = place.containers();
+    assert!(name.starts_with("laneway-") && name.ends_with("-stubborn-a1"), "{name}");
+    laneway.kill().expect("it is ours");
+    laneway.wait().expect("it is ours");
+    assert!(comes_true(SOON, || place.containers().is_empty()), "{}", place.containers());
+}
+
+#[test]
+fn no_container_is_left_after_a_cancel() {
+    let place = Place::new();
+    let laneway = place.run_and_wait();
+    let begun = Instant::now();
+    assert!(place.laneway(&["cancel", "last"]).status().expect("it runs").success());
+    let output = laneway.wait_with_output().expect("it ends");
+    assert_eq!(place.containers(), "", "{}", told(&output));
+    assert!(begun.elapsed() < SOON + PATIENCE / 2);
+}
+
+#[test]
+fn the_next_node_sweeps_what_a_node_and_its_warden_left_that_died_together() {
+    let place = Place::new();
+    let mut laneway = place.run_and_wait();
+    let warden = place.warden(&laneway);
+    // Stopped, it cannot notice the death of its node.
+    kill_process(warden, Signal::STOP).expect("it is ours");
+    laneway.kill().expect("it is ours");
+    laneway.wait().expect("it is ours");
+    kill_process(warden, Signal::KILL).expect("it is ours");
+    assert_ne!(place.containers(), "", "nobody was there to remove it");
+    // Of another store, with a dead session as well.
+    let other = format!("laneway-other-{}-a1", std::process::id());
+    let labels = ["laneway.managed=true", "laneway.instance=other", "laneway.session=dead"]
+        .map(|label| format!("--label={label}"));
+    let made = place.docker(&[
+        "run", "--detach", "--name", &other, &labels[0], &labels[1], &labels[2], IMAGE, "sleep", "1000",
+    ]);
+    assert!(made.status.success(), "{}", told(&made));
+    place.write("next.yaml", "steps: {next: {image: 'laneway-test/busybox:1', run: 'sleep 1'}}\n");
+    assert!(place.laneway(&["run", "next.yaml"]).status().expect("it runs").success());
+    assert!(comes_true(SOON, || place.containers().is_empty()), "{}", place.containers());
+    let left = place.docker(&["rm", "--force", &other]);
+    assert!(told(&left).contains(&other), "it was not ours to remove: {}", told(&left));
+}
+
+#[test]
+fn a_step_that_no_node_has_an_engine_for_says_so() {
+    let place = Place::new();
+    place.write("work.yaml", "steps: {a: {image: 'laneway-test/busybox:1', run: 'true'}}\n");
+    let submitted = place.laneway(&["submit", "work.yaml"]).output().expect("it runs");
+    assert!(submitted.status.success(), "{}", told(&submitted));
+    let mut worker = place.laneway(&["worker"]);
+    let mut worker =
+        worker.env("LANEWAY_DOCKER_HOST", "unix:///nonexistent/docker.sock").spawn().expect("it starts");
+    let explained = || told(&place.laneway(&["explain", "last"]).output().expect("it runs"));
+    let is_told = comes_true(PATIENCE, || explained().contains("has no container engine that answers"));
+    let why = explained();
+    kill_process(Pid::from_child(&worker), Signal::TERM).expect("it is ours");
+    worker.wait().expect("it ends");
+    assert!(is_told, "{why}");
+
+    // One that has an engine takes it.
+    let mut worker = place.laneway(&["worker"]).spawn().expect("it starts");
+    let status = || {
+        let show = place.laneway(&["show", "last", "--json"]).output().expect("it runs");
+        let run: serde_json::Value = serde_json::from_slice(&show.stdout).unwrap_or_default();
+        run["status"].as_str().unwrap_or_default().to_owned()
+    };
+    let is_done = comes_true(PATIENCE, || status() == "succeeded");
+    kill_process(Pid::from_child(&worker), Signal::TERM).expect("it is ours");
+    worker.wait().expect("it ends");
+    assert!(is_done, "{} {}", status(), explained());
+}
+
+#[test]
+fn containers_of_a_frozen_worker_are_gone_when_its_lease_is_over() {
+    let (place, store) = (Place::new(), schema());
+    let step = format!("frozen-{}", std::process::id());
+    let script = "trap \"\" TERM; while :; do sleep 1; done";
+    place.write(
+        "work.yaml",
+        &format!("steps: {{{step}: {{on_lost: fail, image: '{IMAGE}', run: '{script}'}}}}\n"),
+    );
+    let submitted = place.laneway(&["submit", "work.yaml", "--store", &store]).output().expect("it runs");
+    assert!(submitted.status.success(), "{}", told(&submitted));
+    let lease = ["worker", "--lease-ttl", "3s", "--heartbeat-interval", "200ms", "--store", &store];
+    let worker = place.laneway(&lease).spawn().expect("it starts");
+    let state = || {
+        let name = format!("name=-{step}-a1");
+        let listed = place.docker(&["ps", "--all", "--format", "{{.State}}", "--filter", &name]);
+        String::from_utf8_lossy(&listed.stdout).trim().to_owned()
+    };
+    assert!(comes_true(PATIENCE, || state() == "running"), "it does not begin");
+    let pid = Pid::from_child(&worker);
+    kill_process(pid, Signal::STOP).expect("it is ours");
+    let is_gone = comes_true(SOON + SOON, || state().is_empty());
+    kill_process(pid, Signal::CONT).expect("it is ours");
+    let output = worker.wait_with_output().expect("it ends");
+    assert!(is_gone, "{} {}", state(), told(&output));
+    assert!(told(&output).contains("could not be renewed in time"), "{}", told(&output));
+}
+
+/// A store of its own on the Postgres that the tests are lent.
+fn schema() -> String {
+    let server = std::env::var("LANEWAY_TEST_POSTGRES");
+    let server = server.expect("run this with `cargo xtask postgres cargo xtask docker cargo nextest run`");
+    let name = format!("container_{}", std::process::id());
+    let made = Command::new("psql").args([&server, "-qc", &format!("CREATE SCHEMA {name}")]).status();
+    assert!(made.expect("psql runs").success());
+    let mark = if server.contains('?') { '&' } else { '?' };
+    format!("{server}{mark}options=-csearch_path%3D{name}")
+}
+
+const IMAGE: &str = "laneway-test/busybox:1";
+
+/// A directory with a store.
+struct Place {
+    dir: tempfile::TempDir,
+    host: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let host = std::env::var("LANEWAY_TEST_DOCKER");
+        let host = host.expect("run the tests with `cargo xtask docker cargo nextest run …`");
+        Self { dir: tempfile::tempdir().expect("a directory"), host }
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.path().join(file), text).expect("written");
+    }
+
+    fn laneway(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
+        command.args(args).current_dir(self.path()).env("LANEWAY_DOCKER_HOST", &self.host);
+        command.env("LANEWAY_KILL_GRACE", "1s");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// A run whose only step ignores TERM, in a container that runs.
+    fn run_and_wait(&self) -> Child {
+        let script = "trap \"\" TERM; : > ready; while :; do sleep 1; done";
+        self.write("work.yaml", &format!("steps: {{stubborn: {{image: '{IMAGE}', run: '{script}'}}}}\n"));
+        let laneway = self.laneway(&["run", "work.yaml"]).spawn().expect("it starts");
+        assert!(comes_true(PATIENCE, || self.path().join("ready").exists()), "the step did not get ready");
+        laneway
+    }
+
+    /// The node's only child.
+    fn warden(&self, node: &Child) -> Pid {
+        let id = node.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("procfs");
+        Pid::from_raw(children.trim().parse().expect("one child")).expect("a pid")
+    }
+
+    fn docker(&self, args: &[&str]) -> Output {
+        let mut command = Command::new("docker");
+        command.arg("--host").arg(&self.host).args(args).stdin(Stdio::null()).output().expect("docker runs")
+    }
+
+    /// The names of this store's containers: their workspace is this directory.
+    fn containers(&self) -> String {
+        let volume = format!("volume={}", std::fs::canonicalize(self.path()).expect("it is there").display());
+        let listed = self.docker(&["ps", "--all", "--format", "{{.Names}}", "--filter", &volume]);
+        String::from_utf8_lossy(&listed.stdout).trim().to_owned()
+    }
+}
+
+fn told(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Whether a condition comes true in time. The one way in which these tests wait.
+fn comes_true(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + limit;
+    loop {
+        if condition() {
+            return true;
+        }
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+}
