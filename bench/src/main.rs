@@ -2,6 +2,7 @@
 //! Owns the command line and the order of things; what a workload is stands in its own file.
 
 mod calibrate;
+mod containers;
 mod counted;
 mod drive;
 mod goal;
@@ -53,7 +54,7 @@ enum Hidden {
 
 #[derive(Debug, Args)]
 struct Bench {
-    /// What to measure; everything but `nodes` if nothing is named
+    /// What to measure; everything but `nodes` and `containers` if nothing is named
     workloads: Vec<Workload>,
     /// Whom to measure beside Laneway
     #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu", "graphile", "pgboss", "procrastinate"])]
@@ -83,6 +84,8 @@ struct Bench {
     root: Option<PathBuf>,
     #[arg(long, hide = true)]
     postgres: Option<String>,
+    #[arg(long, hide = true)]
+    docker: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -111,6 +114,8 @@ enum Workload {
     Service,
     /// Many nodes on Postgres, beside queues of others; only if it is named
     Nodes,
+    /// Warm containers, beside bare calls of the engine; only if it is named
+    Containers,
 }
 
 impl Workload {
@@ -172,7 +177,8 @@ impl Bench {
 
     fn wants(&self, workload: Workload) -> bool {
         let is_named = self.workloads.contains(&workload);
-        is_named || self.workloads.is_empty() && workload != Workload::Nodes
+        let is_apart = matches!(workload, Workload::Nodes | Workload::Containers);
+        is_named || self.workloads.is_empty() && !is_apart
     }
 
     fn has_part(&self, part: nodes::Part) -> bool {
@@ -235,6 +241,13 @@ impl Bench {
                     is_quick: self.quick,
                 };
                 results.nodes = Some(nodes::measure(&plan, places)?);
+            }
+            Workload::Containers => {
+                let docker = self
+                    .docker
+                    .as_deref()
+                    .context("`cargo xtask bench containers` brings a container engine")?;
+                results.containers = Some(containers::measure(rounds, docker, places)?);
             }
             Workload::Service => results.service = Some(service::measure(few, self.quick, places)?),
             Workload::Enqueue => results.enqueue = Some(single::enqueue(full(200, 10), places)?),

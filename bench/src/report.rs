@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use crate::containers::ContainersResult;
 use crate::goal::Verdict;
 use crate::nodes::NodesResult;
 use crate::noise::Noise;
@@ -31,6 +32,7 @@ pub(crate) struct Results {
     pub(crate) enqueue: Option<Enqueue>,
     pub(crate) service: Option<ServiceResult>,
     pub(crate) nodes: Option<NodesResult>,
+    pub(crate) containers: Option<ContainersResult>,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
@@ -63,6 +65,7 @@ impl Results {
         self.show_idle(&mut out);
         out += &self.service.as_ref().map(crate::service::show).unwrap_or_default();
         out += &self.nodes.as_ref().map(crate::nodes::show).unwrap_or_default();
+        out += &self.containers.as_ref().map(crate::containers::show).unwrap_or_default();
         self.show_verdicts(&mut out);
         out
     }

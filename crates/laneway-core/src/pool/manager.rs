@@ -34,7 +34,10 @@ pub enum Event {
     /// `acquire_timeout` is over.
     TimedOut(Ticket),
     /// A task has ended. Not clean: something of it may still run in there.
-    Released { ticket: Ticket, is_clean: bool },
+    Released {
+        ticket: Ticket,
+        is_clean: bool,
+    },
     /// Healthy.
     Started(ContainerNumber),
     StartFailed(ContainerNumber, String),
@@ -47,7 +50,10 @@ pub enum Event {
     Paused(ContainerNumber),
     PauseFailed(ContainerNumber),
     /// It has rested for as long as it may. An older rest is not meant.
-    Expired { container: ContainerNumber, rest: u64 },
+    Expired {
+        container: ContainerNumber,
+        rest: u64,
+    },
     /// It is not there any more, and that was not us.
     Died(ContainerNumber),
     /// What was to be terminated is removed, with its port.
@@ -66,18 +72,32 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// It is there now: a fact for whoever looks on.
-    Moved { container: ContainerNumber, to: ContainerState, why: Option<EndReason> },
+    Moved {
+        container: ContainerNumber,
+        to: ContainerState,
+        why: Option<EndReason>,
+    },
     Start(ContainerNumber),
     /// Unpause it, and see whether it is healthy.
     Wake(ContainerNumber),
-    Hand { ticket: Ticket, container: ContainerNumber, found: Found },
+    Hand {
+        ticket: Ticket,
+        container: ContainerNumber,
+        found: Found,
+    },
     Clean(ContainerNumber),
     Pause(ContainerNumber),
     /// Nobody has it: see to it that `Expired` comes, with this number of its rest.
-    Rest { container: ContainerNumber, rest: u64 },
+    Rest {
+        container: ContainerNumber,
+        rest: u64,
+    },
     /// Remove it, with its port. To be done as often as it is said, to the same end.
     Terminate(ContainerNumber),
-    Refuse { ticket: Ticket, fault: Fault },
+    Refuse {
+        ticket: Ticket,
+        fault: Fault,
+    },
 }
 
 words! {
@@ -489,7 +509,8 @@ impl Pool {
             | Phase::Waking
             | Phase::Ending => None,
         };
-        let dormant = self.containers.iter().filter_map(|(number, container)| Some((rest(container)?, *number)));
+        let dormant =
+            self.containers.iter().filter_map(|(number, container)| Some((rest(container)?, *number)));
         dormant.max().map(|(_, number)| number)
     }
 

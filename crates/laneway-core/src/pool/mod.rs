@@ -7,11 +7,16 @@
 //! ```
 //! Nothing here knows of Docker, of a clock or of tasks. Why it is so: docs/design/pools.md.
 
+mod event;
 mod line;
 mod manager;
 mod ports;
 mod state;
 
+pub use event::{
+    ContainerDormant, ContainerIdle, ContainerRunning, ContainerStarting, ContainerTerminated, PoolEvent,
+    PoolFact,
+};
 pub use line::{Ticket, Waiter};
 pub use manager::{Action, ContainerNumber, Counts, Event, Fault, Found, Mode, Pool};
 pub use ports::{Exhausted, Ports};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use laneway_core::definition::Method;
 use laneway_core::pool::ContainerState;
-use laneway_engine::container::pool::{Outcome, What};
+use laneway_engine::container::pool::What;
+use laneway_engine::process::Outcome;
 use serde_json::json;
 
 use crate::support::{Node, agents};
@@ -39,7 +40,7 @@ async fn the_answer_of_an_endpoint_is_the_output_and_a_woken_one_answers_again()
 async fn an_answer_that_is_no_success_fails_with_its_status_and_its_beginning() {
     let node = Node::new();
     let ending = node.end_of(node.job(&agents(1), call(Method::Get, "/nothing", None))).await;
-    let Outcome::Unanswered(why) = ending.outcome else { panic!("{:?}", ending.outcome) };
+    let Outcome::Failed(why) = ending.outcome else { panic!("{:?}", ending.outcome) };
     assert!(why.starts_with("GET /nothing answered 404: <HTML>"), "{why}");
     node.close().await;
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use laneway_core::pool::{ContainerState, EndReason};
-use laneway_engine::container::pool::{Outcome, execute};
-use laneway_engine::process::StopSignal;
+use laneway_engine::container::pool::execute;
+use laneway_engine::process::{Outcome, StopSignal};
 
 use crate::support::{Node, PATIENCE, pool, run_id};
 
@@ -13,7 +13,8 @@ nohup sleep 4242 >/dev/null 2>&1 &
 (setsid sleep 4343 >/dev/null 2>&1 &)
 echo left";
 
-const LOOK: &str = "ls -A /tmp /dev/shm /run/laneway/*; ps | grep 'sleep 4[23]4[23]' | grep -v grep; hostname";
+const LOOK: &str =
+    "ls -A /tmp /dev/shm /run/laneway/*; ps | grep 'sleep 4[23]4[23]' | grep -v grep || hostname";
 
 #[tokio::test]
 async fn files_and_processes_of_one_task_are_gone_for_the_next() {
@@ -26,7 +27,7 @@ async fn files_and_processes_of_one_task_are_gone_for_the_next() {
     let id = node.docker.inspect(&dormant.container).await.expect("it is there").id.expect("an id");
     let (_, seen) = node.run(node.script(&pool, LOOK)).await;
     let host = &id[..12];
-    assert_eq!(seen, format!("/dev/shm:\n\n/run/laneway/2:\n\n/tmp:\n{host}\n").replace("\n\n/tmp", "\n\n/tmp"));
+    assert_eq!(seen, format!("/dev/shm:\n\n/run/laneway/2:\n\n/tmp:\n{host}\n"));
     node.close().await;
 }
 
@@ -34,10 +35,12 @@ async fn files_and_processes_of_one_task_are_gone_for_the_next() {
 async fn a_container_in_which_something_stays_is_not_used_again() {
     let mut node = Node::new();
     let pool = pool(1);
-    let (ending, _) = node.run(node.script(&pool, "if touch /changed 2>/dev/null; then exit 1; fi; echo x > /dev/left")).await;
+    let (ending, _) = node
+        .run(node.script(&pool, "if touch /changed 2>/dev/null; then exit 1; fi; echo x > /dev/left"))
+        .await;
     assert_eq!(ending.outcome, Outcome::Exited(0), "the image itself cannot be changed");
     assert_eq!(node.told(ContainerState::Terminated).await.why, Some(EndReason::Dirty));
-    let (_, seen) = node.run(node.script(&pool, "ls /dev/left 2>/dev/null; echo done")).await;
+    let (_, seen) = node.run(node.script(&pool, "if [ -e /dev/left ]; then echo left; fi; echo done")).await;
     assert_eq!(seen, "done\n");
     node.close().await;
 }
@@ -57,7 +60,11 @@ async fn a_run_sees_its_own_directory_and_no_other() {
     let (_, seen) = node.run(job).await;
     assert_eq!(seen, "/workspace\n");
     node.told(ContainerState::Dormant).await;
-    assert_eq!(node.story().iter().filter(|word| **word == "starting").count(), 1, "it was the same container");
+    assert_eq!(
+        node.story().iter().filter(|word| **word == "starting").count(),
+        1,
+        "it was the same container"
+    );
     node.close().await;
     // Nothing of either directory went with the container: `close` has looked.
 }
@@ -72,7 +79,7 @@ async fn a_timeout_ends_everything_that_the_task_started() {
     assert_eq!(ending.outcome, Outcome::TimedOut);
     assert!(printed.starts_with("asked"), "{printed}");
     node.told(ContainerState::Dormant).await;
-    let (_, seen) = node.run(node.script(&pool, "ps | grep 'sleep 444' | grep -v grep; echo none")).await;
+    let (_, seen) = node.run(node.script(&pool, "ps | grep 'sleep 444' | grep -v grep || echo none")).await;
     assert_eq!(seen, "none\n");
     node.close().await;
 }
@@ -98,7 +105,8 @@ async fn an_abort_leaves_nothing_of_its_run_and_another_run_keeps_its_own() {
         stop.kill_now();
         stop.stop();
     };
-    let (ending, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(aborted, abort) }).await.expect("ends");
+    let (ending, ()) =
+        tokio::time::timeout(PATIENCE, async { tokio::join!(aborted, abort) }).await.expect("ends");
     assert_eq!(ending.outcome, Outcome::Stopped);
     while node.pools.views()[0].containers.len() > 1 {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use laneway_core::pool::{ContainerState, EndReason};
-use laneway_engine::container::pool::Outcome;
+use laneway_engine::process::Outcome;
 
 use crate::support::{Node, agents, pool};
 
@@ -41,7 +41,9 @@ async fn a_container_that_never_gets_well_leaves_nothing() {
     let mut pool = agents(2);
     pool.health = Some(vec!["false".to_owned()]);
     pool.health_timeout = Duration::from_millis(300);
-    let Outcome::StartFailed(why) = node.end_of(node.script(&pool, "true")).await.outcome else { panic!("it started") };
+    let Outcome::StartFailed(why) = node.end_of(node.script(&pool, "true")).await.outcome else {
+        panic!("it started")
+    };
     assert!(why.contains("not healthy within 300ms: `false` ended with exit code 1"), "{why}");
     node.told(ContainerState::Terminated).await;
     while !node.pools.views()[0].containers.is_empty() {
@@ -56,7 +58,9 @@ async fn a_container_that_ends_before_it_is_well_is_told_so_at_once() {
     let node = Node::new();
     let mut pool = pool(1);
     pool.command = vec!["/bin/sh".to_owned(), "-c".to_owned(), "exit 7".to_owned()];
-    let Outcome::StartFailed(why) = node.end_of(node.script(&pool, "true")).await.outcome else { panic!("it started") };
+    let Outcome::StartFailed(why) = node.end_of(node.script(&pool, "true")).await.outcome else {
+        panic!("it started")
+    };
     assert_eq!(why, "its container ended with exit code 7 before it was healthy");
     node.close().await;
 }
@@ -67,7 +71,9 @@ async fn an_image_that_is_not_there_is_a_clear_error() {
     let mut pool = pool(1);
     pool.container.image = "laneway-test/none:1".to_owned();
     pool.container.pull = laneway_core::definition::Pull::Never;
-    let Outcome::StartFailed(why) = node.end_of(node.script(&pool, "true")).await.outcome else { panic!("it started") };
+    let Outcome::StartFailed(why) = node.end_of(node.script(&pool, "true")).await.outcome else {
+        panic!("it started")
+    };
     assert!(why.contains("laneway-test/none:1"), "{why}");
     node.close().await;
 }

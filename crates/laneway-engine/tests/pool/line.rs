@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use laneway_core::definition::PoolMode;
 use laneway_core::pool::{ContainerState, EndReason};
-use laneway_engine::container::pool::{Outcome, execute};
-use laneway_engine::process::StopSignal;
+use laneway_engine::container::pool::execute;
+use laneway_engine::process::{Outcome, StopSignal};
 
 use crate::support::{Node, PATIENCE, pool, run_id};
 
@@ -15,7 +15,7 @@ async fn a_used_container_is_paused_and_woken_for_the_next_task() {
     let pool = pool(2);
     let (ending, printed) = node.run(node.script(&pool, "echo hello; echo n=7 > $LANEWAY_OUTPUT")).await;
     assert_eq!((ending.outcome, printed.as_str()), (Outcome::Exited(0), "hello\n"));
-    assert_eq!(ending.output.expect("an output")["n"], 7);
+    assert_eq!(ending.output.expect("an output")["n"], "7");
     let dormant = node.told(ContainerState::Dormant).await;
     let state = node.docker.inspect(&dormant.container).await.expect("it is there").state.expect("a state");
     assert_eq!(state.paused, Some(true));
@@ -73,9 +73,8 @@ async fn whoever_waits_longer_than_acquire_timeout_is_told_so() {
     let mut node = Node::new();
     let mut pool = pool(1);
     pool.acquire_timeout = Some(Duration::from_millis(300));
-    pool.dormancy = Duration::from_secs(300);
-    node.run(node.script(&pool, "true")).await;
-    node.told(ContainerState::Dormant).await;
+    node.pools.warm(&pool, &node.path("work"), 1);
+    node.told(ContainerState::Idle).await;
     let stop = StopSignal::new();
     let holder = execute(&node.pools, node.script(&pool, "exec sleep 300"), &stop);
     let waiter = async {
@@ -86,7 +85,8 @@ async fn whoever_waits_longer_than_acquire_timeout_is_told_so() {
         stop.kill_now();
         ending
     };
-    let (held, waited) = tokio::time::timeout(PATIENCE, async { tokio::join!(holder, waiter) }).await.expect("ends");
+    let (held, waited) =
+        tokio::time::timeout(PATIENCE, async { tokio::join!(holder, waiter) }).await.expect("ends");
     assert_eq!(held.outcome, Outcome::Stopped);
     let Outcome::StartFailed(why) = waited.outcome else { panic!("{:?}", waited.outcome) };
     assert!(why.contains("acquire_timeout"), "{why}");
@@ -120,7 +120,8 @@ async fn a_shared_container_serves_tasks_of_several_runs_at_once() {
     let mut second = node.script(&pool, script);
     (second.run, second.dir, second.log) = (run_id(), node.path("other"), node.path("log-2").into());
     let stop = StopSignal::new();
-    let both = async { tokio::join!(execute(&node.pools, first, &stop), execute(&node.pools, second, &stop)) };
+    let both =
+        async { tokio::join!(execute(&node.pools, first, &stop), execute(&node.pools, second, &stop)) };
     let here = async {
         while !(node.path("work/ready").exists() && node.path("other/ready").exists()) {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -130,7 +131,8 @@ async fn a_shared_container_serves_tasks_of_several_runs_at_once() {
             std::fs::write(node.path(dir).join("go"), "").expect("a file");
         }
     };
-    let ((one, other), ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(both, here) }).await.expect("ends");
+    let ((one, other), ()) =
+        tokio::time::timeout(PATIENCE, async { tokio::join!(both, here) }).await.expect("ends");
     assert_eq!((one.outcome, other.outcome), (Outcome::Exited(0), Outcome::Exited(0)));
     let seen = |dir: &str| std::fs::read_to_string(node.path(dir).join("out")).expect("a file");
     assert_eq!((seen("work").as_str(), seen("other").as_str()), ("mine\nout\n", "out\n"));

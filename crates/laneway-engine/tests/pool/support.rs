@@ -9,10 +9,10 @@ use std::time::Duration;
 use laneway_core::definition;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::pool::ContainerState;
-use laneway_engine::container::pool::{Ending, Job, PoolMeans, Pools, Transition, What, execute};
+use laneway_engine::container::pool::{Job, PoolMeans, Pools, Transition, What, execute};
 use laneway_engine::container::{Docker, HostMounts, labels};
 use laneway_engine::log::Stream;
-use laneway_engine::process::{Program, StopSignal};
+use laneway_engine::process::{Ending, Program, StopSignal};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
@@ -53,9 +53,10 @@ impl Node {
     }
 
     pub(crate) fn with_ports(ports: RangeInclusive<u16>) -> Self {
-        let host = std::env::var("LANEWAY_TEST_DOCKER");
-        let host = host.expect("these tests need an engine: `cargo xtask docker cargo nextest run …`");
-        let docker = Docker::at(&host);
+        Self::at(docker(), ports)
+    }
+
+    pub(crate) fn at(docker: Docker, ports: RangeInclusive<u16>) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for name in ["scratch", "work"] {
             std::fs::create_dir(dir.path().join(name)).expect("a directory");
@@ -116,7 +117,8 @@ impl Node {
     pub(crate) fn printed(&self) -> String {
         let Ok(frames) = laneway_engine::log::read(&self.path("log")) else { return String::new() };
         let frames = frames.map(|frame| frame.expect("a whole frame"));
-        let text = frames.filter(|frame| frame.stream == Stream::Stdout).flat_map(|frame| frame.bytes).collect();
+        let text =
+            frames.filter(|frame| frame.stream == Stream::Stdout).flat_map(|frame| frame.bytes).collect();
         String::from_utf8(text).expect("UTF-8")
     }
 
@@ -158,6 +160,12 @@ impl Node {
         let left: Vec<_> = std::fs::read_dir(warm).into_iter().flatten().flatten().collect();
         assert!(left.is_empty(), "files are left: {left:?}");
     }
+}
+
+/// The one that is lent to these tests.
+pub(crate) fn docker() -> Docker {
+    let host = std::env::var("LANEWAY_TEST_DOCKER");
+    Docker::at(&host.expect("these tests need an engine: `cargo xtask docker cargo nextest run …`"))
 }
 
 pub(crate) fn pool(max: u32) -> definition::Pool {

@@ -63,7 +63,10 @@ fn an_idle_container_is_preferred_to_a_dormant_one_and_that_to_a_start() {
     assert_eq!(play(&mut pool, vec![acquire(3)]), "wake 1");
     assert_eq!(play(&mut pool, vec![acquire(4)]), "3 is starting, start 3");
     assert_eq!(play(&mut pool, vec![acquire(5)]), "", "starts in flight count: it waits");
-    assert_eq!(play(&mut pool, vec![Event::Woke(number(1))]), "1 is idle, 1 is running, hand 1 to 3 (dormant)");
+    assert_eq!(
+        play(&mut pool, vec![Event::Woke(number(1))]),
+        "1 is idle, 1 is running, hand 1 to 3 (dormant)"
+    );
 }
 
 #[test]
@@ -95,7 +98,10 @@ fn a_failed_wake_ends_that_container_and_goes_on_with_another() {
         play(&mut pool, vec![Event::WakeFailed(number(1))]),
         "1 is terminated: wake_failed, terminate 1, 2 is starting, start 2"
     );
-    assert_eq!(play(&mut pool, vec![Event::Started(number(2))]), "2 is idle, 2 is running, hand 2 to 2 (nothing)");
+    assert_eq!(
+        play(&mut pool, vec![Event::Started(number(2))]),
+        "2 is idle, 2 is running, hand 2 to 2 (nothing)"
+    );
 }
 
 #[test]
@@ -122,7 +128,10 @@ fn a_warm_start_that_fails_refuses_nobody_whose_own_is_on_its_way() {
     play(&mut pool, vec![Event::Warm(2), acquire(1)]);
     let told = play(&mut pool, vec![Event::StartFailed(number(1), "no".into())]);
     assert_eq!(told, "1 is terminated: start_failed, terminate 1");
-    assert_eq!(play(&mut pool, vec![Event::Started(number(2))]), "2 is idle, 2 is running, hand 2 to 1 (nothing)");
+    assert_eq!(
+        play(&mut pool, vec![Event::Started(number(2))]),
+        "2 is idle, 2 is running, hand 2 to 1 (nothing)"
+    );
 }
 
 #[test]
@@ -161,7 +170,10 @@ fn whoever_waits_too_long_is_refused_and_told_what_to_do() {
     let mut pool = Pool::new(Mode::Multi, 1);
     play(&mut pool, vec![acquire(1), Event::Started(number(1)), acquire(2), acquire(3)]);
     let told = play(&mut pool, vec![Event::TimedOut(Ticket(2))]);
-    assert!(told.starts_with("refuse 2: waited for a container longer than `acquire_timeout`; all 1"), "{told}");
+    assert!(
+        told.starts_with("refuse 2: waited for a container longer than `acquire_timeout`; all 1"),
+        "{told}"
+    );
     assert_eq!(play(&mut pool, vec![Event::TimedOut(Ticket(1))]), "", "it has one");
     let told = play(&mut pool, vec![released(1), Event::Cleaned(number(1))]);
     assert_eq!(told, "1 is idle, 1 is running, hand 1 to 3 (released)");
@@ -192,7 +204,11 @@ fn an_aborted_run_leaves_nothing_of_what_it_used_and_others_keep_theirs() {
     play(&mut pool, vec![Event::Started(number(1)), Event::Started(number(2)), Event::Started(number(3))]);
     play(&mut pool, vec![released(1), Event::Cleaned(number(1)), Event::Paused(number(1))]);
     assert_eq!(play(&mut pool, vec![Event::Abort(run(1))]), "1 is terminated: aborted, terminate 1");
-    assert_eq!(play(&mut pool, vec![released(2)]), "2 is terminated: aborted, terminate 2", "also what ends later");
+    assert_eq!(
+        play(&mut pool, vec![released(2)]),
+        "2 is terminated: aborted, terminate 2",
+        "also what ends later"
+    );
     assert_eq!(play(&mut pool, vec![released(3)]), "clean 3");
 }
 

@@ -33,7 +33,12 @@ pub(super) async fn look(port: u16, path: &str, within: Duration) -> Result<(), 
 }
 
 /// Asks, and waits for the whole answer. Dropping it closes the connection.
-pub(super) async fn ask(port: u16, method: &str, path: &str, body: Option<Vec<u8>>) -> Result<Answer, String> {
+pub(super) async fn ask(
+    port: u16,
+    method: &str,
+    path: &str,
+    body: Option<Vec<u8>>,
+) -> Result<Answer, String> {
     let method: Method = method.parse().map_err(|_| format!("`{method}` is no method"))?;
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let mut request = Request::builder()

@@ -56,10 +56,12 @@ while :; do
 done"#;
 
 /// Empties what can be written although the root cannot.
-const EMPTY: &str = "rm -rf /tmp/* /tmp/.[!.]* /tmp/..?* /dev/shm/* /dev/shm/.[!.]* /dev/shm/..?* 2>/dev/null";
+const EMPTY: &str =
+    "rm -rf /tmp/* /tmp/.[!.]* /tmp/..?* /dev/shm/* /dev/shm/.[!.]* /dev/shm/..?* 2>/dev/null";
 
 /// What else a task may have changed: files of /dev, queues, and memory that outlives its processes.
-const TRACES: &str = "ls -A /tmp /dev /dev/shm /dev/mqueue 2>/dev/null; cat /proc/sysvipc/* 2>/dev/null; exit 0";
+const TRACES: &str =
+    "ls -A /tmp /dev /dev/shm /dev/mqueue 2>/dev/null; cat /proc/sysvipc/* 2>/dev/null; exit 0";
 
 /// The variable by which a task's processes are known among those of others.
 pub(super) const MARK: &str = "LANEWAY_EXEC";

@@ -8,12 +8,14 @@
 //! ```
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use laneway_core::id::RunId;
-use laneway_core::pool::{Action, ContainerNumber, ContainerState, Event, Fault, Found, Mode, Pool, Ticket, Waiter};
+use laneway_core::pool::{
+    Action, ContainerNumber, ContainerState, Event, Fault, Found, Mode, Pool, Ticket, Waiter,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::vessel::{Recipe, Vessel, Yard};
@@ -53,8 +55,16 @@ pub(super) struct Common {
     /// Numbers containers over all pools: they are names as well.
     pub(super) containers: AtomicU64,
     /// Where transitions are told.
-    pub(super) told: Option<mpsc::UnboundedSender<Transition>>,
+    pub(super) told: Mutex<Option<mpsc::UnboundedSender<Transition>>>,
     pub(super) tally: Tally,
+}
+
+impl Common {
+    fn tell(&self, moved: Transition) {
+        if let Some(told) = self.told.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            let _ = told.send(moved);
+        }
+    }
 }
 
 impl Keeper {
@@ -99,10 +109,6 @@ impl Keeper {
 
     pub(super) fn view(&self) -> PoolView {
         self.view.borrow().clone()
-    }
-
-    pub(super) fn watch(&self) -> watch::Receiver<PoolView> {
-        self.view.clone()
     }
 }
 
@@ -182,9 +188,12 @@ impl Loop {
                     let number = self.common.containers.fetch_add(1, Ordering::Relaxed) + 1;
                     self.vessels.insert(container, Arc::new(Vessel::new(&self.common.yard, number)));
                 }
-                if let (Some(told), Some(vessel)) = (&self.common.told, self.vessels.get(&container)) {
-                    let pool = self.viewed.borrow().name.clone();
-                    let _ = told.send(Transition { pool, container: vessel.name.clone(), to, why });
+                if let Some(vessel) = self.vessels.get(&container) {
+                    let (pool, image) = {
+                        let view = self.viewed.borrow();
+                        (view.name.clone(), view.image.clone())
+                    };
+                    self.common.tell(Transition { pool, container: vessel.name.clone(), image, to, why });
                 }
             }
             Action::Start(number) => {

@@ -45,7 +45,8 @@ impl Lease {
     pub(super) fn lend(&mut self, dir: &Path) -> Result<String, String> {
         // Refused where the engine's own socket would be within reach.
         let yard = &self.common.yard;
-        mounts::resolve(dir, &[], &yard.host_mounts, yard.docker.socket()).map_err(|error| error.to_string())?;
+        mounts::resolve(dir, &[], &yard.host_mounts, yard.docker.socket())
+            .map_err(|error| error.to_string())?;
         let Some(place) = self.vessel.place() else { return Ok(WORKSPACE.to_owned()) };
         let name = self.ticket.0.to_string();
         let (below, inside) = match self.mode {

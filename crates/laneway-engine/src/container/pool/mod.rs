@@ -14,6 +14,7 @@ mod lease;
 mod mounts;
 mod pools;
 mod ports;
+mod recorder;
 mod tally;
 mod task;
 mod vessel;
@@ -21,8 +22,9 @@ mod vessel;
 use laneway_core::pool::{ContainerState, Counts, EndReason, Mode};
 
 pub use pools::{PoolMeans, Pools};
+pub(crate) use recorder::Recorder;
 pub use tally::{PoolTally, Tally};
-pub use task::{Ending, Job, Outcome, What, execute};
+pub use task::{Job, What, execute};
 
 /// A pool as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +44,8 @@ pub struct PoolView {
 pub struct Transition {
     pub pool: String,
     pub container: String,
+    /// As the document calls it.
+    pub image: String,
     pub to: ContainerState,
     pub why: Option<EndReason>,
 }

@@ -93,7 +93,12 @@ impl Pools {
             scratch: means.scratch.join("warm"),
             mounts,
         };
-        let common = Common { yard, containers: AtomicU64::new(0), told: means.told, tally: Tally::default() };
+        let common = Common {
+            yard,
+            containers: AtomicU64::new(0),
+            told: Mutex::new(means.told),
+            tally: Tally::default(),
+        };
         Self(Arc::new(Inner {
             common: Arc::new(common),
             keepers: Mutex::default(),
@@ -172,14 +177,20 @@ impl Pools {
     /// Removes everything, and gives nothing out any more; comes back when that is done. Twice is once.
     pub async fn close(&self) {
         self.ask_all(Message::Close).await;
+        // Whoever listens sees the end.
+        drop(self.0.common.told.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     async fn ask_all(&self, ask: impl Fn(oneshot::Sender<()>) -> Message) {
-        let asked: Vec<_> = self.keepers().values().map(|keeper| {
-            let (done, answer) = oneshot::channel();
-            keeper.tell(ask(done));
-            answer
-        }).collect();
+        let asked: Vec<_> = self
+            .keepers()
+            .values()
+            .map(|keeper| {
+                let (done, answer) = oneshot::channel();
+                keeper.tell(ask(done));
+                answer
+            })
+            .collect();
         let all = async {
             for answer in asked {
                 // A loop that is over has nothing left.
@@ -187,7 +198,9 @@ impl Pools {
             }
         };
         if tokio::time::timeout(CLOSE, all).await.is_err() {
-            tracing::warn!("warm containers are still there after {CLOSE:?}; they go as soon as the container engine answers");
+            tracing::warn!(
+                "warm containers are still there after {CLOSE:?}; they go as soon as the container engine answers"
+            );
         }
     }
 
@@ -200,9 +213,9 @@ impl Pools {
         let dir = common.yard.mounts.is_none().then(|| dir.to_owned());
         let recipe = Recipe { pool, image, dir };
         let mut keepers = self.keepers();
-        let keeper = keepers.entry(recipe).or_insert_with_key(|recipe| {
-            Keeper::start(name, recipe.clone(), Arc::clone(common))
-        });
+        let keeper = keepers
+            .entry(recipe)
+            .or_insert_with_key(|recipe| Keeper::start(name, recipe.clone(), Arc::clone(common)));
         Ok(keeper.clone())
     }
 
@@ -214,7 +227,8 @@ impl Pools {
         }
         let docker = &self.0.common.yard.docker;
         let told = |progress| tracing::debug!(image = name, ?progress, "pulling");
-        let id = docker.ensure_image(name, pool.container.pull, told).await.map_err(|error| error.to_string())?;
+        let id =
+            docker.ensure_image(name, pool.container.pull, told).await.map_err(|error| error.to_string())?;
         self.images().insert(name.clone(), (id.clone(), Instant::now()));
         Ok(id)
     }

@@ -22,7 +22,7 @@ use super::pools::{Pools, Wish};
 use super::{http, inside};
 use crate::container::{Error, Exec, Execution};
 use crate::log::{self, HEADER, Stream};
-use crate::process::{Program, StopSignal, take_output};
+use crate::process::{Ending, Outcome, Program, StopSignal, take_output};
 use crate::secret::Masks;
 
 /// What is larger is not handed over as an argument.
@@ -69,34 +69,8 @@ pub enum What {
     Call { method: definition::Method, path: String, body: Option<Value> },
 }
 
-/// How it ended.
-#[derive(Debug)]
-pub struct Ending {
-    pub outcome: Outcome,
-    /// Without the wait for a container.
-    pub duration: Duration,
-    /// What the step wrote to `$LANEWAY_OUTPUT`, or was answered.
-    pub output: Result<Map<String, Value>, laneway_core::output::Error>,
-    pub log: log::Summary,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    Exited(i64),
-    /// The endpoint said no, or nothing.
-    Unanswered(String),
-    TimedOut,
-    Stopped,
-    /// It never ran; in words that say what to do.
-    StartFailed(String),
-    /// The container, or the engine, went away under it.
-    Lost(String),
-}
-
-impl Ending {
-    fn never_ran(outcome: Outcome) -> Self {
-        Self { outcome, duration: Duration::ZERO, output: Ok(Map::new()), log: log::Summary::default() }
-    }
+fn never_ran(outcome: Outcome) -> Ending {
+    Ending { outcome, duration: Duration::ZERO, output: Ok(Map::new()), log: log::Summary::default() }
 }
 
 /// Runs the job to its end. Nothing that it started runs on afterwards, or the container does not.
@@ -106,6 +80,8 @@ pub async fn execute(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
     if stop.is_asked() {
         // Whoever stops a task wants nothing of it left: neither its container nor what its run let go of before.
         tokio::select! {
+            // Asked for in any case; whoever is in a hurry does not wait for it.
+            biased;
             () = pools.abort(run) => {}
             () = stop.killed() => {}
         }
@@ -120,12 +96,12 @@ async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
         let wish = Wish { pool: &job.pool, run: job.run, dir: &job.dir, dormancy: job.dormancy };
         let lease = tokio::select! {
             biased;
-            () = stop.asked() => return Ending::never_ran(Outcome::Stopped),
+            () = stop.asked() => return never_ran(Outcome::Stopped),
             lease = pools.acquire(wish) => lease,
         };
         let lease = match lease {
             Ok(lease) => lease,
-            Err(why) => return Ending::never_ran(Outcome::StartFailed(why)),
+            Err(why) => return never_ran(Outcome::StartFailed(why)),
         };
         let ended = match &job.what {
             What::Exec { program, env, workdir } => {
@@ -149,8 +125,14 @@ struct Script<'a> {
 }
 
 /// `None`: the container was dead before anything ran in it, and another one may do.
-async fn exec(job: &Job, script: Script<'_>, mut lease: Lease, stop: &StopSignal, tries: u32) -> Option<Ending> {
-    let failed = |why: String| Some(Ending::never_ran(Outcome::StartFailed(why)));
+async fn exec(
+    job: &Job,
+    script: Script<'_>,
+    mut lease: Lease,
+    stop: &StopSignal,
+    tries: u32,
+) -> Option<Ending> {
+    let failed = |why: String| Some(never_ran(Outcome::StartFailed(why)));
     let (files, inside_files) = match lease.files() {
         Ok(files) => files,
         Err(error) => return failed(format!("its files cannot be made: {error}")),
@@ -258,7 +240,7 @@ impl Watch<'_> {
                     Some(Ok(piece)) => self.keep(&piece),
                     Some(Err(error)) => {
                         let why = format!("the line to its container broke: {error}");
-                        return (Outcome::Lost(why), false);
+                        return (Outcome::StartFailed(why), false);
                     }
                     None => break,
                 },
@@ -280,9 +262,11 @@ impl Watch<'_> {
             }
         }
         match tokio::time::timeout(GONE, inside::end_of(self.lease.docker(), &id)).await {
-            Ok(Ok(code)) => (Outcome::Exited(code), true),
-            Ok(Err(error)) => (Outcome::Lost(format!("how it ended is not known: {error}")), false),
-            Err(_) => (Outcome::Lost("how it ended is not known: the engine does not say".to_owned()), false),
+            Ok(Ok(code)) => (ended(code), true),
+            Ok(Err(error)) => (Outcome::StartFailed(format!("how it ended is not known: {error}")), false),
+            Err(_) => {
+                (Outcome::StartFailed("how it ended is not known: the engine does not say".to_owned()), false)
+            }
         }
     }
 
@@ -311,6 +295,15 @@ impl Watch<'_> {
     }
 }
 
+/// What an exit code tells of: a shell's way to say that a signal ended the program.
+fn ended(code: i64) -> Outcome {
+    let code = i32::try_from(code).unwrap_or(i32::MAX);
+    match code {
+        129..=192 => Outcome::Signaled(code - 128),
+        _ => Outcome::Exited(code),
+    }
+}
+
 /// Asks the endpoint. A connection that is cut tells a server that nobody waits any more.
 async fn call(
     job: &Job,
@@ -319,8 +312,9 @@ async fn call(
     stop: &StopSignal,
 ) -> Ending {
     let Some(port) = lease.vessel.endpoint() else {
-        let why = "its pool serves nothing: give it an `endpoint` with the port on which its containers listen";
-        return Ending::never_ran(Outcome::StartFailed(why.to_owned()));
+        let why =
+            "its pool serves nothing: give it an `endpoint` with the port on which its containers listen";
+        return never_ran(Outcome::StartFailed(why.to_owned()));
     };
     let begun = Instant::now();
     let deadline = job.timeout.and_then(|timeout| begun.checked_add(timeout));
@@ -334,7 +328,7 @@ async fn call(
     let duration = begun.elapsed();
     let (outcome, output, is_over) = match answer {
         Err(cut_short) => (cut_short, Ok(Map::new()), false),
-        Ok(Err(why)) => (Outcome::Unanswered(why), Ok(Map::new()), false),
+        Ok(Err(why)) => (Outcome::Failed(why), Ok(Map::new()), false),
         Ok(Ok(answer)) => {
             let text = job.masks.text(&String::from_utf8_lossy(&answer.body));
             if (200..300).contains(&answer.status) {
@@ -342,7 +336,7 @@ async fn call(
             } else {
                 let start: String = text.trim().chars().take(TOLD).collect();
                 let why = format!("{method} {path} answered {}: {start}", answer.status);
-                (Outcome::Unanswered(why), Ok(Map::new()), true)
+                (Outcome::Failed(why), Ok(Map::new()), true)
             }
         }
     };

@@ -137,12 +137,15 @@ impl Vessel {
 
     fn body(&self, yard: &Yard, recipe: &Recipe) -> Result<ContainerCreateBody, String> {
         let pool = &recipe.pool;
-        let files = |error: std::io::Error| format!("its files cannot be made: {}: {error}", self.files.display());
+        let files =
+            |error: std::io::Error| format!("its files cannot be made: {}: {error}", self.files.display());
         make_open(&self.files).map_err(files)?;
         let mut binds = vec![bind(self.files.clone(), ATTEMPT_DIR)];
         match (&yard.mounts, &recipe.dir) {
             (Some(mounts), None) => {
-                let place = mounts.place(&self.name).map_err(|error| format!("no place for a run's directory: {error}"))?;
+                let place = mounts
+                    .place(&self.name)
+                    .map_err(|error| format!("no place for a run's directory: {error}"))?;
                 binds.push(Bind { follows_mounts: true, ..bind(place.path().to_owned(), WORKSPACE) });
                 *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(place));
             }
@@ -191,7 +194,13 @@ impl Vessel {
         Ok(body)
     }
 
-    async fn until_healthy(&self, yard: &Yard, recipe: &Recipe, id: &str, port: Option<u16>) -> Result<(), String> {
+    async fn until_healthy(
+        &self,
+        yard: &Yard,
+        recipe: &Recipe,
+        id: &str,
+        port: Option<u16>,
+    ) -> Result<(), String> {
         let pool = &recipe.pool;
         let until = Instant::now() + pool.health_timeout;
         loop {
@@ -205,7 +214,10 @@ impl Vessel {
                 return Err(format!("its container ended with exit code {code} before it was healthy"));
             }
             if Instant::now() + pool.health_interval > until {
-                return Err(format!("its container was not healthy within {:?}: {sick}", pool.health_timeout));
+                return Err(format!(
+                    "its container was not healthy within {:?}: {sick}",
+                    pool.health_timeout
+                ));
             }
             tokio::time::sleep(pool.health_interval).await;
         }
@@ -266,10 +278,15 @@ impl Vessel {
 async fn health(docker: &Docker, pool: &definition::Pool, id: &str, port: Option<u16>) -> Result<(), String> {
     match (&pool.health, &pool.endpoint, port) {
         (Some(argv), _, _) => {
-            let (code, printed) =
-                inside::run_program(docker, id, argv.clone(), LOOK).await.map_err(|error| error.to_string())?;
+            let (code, printed) = inside::run_program(docker, id, argv.clone(), LOOK)
+                .await
+                .map_err(|error| error.to_string())?;
             let last = printed.trim().lines().last().unwrap_or_default();
-            if code == 0 { Ok(()) } else { Err(format!("`{}` ended with exit code {code}: {last}", argv.join(" "))) }
+            if code == 0 {
+                Ok(())
+            } else {
+                Err(format!("`{}` ended with exit code {code}: {last}", argv.join(" ")))
+            }
         }
         (None, Some(endpoint), Some(port)) => http::look(port, &endpoint.health, LOOK).await,
         (None, Some(_) | None, _) => {
