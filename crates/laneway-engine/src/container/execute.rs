@@ -35,7 +35,7 @@ use crate::warden::Warden;
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// How long an engine may be away in the middle of an attempt: a restart of it takes less.
-const AWAY: Duration = Duration::from_secs(10);
+const AWAY: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What was killed has ended in a moment, unless the engine is stuck. The run does not wait for that.

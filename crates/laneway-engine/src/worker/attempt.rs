@@ -195,6 +195,10 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
 }
 
 /// A program, and where it runs.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each slot; a box would cost every process an allocation"
+)]
 enum Housed {
     Here(process::Job),
     Within(Box<container::Job>),

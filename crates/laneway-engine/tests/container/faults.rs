@@ -104,7 +104,7 @@ impl Engine {
     }
 
     fn spawn(dir: &Path) -> Child {
-        let log = std::fs::File::create(dir.join("log")).expect("a log");
+        let log = std::fs::OpenOptions::new().append(true).create(true).open(dir.join("log")).expect("a log");
         let mut command = Command::new("dockerd");
         command.arg("--host").arg(format!("unix://{}", dir.join("docker.sock").display()));
         for (option, name) in [("--data-root", "data"), ("--exec-root", "exec"), ("--pidfile", "pid")] {
@@ -126,14 +126,30 @@ impl Engine {
     fn kill(&mut self) {
         self.process.kill().expect("it is ours");
         self.process.wait().expect("it is ours");
-        // As after a crash of the machine: who starts it again does not find these in its way.
-        let _ = std::fs::remove_file(self.dir.path().join("pid"));
-        let _ = std::fs::remove_file(self.dir.path().join("docker.sock"));
+        // As a start of the machine would: an engine that finds these tries to speak to a containerd that is dead.
+        for name in
+            ["pid", "docker.sock", "exec/containerd/containerd.sock", "exec/containerd/containerd.sock.ttrpc"]
+        {
+            let _ = std::fs::remove_file(self.dir.path().join(name));
+        }
     }
 
+    /// As an init would: again, until it stays.
     async fn start_again(&mut self) {
+        let containerd = self.dir.path().join("exec/containerd/containerd.pid");
+        let pid = std::fs::read_to_string(containerd).unwrap_or_default();
+        // It dies with its engine, a moment later; one that is about to die is not to be found and used.
+        until("its containerd is gone", async || !Path::new("/proc").join(pid.trim()).join("exe").exists())
+            .await;
         self.process = Self::spawn(self.dir.path());
-        self.ready().await;
+        let docker = self.docker();
+        until("the engine answers", async || {
+            if matches!(self.process.try_wait(), Ok(Some(_))) {
+                self.process = Self::spawn(self.dir.path());
+            }
+            docker.ping().await.is_ok()
+        })
+        .await;
     }
 }
 
