@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::containers::ContainersResult;
 use crate::nodes::{NodesResult, Queue};
 use crate::report::Results;
 use crate::rounds::{GraphResult, SubjectResult};
@@ -85,6 +86,9 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
             verdicts.push(Verdict::at_most("enqueue", &goal, p99, 2.0));
         }
     }
+    if let Some(containers) = &results.containers {
+        judge_containers(containers, &mut verdicts);
+    }
     if let Some(service) = &results.service {
         judge_service(service, &mut verdicts);
     }
@@ -157,6 +161,25 @@ impl Verdict {
         let (workload, goal) = (workload.to_owned(), format!("{goal}: at least"));
         Self { workload, goal, figure, limit, is_met: figure >= limit }
     }
+}
+
+fn judge_containers(found: &ContainersResult, verdicts: &mut Vec<Verdict>) {
+    let mut at_most = |goal: &str, figure: f64, limit: f64| {
+        verdicts.push(Verdict::at_most("containers", goal, figure, limit))
+    };
+    at_most("a warm task, to the bare calls", found.warm_ms.median / found.bare_ms.median, 1.2);
+    at_most(
+        "spread of a lane of eight, to the bare calls",
+        found.lane_ms.median / found.bare_lane_ms.median,
+        1.3,
+    );
+    at_most(
+        "abort of that lane, to bare kill and remove",
+        found.abort_ms.median / found.bare_abort_ms.median,
+        1.3,
+    );
+    let faster = found.cold_ms.median / found.warm_ms.median;
+    verdicts.push(Verdict::at_least("containers", "`docker run --rm`, to a warm task", faster, 3.0));
 }
 
 fn judge_service(service: &ServiceResult, verdicts: &mut Vec<Verdict>) {

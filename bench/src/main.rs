@@ -2,6 +2,7 @@
 //! Owns the command line and the order of things; what a workload is stands in its own file.
 
 mod calibrate;
+mod containers;
 mod counted;
 mod drive;
 mod goal;
@@ -55,7 +56,7 @@ enum Hidden {
 
 #[derive(Debug, Args)]
 struct Bench {
-    /// What to measure; everything but `nodes` if nothing is named
+    /// What to measure; everything but `nodes` and `containers` if nothing is named
     workloads: Vec<Workload>,
     /// Whom to measure beside Laneway
     #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu", "graphile", "pgboss", "procrastinate", "restate"])]
@@ -85,6 +86,8 @@ struct Bench {
     root: Option<PathBuf>,
     #[arg(long, hide = true)]
     postgres: Option<String>,
+    #[arg(long, hide = true)]
+    docker: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -115,6 +118,8 @@ enum Workload {
     Isolation,
     /// Many nodes on Postgres, beside queues of others; only if it is named
     Nodes,
+    /// Warm containers, beside bare calls of the engine; only if it is named
+    Containers,
 }
 
 impl Workload {
@@ -181,7 +186,8 @@ impl Bench {
 
     fn wants(&self, workload: Workload) -> bool {
         let is_named = self.workloads.contains(&workload);
-        is_named || self.workloads.is_empty() && workload != Workload::Nodes
+        let is_apart = matches!(workload, Workload::Nodes | Workload::Containers);
+        is_named || self.workloads.is_empty() && !is_apart
     }
 
     fn has_part(&self, part: nodes::Part) -> bool {
@@ -248,6 +254,13 @@ impl Bench {
             Workload::Isolation => {
                 let (files, megabytes) = (full(10_000, 500), full(1_024, 16));
                 results.isolation = Some(isolation::measure(files, megabytes, few, places)?);
+            }
+            Workload::Containers => {
+                let docker = self
+                    .docker
+                    .as_deref()
+                    .context("`cargo xtask bench containers` brings a container engine")?;
+                results.containers = Some(containers::measure(rounds, docker, places)?);
             }
             Workload::Service => {
                 let servers: Vec<Peer> = peers.iter().copied().filter(|peer| peer.is_server()).collect();

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::Result;
 
+use crate::docker::Docker;
 use crate::postgres::{Durability, Postgres};
 use crate::program;
 use crate::shell::{Shell, cargo, program as start};
@@ -25,6 +26,10 @@ pub(crate) fn run(shell: &Shell, args: &[OsString]) -> Result<()> {
         if args.iter().any(|arg| arg == "nodes") { Some(Postgres::start(Durability::Full)?) } else { None };
     if let Some(server) = &server {
         command.arg("--postgres").arg(server.tcp());
+    }
+    let engine = if args.iter().any(|arg| arg == "containers") { Some(Docker::start()?) } else { None };
+    for (_, host) in engine.iter().flat_map(Docker::variables) {
+        command.arg("--docker").arg(host);
     }
     command.args(args).arg("--laneway").arg(release.join("laneway")).arg("--root").arg(shell.root());
     shell.run(command)

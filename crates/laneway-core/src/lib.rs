@@ -25,6 +25,7 @@ pub mod node_event;
 pub mod output;
 pub mod params;
 pub mod plan;
+pub mod pool;
 pub mod rank;
 pub mod reason;
 pub mod retry;

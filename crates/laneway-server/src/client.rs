@@ -215,6 +215,20 @@ impl Client {
         self.get(&format!("/v1/nodes/events?after={after}&limit={limit}{node}")).await
     }
 
+    pub async fn pools(&self) -> Result<wire::PoolList> {
+        self.get("/v1/pools").await
+    }
+
+    pub async fn pool_events(
+        &self,
+        node: Option<&str>,
+        after: u64,
+        limit: usize,
+    ) -> Result<wire::PoolEventList> {
+        let node = node.map(|node| format!("&node={}", part(node))).unwrap_or_default();
+        self.get(&format!("/v1/pools/events?after={after}&limit={limit}{node}")).await
+    }
+
     pub async fn drain(&self, node: &str) -> Result<wire::Drained> {
         self.post(&format!("/v1/nodes/{}/drain", part(node)), &NOTHING).await
     }

@@ -19,6 +19,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use crate::wire::Pool;
+
 /// Seconds; a read takes well below one of the first.
 const BUCKETS: [f64; 9] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1.0, 10.0];
 
@@ -54,6 +56,13 @@ struct GateLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CauseLabels {
     cause: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PoolLabels {
+    node: String,
+    pool: String,
+    state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -123,6 +132,7 @@ pub(crate) struct Stored {
     pub(crate) commits: Option<Commits>,
     /// What this process let through its gates, under its name, where no session of it tells that.
     pub(crate) own_waits: Option<(String, GateWaits)>,
+    pub(crate) pools: Vec<Pool>,
 }
 
 /// How long something took, for each set of labels.
@@ -190,6 +200,11 @@ fn registry(stored: &Stored) -> Registry {
         node.tally.contentions
     });
     per_node("sessions_reaped", "Sessions of dead nodes that were returned", |node| node.tally.reaped);
+    per_node("pool_hits", "Tasks that were given a container which was warm", |node| node.tally.pools.hits);
+    per_node("pool_misses", "Tasks that waited for a container to start", |node| node.tally.pools.misses);
+    per_node("pool_saved_milliseconds", "What warm containers saved their tasks, about", |node| {
+        node.tally.pools.saved_ms
+    });
     let expirations = PerNode::default();
     for node in nodes {
         // Of the address as a whole: every life that it has says the same.
@@ -246,6 +261,20 @@ fn registry(stored: &Stored) -> Registry {
         registry.register("group_commits", "Commits of this process", counter(commits));
         registry.register("group_commit_verbs", "Verbs that went with them", counter(verbs));
     }
+    let containers = Family::<PoolLabels, Gauge>::default();
+    for pool in &stored.pools {
+        let states = [
+            ("starting", pool.starting),
+            ("idle", pool.idle),
+            ("running", pool.running),
+            ("dormant", pool.dormant),
+        ];
+        for (state, number) in states {
+            let labels = PoolLabels { node: pool.node.clone(), pool: pool.pool.clone(), state };
+            containers.get_or_create(&labels).set(i64::from(number));
+        }
+    }
+    registry.register("pool_containers", "Warm containers by state", containers);
     let (slots, running) = (Family::<NodeLabels, Gauge>::default(), Family::<NodeLabels, Gauge>::default());
     for node in nodes {
         let labels = NodeLabels { node: node.node.clone() };

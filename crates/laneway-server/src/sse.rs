@@ -1,4 +1,4 @@
-//! Events as they happen, of many runs and of nodes, on one connection.
+//! Events as they happen, of many runs, of nodes and of pools, on one connection.
 //!
 //! ```text
 //!   changes() ──hint──▶ feed ──▶ events_since(run, cursor) ──▶ a page at most ──▶ client
@@ -6,7 +6,7 @@
 //!                        └─ stop: the stream ends
 //! ```
 //! Nothing is queued for a client but the page that it is being sent: a slow one reads later, from the store. The id of an
-//! event is the place of every subscription behind it (`12.0.7~3`: of the runs in the order of the query, then of nodes), so
+//! event is the place of every subscription behind it (`12.0.7~3^5`: of the runs in the order of the query, then of nodes, then of pools), so
 //! whoever comes back with `Last-Event-ID` and the same query, to whichever node, goes on without a gap or a repeat.
 
 use std::collections::VecDeque;
@@ -54,6 +54,8 @@ pub(crate) struct StreamQuery {
     runs: Option<String>,
     /// Also what nodes tell of themselves, behind this number
     nodes: Option<u64>,
+    /// Also what warm containers do, behind this number
+    pools: Option<u64>,
 }
 
 pub(crate) async fn events(
@@ -62,7 +64,7 @@ pub(crate) async fn events(
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Answer<Sse<impl Stream<Item = std::result::Result<Event, Infallible>> + use<>>> {
-    let mut cursors = Cursors::parse(query.runs.as_deref().unwrap_or_default(), query.nodes)?;
+    let mut cursors = Cursors::parse(query.runs.as_deref().unwrap_or_default(), query.nodes, query.pools)?;
     if let Some(id) = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty())
     {
         cursors.resume(id)?;
@@ -88,10 +90,11 @@ pub(crate) async fn events(
 struct Cursors {
     runs: Vec<(RunId, u64)>,
     nodes: Option<u64>,
+    pools: Option<u64>,
 }
 
 impl Cursors {
-    fn parse(runs: &str, nodes: Option<u64>) -> Answer<Self> {
+    fn parse(runs: &str, nodes: Option<u64>, pools: Option<u64>) -> Answer<Self> {
         let bad = |detail: String| Problem::new(Code::BadRequest, detail).hint("write `runs=ID:SEQ,ID:SEQ`");
         let mut parsed = Vec::new();
         for part in runs.split(',').filter(|part| !part.is_empty()) {
@@ -106,10 +109,12 @@ impl Cursors {
         if parsed.len() > MAX_RUNS {
             return Err(bad(format!("more than {MAX_RUNS} runs on one stream")));
         }
-        if parsed.is_empty() && nodes.is_none() {
-            return Err(bad("nothing is subscribed to: neither `runs` nor `nodes` is given".to_owned()));
+        if parsed.is_empty() && nodes.is_none() && pools.is_none() {
+            return Err(bad(
+                "nothing is subscribed to: neither `runs`, `nodes` nor `pools` is given".to_owned()
+            ));
         }
-        Ok(Self { runs: parsed, nodes })
+        Ok(Self { runs: parsed, nodes, pools })
     }
 
     /// Takes the place of an event's id, which is further than what the query says.
@@ -118,31 +123,39 @@ impl Cursors {
             Problem::new(Code::BadRequest, "the Last-Event-ID does not belong to this query")
                 .hint("ask for the same runs in the same order, or leave it out")
         };
-        let (runs, nodes) = match id.split_once('~') {
-            Some((runs, nodes)) => (runs, Some(nodes.parse::<u64>().map_err(|_| bad())?)),
-            None => (id, None),
+        let split = |text: &str, sign: char| -> Answer<(String, Option<u64>)> {
+            match text.split_once(sign) {
+                Some((before, behind)) => Ok((before.to_owned(), Some(behind.parse().map_err(|_| bad())?))),
+                None => Ok((text.to_owned(), None)),
+            }
         };
+        let (rest, pools) = split(id, '^')?;
+        let (runs, nodes) = split(&rest, '~')?;
         let numbers: Vec<u64> = runs
             .split('.')
             .filter(|part| !part.is_empty())
             .map(|part| part.parse().map_err(|_| bad()))
             .collect::<Answer<_>>()?;
-        if numbers.len() != self.runs.len() || nodes.is_some() != self.nodes.is_some() {
+        let is_other = nodes.is_some() != self.nodes.is_some() || pools.is_some() != self.pools.is_some();
+        if numbers.len() != self.runs.len() || is_other {
             return Err(bad());
         }
         for ((_, at), number) in self.runs.iter_mut().zip(numbers) {
             *at = number;
         }
-        self.nodes = nodes;
+        (self.nodes, self.pools) = (nodes, pools);
         Ok(())
     }
 
     fn id(&self) -> String {
         let runs: Vec<String> = self.runs.iter().map(|(_, at)| at.to_string()).collect();
-        match self.nodes {
-            Some(nodes) => format!("{}~{nodes}", runs.join(".")),
-            None => runs.join("."),
+        let mut id = runs.join(".");
+        for (sign, at) in [('~', self.nodes), ('^', self.pools)] {
+            if let Some(at) = at {
+                id.push_str(&format!("{sign}{at}"));
+            }
         }
+        id
     }
 }
 
@@ -221,6 +234,12 @@ impl Feed {
                 self.push(event.fact.name(), &event.to_json());
             }
         }
+        if let Some(after) = self.cursors.pools {
+            for event in self.app.store.pool_events(None, after, PAGE).await? {
+                self.cursors.pools = Some(event.seq);
+                self.push(event.fact.name(), &event.to_json());
+            }
+        }
         Ok(())
     }
 
@@ -261,17 +280,18 @@ mod tests {
 
     #[test]
     fn id_of_an_event_is_the_place_of_every_subscription() {
-        let mut cursors = Cursors::parse(&format!("{ONE}:3,{TWO}"), Some(9)).expect("cursors");
-        assert_eq!(cursors.id(), "3.0~9");
-        cursors.resume("7.2~11").expect("an id of this query");
-        assert_eq!(cursors.id(), "7.2~11");
-        assert_eq!(Cursors::parse(ONE, None).expect("cursors").id(), "0");
+        let mut cursors = Cursors::parse(&format!("{ONE}:3,{TWO}"), Some(9), Some(4)).expect("cursors");
+        assert_eq!(cursors.id(), "3.0~9^4");
+        cursors.resume("7.2~11^5").expect("an id of this query");
+        assert_eq!(cursors.id(), "7.2~11^5");
+        assert_eq!(Cursors::parse(ONE, None, None).expect("cursors").id(), "0");
+        assert_eq!(Cursors::parse("", None, Some(3)).expect("cursors").id(), "^3");
     }
 
     #[test]
     fn id_of_another_query_is_refused() {
-        for id in ["1", "1.2.3~4", "1.2", "1.x~3", "1.2~", "~1"] {
-            let mut cursors = Cursors::parse(&format!("{ONE},{TWO}"), Some(0)).expect("cursors");
+        for id in ["1", "1.2.3~4", "1.2", "1.x~3", "1.2~", "~1", "1.2~3^4"] {
+            let mut cursors = Cursors::parse(&format!("{ONE},{TWO}"), Some(0), None).expect("cursors");
             assert_eq!(cursors.resume(id).expect_err(id).code, Code::BadRequest);
         }
     }
@@ -280,7 +300,7 @@ mod tests {
     fn what_cannot_be_subscribed_to_is_refused() {
         let many = vec![ONE; MAX_RUNS + 1].join(",");
         for runs in ["", "last", "1a2b3c4d", &format!("{ONE}:x"), &format!("{ONE},{ONE}"), &many] {
-            assert_eq!(Cursors::parse(runs, None).expect_err(runs).code, Code::BadRequest);
+            assert_eq!(Cursors::parse(runs, None, None).expect_err(runs).code, Code::BadRequest);
         }
     }
 }

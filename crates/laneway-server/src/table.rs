@@ -14,7 +14,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Who, admit, front, no_method, no_route};
 use crate::routes::{
-    access, artifacts, events, health, hooks, limits, logs, nodes, runs, tasks, triggers, workers, workflows,
+    access, artifacts, events, health, hooks, limits, logs, nodes, pools, runs, tasks, triggers, workers,
+    workflows,
 };
 use crate::service::App;
 use crate::{sse, wire};
@@ -110,13 +111,16 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/runs/{run}/tasks/{step}/artifact", VIEWER, artifacts::fetch, "What is in one of them")
             .asks::<artifacts::FetchQuery>().gives("application/octet-stream"),
 
-        get("/v1/events", VIEWER, sse::events, "Events of many runs and of nodes as they happen, on one connection")
+        get("/v1/events", VIEWER, sse::events, "Events of many runs, of nodes and of pools as they happen, on one connection")
             .asks::<sse::StreamQuery>().gives("text/event-stream"),
 
         get("/v1/nodes", VIEWER, nodes::list, "Nodes that are alive").json::<wire::NodeList>(),
         get("/v1/nodes/events", VIEWER, nodes::events, "What nodes told of themselves").asks::<nodes::EventsQuery>().json::<wire::NodeEventList>(),
         get("/v1/nodes/{address}/workers", VIEWER, nodes::workers, "What works at an address").json::<wire::Workers>(),
         post("/v1/nodes/{address}/drain", ADMIN, nodes::drain, "Let a node take nothing more").json::<wire::Drained>(),
+
+        get("/v1/pools", VIEWER, pools::list, "Warm containers of nodes that are alive, by pool").json::<wire::PoolList>(),
+        get("/v1/pools/events", VIEWER, pools::events, "What warm containers did").asks::<pools::EventsQuery>().json::<wire::PoolEventList>(),
 
         get("/v1/limits", VIEWER, limits::list, "Named limits, and how far they are used").json::<wire::LimitList>(),
         put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>(),

@@ -119,6 +119,27 @@ pub struct Tally {
     /// Tasks that this process made available, and how long they had waited for that.
     #[serde(default, skip_serializing_if = "GateWaits::is_empty")]
     pub gate_waits: GateWaits,
+    /// What its warm containers were worth.
+    #[serde(default, skip_serializing_if = "PoolTally::is_empty")]
+    pub pools: PoolTally,
+}
+
+/// Tasks that were given a warm container.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoolTally {
+    /// One was there.
+    pub hits: u64,
+    /// One had to be started.
+    pub misses: u64,
+    /// What the hits would have waited for a start of the usual length, less what they did wait.
+    pub saved_ms: u64,
+}
+
+impl PoolTally {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -154,6 +175,9 @@ pub struct Ask {
     /// for `max_parallel`: whoever holds them sees to it that they start in the place of one that has ended.
     pub ahead: usize,
 }
+
+/// How many events of pools are kept; how each container is now is known beyond that.
+pub const POOL_EVENTS_KEPT: i64 = 10_000;
 
 /// A task that was taken, with all that is needed to run it.
 #[derive(Debug, Clone)]

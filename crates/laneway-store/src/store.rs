@@ -18,6 +18,7 @@ use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::Plan;
+use laneway_core::pool::{PoolEvent, PoolFact};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
@@ -80,6 +81,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns claimed tasks that were never started. Spends no retry; in a run that is closing they end.
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
+
+    /// Records what the warm containers of a session did, in this order. Nothing for a session that is over.
+    async fn tell_pools(&self, session: SessionId, facts: Vec<PoolFact>) -> Result<()>;
 
     // ---- triggers ----------------------------------------------------------------------------------
 
@@ -249,6 +253,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>>;
+    /// What warm containers did, numbered above `after`, in order: the newest `POOL_EVENTS_KEPT`. `node` limits it to one
+    /// address.
+    async fn pool_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<PoolEvent>>;
+    /// How warm containers of nodes that live are now: the newest event of each that is there, by node and name.
+    async fn pool_containers(&self) -> Result<Vec<PoolEvent>>;
 
     /// By its id, also if it is revoked. One look along a key: it is asked with every request.
     async fn token(&self, id: &str) -> Result<Option<Token>>;

@@ -62,6 +62,8 @@ pub(crate) enum Command {
     Nodes(command::nodes::Args),
     /// Let a node take nothing more
     Drain(command::nodes::DrainArgs),
+    /// Show the warm containers of nodes, and what became of them
+    Pool(command::pool::Args),
     /// Make, change and list named limits
     Limit(command::limit::Args),
     /// Set, list and remove secrets of the store

@@ -274,7 +274,7 @@ async fn drive(context: &Context, node: &Node, work: Work, args: DriveArgs) -> a
             kill_grace: args.kill_grace,
             warden: node.warden.clone(),
             functions: callback::functions(&context.settings.reach()?),
-            containers: context.settings.containers(),
+            containers: context.settings.containers()?,
             pulse: node.pulse(),
             counts: node.counts.clone(),
             max_poll_interval: context.settings.duration(&MAX_POLL_INTERVAL)?,

@@ -210,6 +210,24 @@ impl Face {
         })
     }
 
+    pub(crate) async fn pools(&self) -> anyhow::Result<Vec<wire::Pool>> {
+        Ok(match self {
+            Self::Store(store) => ask::pools(store.as_ref()).await?.pools,
+            Self::Server(client) => client.pools().await?.pools,
+        })
+    }
+
+    pub(crate) async fn pool_events(
+        &self,
+        node: Option<&str>,
+        after: u64,
+    ) -> anyhow::Result<wire::PoolEventList> {
+        Ok(match self {
+            Self::Store(store) => ask::pool_events(store.as_ref(), node, after, PAGE).await?,
+            Self::Server(client) => client.pool_events(node, after, PAGE).await?,
+        })
+    }
+
     pub(crate) async fn drain(&self, node: &str) -> anyhow::Result<()> {
         match self {
             Self::Store(store) => {

@@ -101,6 +101,10 @@ settings! {
         "Where the container engine is, Docker's or Podman's, for steps with `image`; DOCKER_HOST is taken where nothing else says so";
     ALLOW_MOUNTS = "allow_mounts", "LANEWAY_ALLOW_MOUNTS", Names, "",
         "Directories of a worker's host that containers may mount, beside the directory of their run; none is none";
+    PORTS = "ports", "LANEWAY_PORTS", Text, "49200-49300",
+        "Ports of this host, the first and the last, for the endpoints of warm containers";
+    START_CONCURRENCY = "start_concurrency", "LANEWAY_START_CONCURRENCY", Count, "10",
+        "How many warm containers a node starts at once";
     CALLBACK_HOSTS = "callback_hosts", "LANEWAY_CALLBACK_HOSTS", Names, "",
         "Hosts and networks that callbacks may reach although they are not on the public network, such as 10.0.0.0/8";
     TLS_CERT = "tls_cert", "LANEWAY_TLS_CERT", Text, "",
@@ -221,16 +225,18 @@ impl Settings {
     }
 
     /// What steps in containers are given.
-    pub(crate) fn containers(&self) -> Containers {
+    pub(crate) fn containers(&self) -> Result<Containers, Refusal> {
         let host = match self.get(&DOCKER_HOST) {
             Some((host, Source::Flag | Source::Environment | Source::File)) => host.to_owned(),
             Some((_, Source::Default)) | None => env::docker_host(DOCKER_HOST.default),
         };
         let allowed = self.get(&ALLOW_MOUNTS).map_or("", |(value, _)| value);
-        Containers {
+        Ok(Containers {
             docker: Docker::at(&host),
             allow_mounts: allowed.split(',').filter(|dir| !dir.is_empty()).map(Into::into).collect(),
-        }
+            ports: self.read(&PORTS, ports)?,
+            start_concurrency: self.count(&START_CONCURRENCY)?.get() as usize,
+        })
     }
 
     /// How much of the past is kept.
@@ -283,6 +289,16 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(how)
 }
 
+/// `FIRST-LAST`, or a single one.
+pub(crate) fn ports(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
+    match (port(first), port(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(first..=last),
+        _ => Err("write the first and the last one, such as 49200-49300".to_owned()),
+    }
+}
+
 /// A number as it was written.
 pub(crate) fn count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("use a whole number from 1 to {}", u32::MAX))
@@ -300,5 +316,14 @@ mod tests {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
         assert!(span("0s").is_err() && span("30d").is_ok());
+    }
+
+    #[test]
+    fn ports_are_a_range_or_one() {
+        assert_eq!(ports("49200-49300"), Ok(49200..=49300));
+        assert_eq!(ports("8080"), Ok(8080..=8080));
+        for wrong in ["", "0", "10-", "20-10", "1-99999", "a-b"] {
+            assert!(ports(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -2,15 +2,18 @@
 
 use super::Plan;
 use crate::class::Class;
-use crate::definition::{Housing, Placement, Step};
+use crate::definition::Placement;
 
 impl Plan {
     /// The first thing that this version can plan and not run, in words.
     pub fn unsupported(&self) -> Option<String> {
         let workflow = &self.workflow;
-        let pooled = |step: &&Step| matches!(step.housing(), Some(Housing::Pool(_)));
-        if let Some(step) = workflow.steps.iter().find(pooled) {
-            return Some(format!("`pool` can be planned but not run yet (step `{}`)", step.name));
+        // A warm container is of no run, and is shown to many: what it may know is for each of its tasks to say.
+        if let Some(pool) = workflow.pools.iter().find(|pool| !pool.container.secrets.is_empty()) {
+            let name = &pool.name;
+            return Some(format!(
+                "`secrets` of a pool are not possible (pool `{name}`); use `env` of its steps"
+            ));
         }
         match workflow.placement {
             Placement::Spread | Placement::Local => None,
@@ -33,7 +36,11 @@ mod tests {
             (None, "{placement: local, steps: {a: {run: make, priority: 0, limits: [], runs_on: {}}}}"),
             (None, "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
             (None, "{steps: {a: {run: make, image: busybox}}, pools: {p: {image: busybox}}}"),
-            (Some("`pool`"), "{steps: {a: {run: make, pool: p}}, pools: {p: {image: busybox}}}"),
+            (None, "{steps: {a: {run: make, pool: p}}, pools: {p: {image: busybox}}}"),
+            (
+                Some("`secrets` of a pool"),
+                "{secrets: {s: {env: S}}, steps: {a: {run: x, pool: p}}, pools: {p: {image: b, secrets: [s]}}}",
+            ),
             (None, "{placement: pinned, steps: {a: {run: make, prefers: {zone: eu}}}}"),
             (
                 Some("`placement: pinned` keeps the run on one node, but steps `a` and `b`"),

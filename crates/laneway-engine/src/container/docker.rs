@@ -278,6 +278,21 @@ impl Docker {
         }
     }
 
+    /// Starts a program and waits for its end, however long that takes; what it prints is dropped.
+    pub async fn run_to_end(&self, id: &str, exec: Exec) -> Result<i64> {
+        let mut started = self.exec(id, exec).await?;
+        while started.output.next().await.is_some() {}
+        // The engine learns of it a moment after its output has ended.
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if let Some(code) = self.exec_code(&started.id).await? {
+                return Ok(code);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(100));
+        }
+    }
+
     /// `None` while it runs.
     pub async fn exec_code(&self, exec: &str) -> Result<Option<i64>> {
         let client = self.client().await?;

@@ -16,6 +16,7 @@ mod held;
 pub mod labels;
 mod mounts;
 pub mod orphans;
+pub mod pool;
 mod pull;
 mod spec;
 mod stage;
@@ -33,11 +34,20 @@ pub struct Containers {
     pub docker: Docker,
     /// Places of the host that the documents of others may mount.
     pub allow_mounts: Vec<std::path::PathBuf>,
+    /// Of this host, for the endpoints of warm containers.
+    pub ports: std::ops::RangeInclusive<u16>,
+    /// How many warm containers start at once.
+    pub start_concurrency: usize,
 }
 
 impl Default for Containers {
     /// The engine of this host, and nothing of the host's.
     fn default() -> Self {
-        Self { docker: Docker::at(DOCKER_HOST), allow_mounts: Vec::new() }
+        Self {
+            docker: Docker::at(DOCKER_HOST),
+            allow_mounts: Vec::new(),
+            ports: 49200..=49300,
+            start_concurrency: 10,
+        }
     }
 }

@@ -3,12 +3,11 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use laneway_store::Store;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 
 use super::docker::Docker;
 use super::labels;
@@ -73,12 +72,13 @@ pub(crate) struct Sweeper {
     docker: Docker,
     store: Arc<dyn Store>,
     wanted: Arc<Notify>,
-    has_swept: Arc<AtomicBool>,
+    /// The first one is over.
+    first: Arc<OnceCell<()>>,
 }
 
 impl Sweeper {
     pub(crate) fn new(docker: Docker, store: Arc<dyn Store>) -> Self {
-        Self { docker, store, wanted: Arc::default(), has_swept: Arc::default() }
+        Self { docker, store, wanted: Arc::default(), first: Arc::default() }
     }
 
     /// Somebody died: soon.
@@ -88,18 +88,23 @@ impl Sweeper {
 
     /// For a node of one run, which looks once, when it has to do with containers at all. Nobody waits for it.
     pub(crate) fn once(&self) {
-        if !self.has_swept.swap(true, Ordering::Relaxed) {
+        if !self.first.initialized() {
             let sweeper = self.clone();
-            tokio::spawn(async move { sweeper.sweep().await });
+            tokio::spawn(async move { sweeper.swept().await });
         }
+    }
+
+    /// Waits until the host was swept once. What is made for later waits for that, so that it never competes with leftovers.
+    pub(crate) async fn swept(&self) {
+        self.first.get_or_init(|| self.sweep()).await;
     }
 
     /// At once, when somebody died, and now and then. Never ends.
     pub(crate) async fn keep_swept(self) {
-        self.has_swept.store(true, Ordering::Relaxed);
+        self.swept().await;
         loop {
-            self.sweep().await;
             let _ = tokio::time::timeout(EVERY, self.wanted.notified()).await;
+            self.sweep().await;
         }
     }
 

@@ -89,6 +89,8 @@ pub enum Outcome {
     Signaled(i32),
     /// Of a container: it wanted more memory than it may have. With the exit code.
     OutOfMemory(i32),
+    /// Of a call: it was answered with a refusal, or not at all.
+    Failed(String),
     TimedOut,
     /// Because of the [`StopSignal`].
     Stopped,

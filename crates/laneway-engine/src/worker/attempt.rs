@@ -1,22 +1,24 @@
 //! One attempt, from its claim to what the store is told of its end.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use laneway_core::expression::Scope;
 use laneway_core::id::SessionId;
 use laneway_core::reason::Reason;
 use laneway_store::Store;
-use laneway_store::model::{Claim, Outcome};
+use laneway_store::model::{Claim, Outcome, PoolTally};
 
 use super::artifacts;
+use super::counts::Counts;
 use super::merge::{self, Merged};
 use super::prepare::{self, Places, Spot, Work};
 use super::workspace::Workspaces;
 use crate::container::orphans::Sweeper;
-use crate::container::{self, Containers};
+use crate::container::pool::{self, PoolMeans, Pools, Recorder};
+use crate::container::{self, Containers, labels};
 use crate::function::{self, Functions};
 use crate::log::Courier;
 use crate::process::{self, Ending, StopSignal};
@@ -43,8 +45,45 @@ pub(super) struct Setting {
     pub(super) session: SessionId,
     pub(super) containers: Containers,
     pub(super) sweeper: Sweeper,
+    /// Made when the first step asks for one: most nodes never have any.
+    pub(super) pools: Arc<OnceLock<Pools>>,
+    /// What they do is an event each.
+    pub(super) recorder: Arc<Recorder>,
+    pub(super) counts: Counts,
     /// A log could not be kept, and somebody was told.
     pub(super) told_of_logs: Arc<AtomicBool>,
+}
+
+impl Setting {
+    fn pools(&self) -> &Pools {
+        self.pools.get_or_init(|| {
+            Pools::new(PoolMeans {
+                docker: self.containers.docker.clone(),
+                warden: self.warden.clone(),
+                host_mounts: self.places.ground.host_mounts(&self.containers.allow_mounts),
+                session: self.session,
+                labels: labels::of_node(self.store.instance(), self.session),
+                scratch: self.places.scratch.clone(),
+                ports: self.containers.ports.clone(),
+                start_concurrency: self.containers.start_concurrency,
+                told: Some(self.recorder.start(Arc::clone(&self.store), self.session)),
+            })
+        })
+    }
+
+    /// Warms what comes behind this task, without anybody waiting for it.
+    fn prewarm(&self, claim: &Claim, dir: &Path) {
+        let plan = &claim.head.plan;
+        if plan.workflow.pools.is_empty() || plan.prewarm.width == 0 {
+            return;
+        }
+        let (pools, sweeper) = (self.pools().clone(), self.sweeper.clone());
+        let (plan, position, dir) = (Arc::clone(plan), claim.at.position, dir.to_owned());
+        tokio::spawn(async move {
+            sweeper.swept().await;
+            pools.prewarm(&plan, position, &dir);
+        });
+    }
 }
 
 /// How an attempt ended.
@@ -91,6 +130,7 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         Some(Ok(Merged::Pipe(stdin))) => Some(stdin),
         Some(Err(error)) => return Ended::unstarted(Reason::StartFailed, error),
     };
+    setting.prewarm(&claim, &dir);
     let masks = match secrets(&setting, &claim, &dir, &mut scope, &stop).await {
         Ok(masks) => masks,
         Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
@@ -115,6 +155,7 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
     let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
         Ok(Work::Process(job)) => Housed::Here(job),
         Ok(Work::Container(job)) => Housed::Within(job),
+        Ok(Work::Warm(job)) => Housed::Warm(job),
         Ok(Work::Function(job)) => return call(&setting, job, &stop).await,
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
@@ -127,6 +168,16 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         Housed::Within(job) => {
             setting.sweeper.once();
             container::execute(&setting.containers.docker, &setting.warden, *job, stop.clone()).await
+        }
+        Housed::Warm(job) => {
+            setting.sweeper.once();
+            let ending = pool::execute(setting.pools(), *job, &stop).await;
+            let worth = setting.pools().tally().read();
+            setting.counts.add(|tally| {
+                let saved_ms = u64::try_from(worth.saved.as_millis()).unwrap_or(u64::MAX);
+                tally.pools = PoolTally { hits: worth.hits, misses: worth.misses, saved_ms };
+            });
+            ending
         }
     };
     if let Some(stdin) = merged {
@@ -172,6 +223,7 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
 enum Housed {
     Here(process::Job),
     Within(Box<container::Job>),
+    Warm(Box<pool::Job>),
 }
 
 impl Housed {
@@ -179,6 +231,7 @@ impl Housed {
         match self {
             Self::Here(job) => job.timeout,
             Self::Within(job) => job.timeout,
+            Self::Warm(job) => job.timeout,
         }
     }
 
@@ -186,11 +239,19 @@ impl Housed {
     fn workdir(&self) -> PathBuf {
         match self {
             Self::Here(job) => job.workdir.clone(),
-            Self::Within(job) => match &job.workdir {
-                Some(path) if !path.starts_with('/') => job.dir.join(path),
-                Some(_) | None => job.dir.clone(),
+            Self::Within(job) => below(&job.dir, job.workdir.as_deref()),
+            Self::Warm(job) => match &job.what {
+                pool::What::Exec { workdir, .. } => below(&job.dir, workdir.as_deref()),
+                pool::What::Call { .. } => job.dir.clone(),
             },
         }
+    }
+}
+
+fn below(dir: &Path, workdir: Option<&str>) -> PathBuf {
+    match workdir {
+        Some(path) if !path.starts_with('/') => dir.join(path),
+        Some(_) | None => dir.to_owned(),
     }
 }
 
@@ -274,6 +335,7 @@ fn outcome(ending: Ending, timeout: Option<Duration>) -> Option<Outcome> {
             detail: "it wanted more memory than `container.memory` allows, and was killed".to_owned(),
             exit_code: Some(code),
         },
+        process::Outcome::Failed(why) => failed(Reason::Error, why),
         process::Outcome::TimedOut => timed_out(timeout),
         process::Outcome::StartFailed(why) => failed(Reason::StartFailed, why),
         process::Outcome::Stopped => return None,

@@ -167,9 +167,13 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         session: means.session,
         sweeper: Sweeper::new(means.containers.docker.clone(), Arc::clone(&means.store)),
         containers: means.containers.clone(),
+        pools: Arc::default(),
+        recorder: Arc::default(),
+        counts: means.counts.clone(),
         told_of_logs: Arc::default(),
     };
     let sweeping = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.sweeper.clone().keep_swept()));
+    let (pools, recorder) = (Arc::clone(&setting.pools), Arc::clone(&setting.recorder));
     let workspaces = setting.workspaces.clone();
     let own = match &aim {
         Aim::Run { run, .. } => Some(*run),
@@ -184,6 +188,11 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     }
     if result.is_err() {
         work.kill_everything().await;
+    }
+    // Behind the last task: warm containers belong to this life of the node.
+    if let Some(pools) = pools.get() {
+        pools.close().await;
+        recorder.finish().await;
     }
     pass(Point::RunOver);
     if let Err(error) = std::fs::remove_dir_all(&scratch) {

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use laneway_core::definition::{Action, Container, Housing, Merge};
+use laneway_core::definition::{Action, Container, Housing, Input, Merge};
 use laneway_core::expression::{Error, Scope, Template};
 use laneway_core::id::{InstanceId, SessionId};
 use laneway_store::log_path;
 use laneway_store::model::Claim;
 
+use crate::container::pool::{self, What};
 use crate::container::{self, Containers, HostMounts, labels};
 use crate::function;
 use crate::log::{Courier, LOG_CAP, SHARED_LOG_CAP, Target};
@@ -43,7 +44,7 @@ impl Ground {
     }
 
     /// What of the host a document may show to a container: all of it where it is the caller's own.
-    fn host_mounts(&self, allowed: &[PathBuf]) -> HostMounts {
+    pub(super) fn host_mounts(&self, allowed: &[PathBuf]) -> HostMounts {
         match self {
             Self::Caller => HostMounts::All,
             Self::Beside { .. } | Self::Apart { .. } => HostMounts::Below(allowed.to_vec()),
@@ -72,6 +73,7 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
 pub(super) enum Work {
     Process(Job),
     Container(Box<container::Job>),
+    Warm(Box<pool::Job>),
     Function(function::Job),
 }
 
@@ -115,7 +117,7 @@ pub(super) fn work(
     spot: &Spot<'_>,
     kill_grace: std::time::Duration,
 ) -> Result<Work, String> {
-    let Spot { places, dir, stdin, courier, masks, .. } = *spot;
+    let Spot { places, dir, stdin, masks, .. } = *spot;
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
     if let Some(condition) = &step.condition {
@@ -131,8 +133,14 @@ pub(super) fn work(
         Action::Queue { queue, .. } => {
             return Err(format!("it is for remote workers of the queue `{queue}`"));
         }
-        // Such a plan is not submitted.
-        Action::Call { .. } => return Err("`pool` cannot be run yet".to_owned()),
+        Action::Call { method, path, body } => {
+            let path = path.render(scope).map_err(|error| format!("`call.path`: {error}"))?;
+            let body = match body {
+                Input::Literal(serde_json::Value::Null) => None,
+                body => Some(body.evaluate(scope).map_err(|error| format!("`call.body`: {error}"))?),
+            };
+            return warm(claim, spot, What::Call { method: *method, path, body }, kill_grace);
+        }
         // Its engine is `merge.rs`, which has this for what is to be piped through a program.
         Action::Merge { group } => match &plan.group(*group).merge {
             Merge::Custom { command } => Program::Command { argv: command.clone() },
@@ -160,15 +168,12 @@ pub(super) fn work(
         ("LANEWAY_TASK".to_owned(), step.name.clone()),
         ("LANEWAY_ATTEMPT".to_owned(), claim.at.attempt.to_string()),
     ]);
-    let log = match courier {
-        None => Target::File(log_path(&places.store_dir, claim.head.run, &step.name, claim.at.attempt)),
-        Some(courier) => Target::Store(courier.sending(claim.at)),
-    };
-    let log_cap = if courier.is_none() { LOG_CAP } else { SHARED_LOG_CAP };
+    let (log, log_cap) = log_of(claim, spot);
     match step.housing() {
         None => {}
-        // Such a plan is not submitted.
-        Some(Housing::Pool(_)) => return Err("`pool` cannot be run yet".to_owned()),
+        Some(Housing::Pool(_)) => {
+            return warm(claim, spot, What::Exec { program, env, workdir: step.workdir.clone() }, kill_grace);
+        }
         Some(Housing::Own(settings)) => {
             let at = (claim.head.run, step.name.as_str(), claim.at.attempt);
             let mut labels = labels::of_node(spot.instance, spot.session);
@@ -206,6 +211,39 @@ pub(super) fn work(
         timeout: step.timeout,
         kill_grace,
     }))
+}
+
+fn log_of(claim: &Claim, spot: &Spot<'_>) -> (Target, u64) {
+    let (run, attempt) = (claim.head.run, claim.at.attempt);
+    let step = &claim.head.plan.step(claim.at.position).name;
+    match spot.courier {
+        None => (Target::File(log_path(&spot.places.store_dir, run, step, attempt)), LOG_CAP),
+        Some(courier) => (Target::Store(courier.sending(claim.at)), SHARED_LOG_CAP),
+    }
+}
+
+/// In a container of the step's pool.
+fn warm(claim: &Claim, spot: &Spot<'_>, what: What, kill_grace: std::time::Duration) -> Result<Work, String> {
+    let plan = &claim.head.plan;
+    let step = plan.step(claim.at.position);
+    let named = plan.workflow.pools.iter().find(|pool| match step.housing() {
+        Some(Housing::Pool(name)) => pool.name == *name,
+        Some(Housing::Own(_)) | None => false,
+    });
+    let pool = named.ok_or_else(|| format!("the workflow has no pool for the step `{}`", step.name))?;
+    let (log, log_cap) = log_of(claim, spot);
+    Ok(Work::Warm(Box::new(pool::Job {
+        pool: pool.clone(),
+        dormancy: None,
+        run: claim.head.run,
+        dir: spot.dir.to_owned(),
+        what,
+        log,
+        log_cap,
+        masks: spot.masks.clone(),
+        timeout: step.timeout,
+        kill_grace,
+    })))
 }
 
 /// The values of those secrets that are files inside.

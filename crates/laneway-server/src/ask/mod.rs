@@ -127,6 +127,22 @@ pub async fn node_events(
     Ok(wire::NodeEventList { events, next_after })
 }
 
+pub async fn pools(store: &dyn Store) -> Result<wire::PoolList> {
+    Ok(wire::PoolList::of(&store.pool_containers().await?))
+}
+
+pub async fn pool_events(
+    store: &dyn Store,
+    node: Option<&str>,
+    after: u64,
+    limit: usize,
+) -> Result<wire::PoolEventList> {
+    let events = store.pool_events(node, after, limit).await?;
+    let next_after = events.last().map_or(after, |event| event.seq);
+    let events = events.iter().map(laneway_core::pool::PoolEvent::to_json).collect();
+    Ok(wire::PoolEventList { events, next_after })
+}
+
 pub async fn limits(store: &dyn Store) -> Result<wire::LimitList> {
     let limits = store.limits().await?;
     Ok(wire::LimitList { limits: limits.iter().map(wire::Limit::from).collect() })

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::ask;
 use crate::metrics::Stored;
 use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
@@ -52,6 +53,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
         limits: store.limits().await?,
         backlog: store.backlog().await?,
         commits: store.commits(),
+        pools: ask::pools(store).await?.pools,
     };
     let text = app.metrics.text(&stored).map_err(|error| {
         tracing::error!(%error, "figures could not be written");

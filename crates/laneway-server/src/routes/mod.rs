@@ -8,6 +8,7 @@ pub(crate) mod hooks;
 pub(crate) mod limits;
 pub(crate) mod logs;
 pub(crate) mod nodes;
+pub(crate) mod pools;
 pub(crate) mod runs;
 pub(crate) mod tasks;
 pub(crate) mod triggers;

@@ -14,6 +14,7 @@ mod follow;
 mod link;
 mod listen;
 mod migrate;
+mod pools;
 mod read;
 mod remote;
 mod row;
@@ -41,6 +42,7 @@ use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::Plan;
+use laneway_core::pool::{PoolEvent, PoolFact};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
@@ -519,6 +521,19 @@ impl Store for PostgresStore {
 
     async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
         self.base.write(|link, terms| async move { access::revoke_token(&link, terms, name, by).await }).await
+    }
+
+    async fn tell_pools(&self, session: SessionId, facts: Vec<PoolFact>) -> Result<()> {
+        let facts = &facts;
+        self.base.write(|link, terms| async move { pools::tell(&link, terms, session, facts).await }).await
+    }
+
+    async fn pool_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<PoolEvent>> {
+        self.base.ask(|link| async move { pools::events(&link, node, after, limit).await }).await
+    }
+
+    async fn pool_containers(&self) -> Result<Vec<PoolEvent>> {
+        self.base.ask(|link| async move { pools::containers(&link).await }).await
     }
 
     async fn record(&self, deed: Deed) -> Result<u64> {

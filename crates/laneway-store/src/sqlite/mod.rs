@@ -12,6 +12,7 @@ mod doctor;
 mod fault;
 mod files;
 mod migrate;
+mod pools;
 mod prune;
 mod quarantine;
 mod read;
@@ -37,6 +38,7 @@ use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::{Plan, Position};
+use laneway_core::pool::{PoolEvent, PoolFact};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
@@ -579,6 +581,19 @@ impl Store for SqliteStore {
     async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
         let (name, by) = (name.to_owned(), by.to_owned());
         self.write(move |txn| access::revoke_token(txn, &name, &by)).await
+    }
+
+    async fn tell_pools(&self, session: SessionId, facts: Vec<PoolFact>) -> Result<()> {
+        self.write(move |txn| pools::tell(txn, session, &facts)).await
+    }
+
+    async fn pool_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<PoolEvent>> {
+        let node = node.map(str::to_owned);
+        self.read(move |connection, _| pools::events(connection, node.as_deref(), after, limit)).await
+    }
+
+    async fn pool_containers(&self) -> Result<Vec<PoolEvent>> {
+        self.read(|connection, _| pools::containers(connection)).await
     }
 
     async fn record(&self, deed: Deed) -> Result<u64> {

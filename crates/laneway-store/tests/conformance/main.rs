@@ -29,6 +29,7 @@ mod looking;
 mod model;
 mod nodes;
 mod pinned;
+mod pools;
 mod postgres;
 mod prune;
 mod quarantine;

@@ -16,6 +16,7 @@ pub(crate) mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod pause;
 pub(crate) mod plan;
+pub(crate) mod pool;
 pub(crate) mod prune;
 pub(crate) mod replay;
 pub(crate) mod restore;
@@ -168,6 +169,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Submit(_)
         | Command::Token(_)
         | Command::Nodes(_)
+        | Command::Pool(_)
         | Command::Drain(_)
         | Command::Limit(_)
         | Command::Pause(_)
@@ -205,6 +207,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Openapi(args) => openapi::execute(context, args),
         Command::Nodes(args) => nodes::execute(context, args).await,
         Command::Drain(args) => nodes::drain(context, args).await,
+        Command::Pool(args) => pool::execute(context, args).await,
         Command::Secret(args) => secret::execute(context, args).await,
         Command::Limit(args) => limit::execute(context, args).await,
         Command::Pause(args) => pause::execute(context, args).await,

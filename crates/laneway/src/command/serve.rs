@@ -119,7 +119,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let firing = Firing::begin(&store, life.session(), max_parallel);
     let pruning = Pruning::begin(kept, &store, life.session());
     let control = Control::new();
-    let worker = life.worker(&args.work, &reach, context.settings.containers());
+    let worker = life.worker(&args.work, &reach, context.settings.containers()?);
     let serving = Serving { listener, app: service.app(stop.clone()), tls, interrupts };
     let outcome = until_told(context, serving, (worker, life.pulse()), (&stop, &control)).await;
     drop((firing, pruning));

@@ -81,7 +81,7 @@ impl WorkArgs {
     /// A session that takes what it can run.
     pub(super) async fn session(&self, context: &Context, name: &str) -> anyhow::Result<NewSession> {
         let (labels, lease) = (labels(&self.labels)?, context.settings.lease()?);
-        let has_container = has_engine(&context.settings.containers().docker).await;
+        let has_container = has_engine(&context.settings.containers()?.docker).await;
         let node = name.to_owned();
         let offer = Offer { node, labels, has_process: true, has_container, ..Offer::default() };
         Ok(NewSession { offer: Some(offer), lease, ..NewSession::ephemeral(name, self.slots.get()) })
@@ -151,7 +151,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let node = Node::begin(context, store, session).await?;
     let firing = Firing::begin(&node.store, node.session, max_parallel);
     let pruning = Pruning::begin(kept, &node.store, node.session);
-    let worker = args.work.worker(&node, &reach, context.settings.containers());
+    let worker = args.work.worker(&node, &reach, context.settings.containers()?);
     let control = Control::new();
     let outcome = until_told(context, worker, &control, parent).await;
     drop((firing, pruning));

@@ -51,6 +51,9 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         session,
         sweeper: Sweeper::new(Docker::at(DOCKER_HOST), Arc::clone(&store)),
         containers: Containers::default(),
+        pools: Arc::default(),
+        recorder: Arc::default(),
+        counts: Counts::default(),
         told_of_logs: Arc::default(),
     };
     let means = Means {

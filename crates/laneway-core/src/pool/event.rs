@@ -1,0 +1,159 @@
+//! What warm containers do, as a stream of its own beside those of runs and nodes: every transition is one of these.
+
+use serde_json::{Map, Value};
+
+use super::state::{ContainerState, EndReason};
+use crate::facts::{self, Unreadable, facts};
+use crate::id::SessionId;
+use crate::time::Millis;
+
+/// A numbered fact of a pool. Numbers start at 1 and grow; their order is the order of commits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoolEvent {
+    pub seq: u64,
+    pub at: Millis,
+    /// The node's address.
+    pub node: String,
+    pub session: SessionId,
+    pub fact: PoolFact,
+}
+
+impl PoolEvent {
+    /// One line of `--json`: name, number, time and who first, then the fact's own fields.
+    pub fn to_json(&self) -> Value {
+        let mut line = Map::new();
+        line.insert("event".into(), self.fact.name().into());
+        line.insert("seq".into(), self.seq.into());
+        line.insert("at".into(), self.at.to_string().into());
+        line.insert("node".into(), self.node.clone().into());
+        line.insert("session".into(), self.session.to_string().into());
+        if let Value::Object(fields) = self.fact.body() {
+            line.extend(fields);
+        }
+        Value::Object(line)
+    }
+
+    /// Reads such a line back.
+    pub fn from_json(line: &Value) -> Result<Self, Unreadable> {
+        let common = ["event", "seq", "at", "node", "session"];
+        let (name, version, body) = facts::from_line(line, &common, PoolFact::version_of)?;
+        let bad = |why: &str| Unreadable { name: name.clone(), version, why: why.to_owned() };
+        let session = line["session"].as_str().and_then(SessionId::parse);
+        Ok(Self {
+            seq: line["seq"].as_u64().ok_or_else(|| bad("it has no number"))?,
+            at: facts::moment(line).ok_or_else(|| bad("it has no time"))?,
+            node: line["node"].as_str().ok_or_else(|| bad("it names no node"))?.to_owned(),
+            session: session.ok_or_else(|| bad("it names no session"))?,
+            fact: PoolFact::read(&name, version, &body)?,
+        })
+    }
+}
+
+facts! {
+    /// The closed set of facts of a pool.
+    pub enum PoolFact;
+    /// It is being made.
+    ContainerStarting = "container_starting" v 1 {
+        pool: String,
+        container: String,
+        image: String,
+    }
+    /// Healthy, and nobody's.
+    ContainerIdle = "container_idle" v 1 {
+        pool: String,
+        container: String,
+    }
+    /// A task has it.
+    ContainerRunning = "container_running" v 1 {
+        pool: String,
+        container: String,
+    }
+    /// Clean and paused.
+    ContainerDormant = "container_dormant" v 1 {
+        pool: String,
+        container: String,
+    }
+    ContainerTerminated = "container_terminated" v 1 {
+        pool: String,
+        container: String,
+        why: EndReason,
+    }
+}
+
+impl PoolFact {
+    /// The fact of a transition.
+    pub fn of(
+        pool: String,
+        container: String,
+        image: String,
+        to: ContainerState,
+        why: Option<EndReason>,
+    ) -> Self {
+        match to {
+            ContainerState::Starting => ContainerStarting { pool, container, image }.into(),
+            ContainerState::Idle => ContainerIdle { pool, container }.into(),
+            ContainerState::Running => ContainerRunning { pool, container }.into(),
+            ContainerState::Dormant => ContainerDormant { pool, container }.into(),
+            ContainerState::Terminated => {
+                ContainerTerminated { pool, container, why: why.unwrap_or(EndReason::Closed) }.into()
+            }
+        }
+    }
+
+    pub fn state(&self) -> ContainerState {
+        match self {
+            Self::ContainerStarting(_) => ContainerState::Starting,
+            Self::ContainerIdle(_) => ContainerState::Idle,
+            Self::ContainerRunning(_) => ContainerState::Running,
+            Self::ContainerDormant(_) => ContainerState::Dormant,
+            Self::ContainerTerminated(_) => ContainerState::Terminated,
+        }
+    }
+
+    /// The pool and the container.
+    pub fn names(&self) -> (&str, &str) {
+        match self {
+            Self::ContainerStarting(fact) => (&fact.pool, &fact.container),
+            Self::ContainerIdle(fact) => (&fact.pool, &fact.container),
+            Self::ContainerRunning(fact) => (&fact.pool, &fact.container),
+            Self::ContainerDormant(fact) => (&fact.pool, &fact.container),
+            Self::ContainerTerminated(fact) => (&fact.pool, &fact.container),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One stored example of every event, as the first release wrote it. Never edit a line: add one.
+    const GOLDEN: &[(&str, u32, &str)] = &[
+        ("container_starting", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1","image":"busybox:1"}"#),
+        ("container_idle", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
+        ("container_running", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
+        ("container_dormant", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
+        ("container_terminated", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1","why":"expired"}"#),
+    ];
+
+    #[test]
+    fn every_stored_event_still_reads_and_writes_back_to_the_same_bytes() {
+        for (name, version, body) in GOLDEN {
+            let fact = PoolFact::read(name, *version, body).expect("a golden event");
+            assert_eq!((fact.name(), fact.version()), (*name, *version));
+            assert_eq!(fact.body_text(), *body);
+            assert_eq!(format!("container_{}", fact.state()), *name);
+        }
+        assert_eq!(PoolFact::NAMES.len(), GOLDEN.len(), "every kind has an example");
+    }
+
+    #[test]
+    fn line_of_json_reads_back_as_the_event_it_was_made_of() {
+        let session = SessionId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
+        for (seq, (name, version, body)) in (1..).zip(GOLDEN) {
+            let fact = PoolFact::read(name, *version, body).expect("a golden event");
+            let event =
+                PoolEvent { seq, at: Millis(1_700_000_000_123), node: "a:1".to_owned(), session, fact };
+            assert_eq!(PoolEvent::from_json(&event.to_json()), Ok(event));
+        }
+    }
+}

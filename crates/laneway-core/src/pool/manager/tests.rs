@@ -1,0 +1,418 @@
+//! Preference as a table, and every law of a pool under random events: an edge that does what it is told, in any order,
+//! and fails as it likes.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn run(number: u8) -> RunId {
+    RunId::parse(&format!("0199f2a0-0000-7000-8000-0000000000{number:02x}")).expect("an id")
+}
+
+fn acquire(ticket: u64) -> Event {
+    Event::Acquire(Waiter { ticket: Ticket(ticket), run: run(1) })
+}
+
+fn released(ticket: u64) -> Event {
+    Event::Released { ticket: Ticket(ticket), is_clean: true }
+}
+
+fn number(container: u64) -> ContainerNumber {
+    ContainerNumber(container)
+}
+
+/// What is to be done, in words.
+fn told(actions: &[Action]) -> String {
+    let word = |action: &Action| match action {
+        Action::Moved { container, to, why: None } => format!("{} is {to}", container.0),
+        Action::Moved { container, to, why: Some(why) } => format!("{} is {to}: {why}", container.0),
+        Action::Start(container) => format!("start {}", container.0),
+        Action::Wake(container) => format!("wake {}", container.0),
+        Action::Hand { ticket, container, found } => {
+            format!("hand {} to {} ({found})", container.0, ticket.0)
+        }
+        Action::Clean(container) => format!("clean {}", container.0),
+        Action::Pause(container) => format!("pause {}", container.0),
+        Action::Rest { container, rest } => format!("{} rests ({rest})", container.0),
+        Action::Terminate(container) => format!("terminate {}", container.0),
+        Action::Refuse { ticket, fault } => format!("refuse {}: {fault}", ticket.0),
+    };
+    actions.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// Plays events in their order; gives what the last one led to.
+fn play(pool: &mut Pool, events: Vec<Event>) -> String {
+    events.into_iter().map(|event| told(&pool.on(event))).last().unwrap_or_default()
+}
+
+/// One container that has been used and sleeps.
+fn one_dormant(pool: &mut Pool) {
+    let one = number(1);
+    play(pool, vec![acquire(1), Event::Started(one), released(1), Event::Cleaned(one), Event::Paused(one)]);
+    assert_eq!(pool.counts().dormant, 1);
+}
+
+#[test]
+fn an_idle_container_is_preferred_to_a_dormant_one_and_that_to_a_start() {
+    let mut pool = Pool::new(Mode::Multi, 3);
+    one_dormant(&mut pool);
+    play(&mut pool, vec![Event::Warm(2), Event::Started(number(2))]);
+    assert_eq!(play(&mut pool, vec![acquire(2)]), "2 is running, hand 2 to 2 (idle)");
+    assert_eq!(play(&mut pool, vec![acquire(3)]), "wake 1");
+    assert_eq!(play(&mut pool, vec![acquire(4)]), "3 is starting, start 3");
+    assert_eq!(play(&mut pool, vec![acquire(5)]), "", "starts in flight count: it waits");
+    assert_eq!(
+        play(&mut pool, vec![Event::Woke(number(1))]),
+        "1 is idle, 1 is running, hand 1 to 3 (dormant)"
+    );
+}
+
+#[test]
+fn what_sleeps_for_the_shortest_time_is_woken_first() {
+    let mut pool = Pool::new(Mode::Multi, 2);
+    let both = [1, 2].map(number);
+    play(&mut pool, vec![acquire(1), acquire(2), Event::Started(both[0]), Event::Started(both[1])]);
+    play(&mut pool, vec![released(1), released(2), Event::Cleaned(both[0]), Event::Cleaned(both[1])]);
+    play(&mut pool, vec![Event::Paused(both[1]), Event::Paused(both[0])]);
+    assert_eq!(play(&mut pool, vec![acquire(3)]), "wake 1");
+}
+
+#[test]
+fn a_task_right_behind_another_waits_for_its_container_to_be_clean() {
+    let mut pool = Pool::new(Mode::Multi, 2);
+    play(&mut pool, vec![acquire(1), Event::Started(number(1))]);
+    assert_eq!(play(&mut pool, vec![released(1)]), "clean 1");
+    assert_eq!(play(&mut pool, vec![acquire(2)]), "", "no other is started");
+    let told = play(&mut pool, vec![Event::Cleaned(number(1))]);
+    assert_eq!(told, "1 is idle, 1 is running, hand 1 to 2 (released)", "it is not put to sleep to be woken");
+}
+
+#[test]
+fn a_failed_wake_ends_that_container_and_goes_on_with_another() {
+    let mut pool = Pool::new(Mode::Multi, 2);
+    one_dormant(&mut pool);
+    assert_eq!(play(&mut pool, vec![acquire(2)]), "wake 1");
+    assert_eq!(
+        play(&mut pool, vec![Event::WakeFailed(number(1))]),
+        "1 is terminated: wake_failed, terminate 1, 2 is starting, start 2"
+    );
+    assert_eq!(
+        play(&mut pool, vec![Event::Started(number(2))]),
+        "2 is idle, 2 is running, hand 2 to 2 (nothing)"
+    );
+}
+
+#[test]
+fn what_is_being_removed_keeps_its_place_until_it_is_gone() {
+    let mut pool = Pool::new(Mode::Multi, 1);
+    one_dormant(&mut pool);
+    let told = play(&mut pool, vec![acquire(2), Event::WakeFailed(number(1))]);
+    assert_eq!(told, "1 is terminated: wake_failed, terminate 1");
+    assert_eq!(play(&mut pool, vec![Event::Gone(number(1))]), "2 is starting, start 2");
+}
+
+#[test]
+fn a_failed_start_refuses_the_first_in_line_and_the_next_one_tries_anew() {
+    let mut pool = Pool::new(Mode::Multi, 1);
+    play(&mut pool, vec![acquire(1), acquire(2)]);
+    let told = play(&mut pool, vec![Event::StartFailed(number(1), "no such image".into())]);
+    assert_eq!(told, "1 is terminated: start_failed, terminate 1, refuse 1: no such image");
+    assert_eq!(play(&mut pool, vec![Event::Gone(number(1))]), "2 is starting, start 2");
+}
+
+#[test]
+fn a_warm_start_that_fails_refuses_nobody_whose_own_is_on_its_way() {
+    let mut pool = Pool::new(Mode::Multi, 4);
+    play(&mut pool, vec![Event::Warm(2), acquire(1)]);
+    let told = play(&mut pool, vec![Event::StartFailed(number(1), "no".into())]);
+    assert_eq!(told, "1 is terminated: start_failed, terminate 1");
+    assert_eq!(
+        play(&mut pool, vec![Event::Started(number(2))]),
+        "2 is idle, 2 is running, hand 2 to 1 (nothing)"
+    );
+}
+
+#[test]
+fn a_container_expires_only_in_the_rest_that_its_timer_is_of() {
+    let mut pool = Pool::new(Mode::Multi, 1);
+    one_dormant(&mut pool);
+    let old = Event::Expired { container: number(1), rest: pool.last_rest };
+    play(&mut pool, vec![acquire(2), Event::Woke(number(1)), released(2), Event::Cleaned(number(1))]);
+    assert_eq!(play(&mut pool, vec![Event::Paused(number(1)), old]), "", "that was before it was used again");
+    let now = Event::Expired { container: number(1), rest: pool.last_rest };
+    assert_eq!(play(&mut pool, vec![now.clone()]), "1 is terminated: expired, terminate 1");
+    assert_eq!(play(&mut pool, vec![now]), "", "twice is once");
+    play(&mut pool, vec![Event::Gone(number(1))]);
+    assert!(pool.is_empty());
+}
+
+#[test]
+fn a_container_in_which_something_was_left_is_not_used_again() {
+    let mut pool = Pool::new(Mode::Multi, 1);
+    play(&mut pool, vec![acquire(1), Event::Started(number(1)), released(1)]);
+    let told = play(&mut pool, vec![Event::CleanFailed(number(1))]);
+    assert_eq!(told, "1 is terminated: dirty, terminate 1");
+}
+
+#[test]
+fn a_woken_container_that_nobody_wants_any_more_goes_back_to_sleep() {
+    let mut pool = Pool::new(Mode::Multi, 1);
+    one_dormant(&mut pool);
+    play(&mut pool, vec![acquire(2), Event::Canceled(Ticket(2))]);
+    assert_eq!(play(&mut pool, vec![Event::Woke(number(1))]), "1 is idle, pause 1");
+    assert!(play(&mut pool, vec![Event::Paused(number(1))]).starts_with("1 is dormant, 1 rests"));
+}
+
+#[test]
+fn whoever_waits_too_long_is_refused_and_told_what_to_do() {
+    let mut pool = Pool::new(Mode::Multi, 1);
+    play(&mut pool, vec![acquire(1), Event::Started(number(1)), acquire(2), acquire(3)]);
+    let told = play(&mut pool, vec![Event::TimedOut(Ticket(2))]);
+    assert!(
+        told.starts_with("refuse 2: waited for a container longer than `acquire_timeout`; all 1"),
+        "{told}"
+    );
+    assert_eq!(play(&mut pool, vec![Event::TimedOut(Ticket(1))]), "", "it has one");
+    let told = play(&mut pool, vec![released(1), Event::Cleaned(number(1))]);
+    assert_eq!(told, "1 is idle, 1 is running, hand 1 to 3 (released)");
+}
+
+#[test]
+fn warming_stops_at_max_and_counts_what_there_is() {
+    let mut pool = Pool::new(Mode::Multi, 3);
+    play(&mut pool, vec![acquire(1)]);
+    let told = play(&mut pool, vec![Event::Warm(9)]);
+    assert_eq!(told, "2 is starting, start 2, 3 is starting, start 3");
+    assert_eq!(play(&mut pool, vec![Event::Warm(9)]), "");
+}
+
+#[test]
+fn draining_ends_what_rests_now_and_what_is_held_after_its_task() {
+    let mut pool = Pool::new(Mode::Multi, 2);
+    play(&mut pool, vec![acquire(1), Event::Started(number(1)), Event::Warm(2), Event::Started(number(2))]);
+    assert_eq!(play(&mut pool, vec![Event::Drain]), "2 is terminated: drained, terminate 2");
+    assert_eq!(play(&mut pool, vec![released(1)]), "1 is terminated: drained, terminate 1");
+}
+
+#[test]
+fn an_aborted_run_leaves_nothing_of_what_it_used_and_others_keep_theirs() {
+    let mut pool = Pool::new(Mode::Multi, 3);
+    let of_other = Event::Acquire(Waiter { ticket: Ticket(3), run: run(2) });
+    play(&mut pool, vec![acquire(1), acquire(2), of_other]);
+    play(&mut pool, vec![Event::Started(number(1)), Event::Started(number(2)), Event::Started(number(3))]);
+    play(&mut pool, vec![released(1), Event::Cleaned(number(1)), Event::Paused(number(1))]);
+    assert_eq!(play(&mut pool, vec![Event::Abort(run(1))]), "1 is terminated: aborted, terminate 1");
+    assert_eq!(
+        play(&mut pool, vec![released(2)]),
+        "2 is terminated: aborted, terminate 2",
+        "also what ends later"
+    );
+    assert_eq!(play(&mut pool, vec![released(3)]), "clean 3");
+}
+
+#[test]
+fn closing_ends_everything_once_and_gives_nothing_out_any_more() {
+    let mut pool = Pool::new(Mode::Multi, 1);
+    play(&mut pool, vec![acquire(1), Event::Started(number(1)), acquire(2)]);
+    let told = play(&mut pool, vec![Event::Close]);
+    assert_eq!(told, "refuse 2: the pool is closed: this node stops, 1 is terminated: closed, terminate 1");
+    assert_eq!(play(&mut pool, vec![Event::Close]), "", "tear-down twice is once");
+    assert_eq!(play(&mut pool, vec![released(1)]), "");
+    assert_eq!(play(&mut pool, vec![acquire(3)]), "refuse 3: the pool is closed: this node stops");
+    assert_eq!(play(&mut pool, vec![Event::Gone(number(1))]), "");
+    assert!(pool.is_empty());
+}
+
+#[test]
+fn a_single_container_is_shared_and_lives_while_any_task_holds_it() {
+    let mut pool = Pool::new(Mode::Single, 8);
+    assert_eq!(play(&mut pool, vec![acquire(1)]), "1 is starting, start 1");
+    assert_eq!(play(&mut pool, vec![acquire(2)]), "", "one is all there is");
+    let told = play(&mut pool, vec![Event::Started(number(1))]);
+    assert_eq!(told, "1 is idle, 1 is running, hand 1 to 1 (nothing), hand 1 to 2 (nothing)");
+    assert_eq!(play(&mut pool, vec![acquire(3)]), "hand 1 to 3 (idle)");
+    assert_eq!(play(&mut pool, vec![released(1), released(3)]), "", "2 holds it");
+    assert_eq!(play(&mut pool, vec![released(2)]), "clean 1");
+    assert_eq!(play(&mut pool, vec![Event::Warm(5)]), "");
+}
+
+#[test]
+fn nobody_joins_a_shared_container_that_is_to_end() {
+    let mut pool = Pool::new(Mode::Single, 1);
+    play(&mut pool, vec![acquire(1), Event::Started(number(1)), Event::Died(number(1))]);
+    assert_eq!(play(&mut pool, vec![acquire(2)]), "");
+    assert_eq!(play(&mut pool, vec![released(1)]), "1 is terminated: died, terminate 1");
+    assert_eq!(play(&mut pool, vec![Event::Gone(number(1))]), "2 is starting, start 2");
+}
+
+/// An edge that does what it is told, in whatever order, and fails as often as it likes.
+#[derive(Default)]
+struct World {
+    /// What is under way, with its answer.
+    pending: VecDeque<(Event, Option<Event>)>,
+    /// Who asked and has no answer yet, in order.
+    waiting: VecDeque<u64>,
+    holding: BTreeMap<u64, ContainerNumber>,
+    /// Containers that exist outside.
+    alive: BTreeSet<ContainerNumber>,
+    rests: Vec<Event>,
+    most: usize,
+    asked: u64,
+    answered: u64,
+}
+
+impl World {
+    fn act(&mut self, mode: Mode, max: usize, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Moved { .. } => {}
+                Action::Start(container) => {
+                    assert!(self.alive.insert(container), "started once");
+                    let failed = Event::StartFailed(container, "it was to fail".into());
+                    self.pending.push_back((Event::Started(container), Some(failed)));
+                }
+                Action::Wake(container) => {
+                    let failed = Event::WakeFailed(container);
+                    self.pending.push_back((Event::Woke(container), Some(failed)));
+                }
+                Action::Clean(container) => {
+                    assert!(!self.holding.values().any(|held| *held == container), "nobody is in it");
+                    let failed = Event::CleanFailed(container);
+                    self.pending.push_back((Event::Cleaned(container), Some(failed)));
+                }
+                Action::Pause(container) => {
+                    let failed = Event::PauseFailed(container);
+                    self.pending.push_back((Event::Paused(container), Some(failed)));
+                }
+                Action::Rest { container, rest } => self.rests.push(Event::Expired { container, rest }),
+                Action::Terminate(container) => self.pending.push_back((Event::Gone(container), None)),
+                Action::Hand { ticket, container, .. } => {
+                    let is_taken = self.holding.values().any(|held| *held == container);
+                    assert!(mode == Mode::Single || !is_taken, "two acquirers have {container:?}");
+                    assert!(self.alive.contains(&container), "it was given after it was gone");
+                    assert_eq!(self.waiting.pop_front(), Some(ticket.0), "somebody was overtaken");
+                    self.holding.insert(ticket.0, container);
+                    self.answered += 1;
+                }
+                Action::Refuse { ticket, .. } => {
+                    let before = self.waiting.len();
+                    self.waiting.retain(|waiting| *waiting != ticket.0);
+                    assert_eq!(self.waiting.len() + 1, before, "refused once, and only who waits");
+                    self.answered += 1;
+                }
+            }
+        }
+        self.most = self.most.max(self.alive.len());
+        assert!(self.most <= max, "{} containers, and at most {max} are allowed", self.most);
+    }
+
+    /// Answers one of the things under way.
+    fn answer(&mut self, at: usize, fails: bool) -> Option<Event> {
+        let at = at % self.pending.len().max(1);
+        let (done, failed) = self.pending.remove(at)?;
+        if let Event::Gone(container) = &done {
+            self.alive.remove(container);
+        }
+        Some(failed.filter(|_| fails).unwrap_or(done))
+    }
+}
+
+/// The dice of one moment.
+type Throw = (u8, usize, bool);
+
+fn live(mode: Mode, max: usize, throws: &[Throw]) {
+    let mut pool = Pool::new(mode, max);
+    let mut world = World::default();
+    let bound = pool.max();
+    for (kind, at, fails) in throws {
+        let event = match kind % 12 {
+            0..=2 => {
+                world.asked += 1;
+                world.waiting.push_back(world.asked);
+                Some(Event::Acquire(Waiter { ticket: Ticket(world.asked), run: run((*at % 3) as u8) }))
+            }
+            3..=5 => world.answer(*at, *fails),
+            6 | 7 => {
+                let held = world.holding.keys().nth(at % world.holding.len().max(1)).copied();
+                held.map(|ticket| {
+                    world.holding.remove(&ticket);
+                    Event::Released { ticket: Ticket(ticket), is_clean: !fails }
+                })
+            }
+            8 => {
+                let waiting = world.waiting.get(at % world.waiting.len().max(1)).copied();
+                waiting.map(|ticket| {
+                    if *fails {
+                        return Event::TimedOut(Ticket(ticket));
+                    }
+                    world.waiting.retain(|waiting| *waiting != ticket);
+                    world.answered += 1;
+                    Event::Canceled(Ticket(ticket))
+                })
+            }
+            9 => world.rests.get(at % world.rests.len().max(1)).cloned(),
+            10 => Some(if *fails { Event::Drain } else { Event::Warm(at % 6) }),
+            11 if *fails => Some(Event::Abort(run((*at % 3) as u8))),
+            _ => Some(Event::Died(number((at % 9) as u64))),
+        };
+        if let Some(event) = event {
+            world.act(mode, bound, pool.on(event));
+        }
+    }
+    // Everything that is under way ends, and everybody lets go: nobody may be left waiting.
+    while !world.pending.is_empty() || !world.holding.is_empty() {
+        let event = world.answer(0, false).or_else(|| {
+            let ticket = world.holding.pop_first()?.0;
+            Some(Event::Released { ticket: Ticket(ticket), is_clean: true })
+        });
+        world.act(mode, bound, pool.on(event.expect("one or the other")));
+    }
+    assert_eq!((world.waiting.len(), world.answered), (0, world.asked), "somebody was lost");
+    world.act(mode, bound, pool.on(Event::Close));
+    while let Some(event) = world.answer(0, false) {
+        world.act(mode, bound, pool.on(event));
+    }
+    assert!(pool.is_empty() && world.alive.is_empty(), "something was left");
+}
+
+proptest! {
+    #[test]
+    fn never_more_than_max_nobody_lost_and_order_kept(
+        max in 1_usize..5,
+        throws in prop::collection::vec((any::<u8>(), 0_usize..64, any::<bool>()), 1..300),
+    ) {
+        live(Mode::Multi, max, &throws);
+    }
+
+    #[test]
+    fn a_shared_container_is_the_only_one_whatever_happens(
+        throws in prop::collection::vec((any::<u8>(), 0_usize..64, any::<bool>()), 1..300),
+    ) {
+        live(Mode::Single, 4, &throws);
+    }
+}
+
+#[test]
+fn two_hundred_acquirers_share_three_containers_in_their_order() {
+    let mut pool = Pool::new(Mode::Multi, 3);
+    let mut world = World::default();
+    for ticket in 1..=200 {
+        world.asked += 1;
+        world.waiting.push_back(ticket);
+        world.act(Mode::Multi, 3, pool.on(acquire(ticket)));
+    }
+    let mut served = Vec::new();
+    while served.len() < 200 {
+        if let Some((ticket, _)) = world.holding.pop_first() {
+            served.push(ticket);
+            world.act(Mode::Multi, 3, pool.on(released(ticket)));
+        } else {
+            let event = world.answer(0, false).expect("something is under way");
+            world.act(Mode::Multi, 3, pool.on(event));
+        }
+    }
+    assert_eq!(served, (1..=200).collect::<Vec<_>>());
+    assert_eq!((world.most, pool.last_number), (3, 3), "three were enough");
+}

@@ -1,0 +1,124 @@
+//! One task's hold on a warm container, and its files in there. Dropped without a word, the container is not used again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
+use laneway_core::pool::{Event, Ticket};
+
+use super::inside::{self, Whose};
+use super::keeper::{Common, Keeper, Message};
+use super::mounts::Loan;
+use super::vessel::{Vessel, make_open};
+use crate::container::{Docker, mounts};
+
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) vessel: Arc<Vessel>,
+    ticket: Ticket,
+    keeper: Keeper,
+    common: Arc<Common>,
+    mode: PoolMode,
+    /// What is its own of the container's files.
+    files: PathBuf,
+    loan: Option<Loan>,
+    is_over: bool,
+}
+
+impl Lease {
+    pub(super) fn new(
+        vessel: Arc<Vessel>,
+        ticket: Ticket,
+        keeper: Keeper,
+        common: Arc<Common>,
+        mode: PoolMode,
+    ) -> Self {
+        let files = vessel.files.join(ticket.0.to_string());
+        Self { vessel, ticket, keeper, common, mode, files, loan: None, is_over: false }
+    }
+
+    pub(super) fn docker(&self) -> &Docker {
+        &self.common.yard.docker
+    }
+
+    /// Shows the run's directory to the container. Gives where it is in there.
+    pub(super) fn lend(&mut self, dir: &Path) -> Result<String, String> {
+        // Refused where the engine's own socket would be within reach.
+        let yard = &self.common.yard;
+        mounts::resolve(dir, &[], &yard.host_mounts, yard.docker.socket())
+            .map_err(|error| error.to_string())?;
+        let Some(place) = self.vessel.place() else { return Ok(WORKSPACE.to_owned()) };
+        let name = self.ticket.0.to_string();
+        let (below, inside) = match self.mode {
+            PoolMode::Multi => (None, WORKSPACE.to_owned()),
+            // Others are in there at the same time, with other directories.
+            PoolMode::Single => (Some(name.as_str()), format!("{WORKSPACE}/{name}")),
+        };
+        let loan = place.lend(dir, below);
+        let cannot = |error| format!("{} cannot be mounted for its container: {error}", dir.display());
+        self.loan = Some(loan.map_err(cannot)?);
+        Ok(inside)
+    }
+
+    /// A directory of this task alone, here and in there.
+    pub(super) fn files(&self) -> std::io::Result<(PathBuf, String)> {
+        make_open(&self.files)?;
+        Ok((self.files.clone(), format!("{ATTEMPT_DIR}/{}", self.ticket.0)))
+    }
+
+    /// What marks the processes of this task.
+    pub(super) fn mark(&self) -> String {
+        format!("{}-{}", self.vessel.name, self.ticket.0)
+    }
+
+    /// Sends a signal to everything that the task has started in there. False: that could not be done.
+    pub(super) async fn signal(&self, signal: &str) -> bool {
+        let mark = self.mark();
+        let whose = match (self.mode, self.vessel.pristine()) {
+            (_, None) => return false,
+            (PoolMode::Multi, Some(pristine)) => Whose::Guests(pristine),
+            (PoolMode::Single, Some(_)) => Whose::Marked(&mark),
+        };
+        inside::signal(self.docker(), self.vessel.id(), whose, signal).await.unwrap_or(false)
+    }
+
+    /// The task has ended. Its directory is taken back at once; the rest is the pool's business and nobody waits for it.
+    /// What is not clean, because something of the task may run on, goes.
+    pub(super) fn release(mut self, is_clean: bool) {
+        if self.mode == PoolMode::Single && is_clean {
+            // The others stay, so what this one left is sought out now and not when all have gone.
+            self.is_over = true;
+            self.take_back();
+            let (docker, vessel, mark) = (self.docker().clone(), Arc::clone(&self.vessel), self.mark());
+            let (keeper, ticket) = (self.keeper.clone(), self.ticket);
+            tokio::spawn(async move {
+                let killed = inside::signal(&docker, vessel.id(), Whose::Marked(&mark), "KILL").await;
+                keeper.tell(Message::Event(Event::Released { ticket, is_clean: killed.unwrap_or(false) }));
+            });
+        } else {
+            self.end(is_clean);
+        }
+    }
+
+    fn end(&mut self, is_clean: bool) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            let is_clean = self.take_back() && is_clean;
+            self.keeper.tell(Message::Event(Event::Released { ticket: self.ticket, is_clean }));
+        }
+    }
+
+    /// Takes back the run's directory, and removes the task's own files. True: nothing of them is left.
+    fn take_back(&mut self) -> bool {
+        self.loan = None;
+        match std::fs::remove_dir_all(&self.files) {
+            Ok(()) => true,
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.end(false);
+    }
+}

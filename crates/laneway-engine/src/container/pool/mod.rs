@@ -1,0 +1,51 @@
+//! Warm containers of a node: pools by what their containers are made of, and tasks that run in them.
+//!
+//! ```text
+//! attempt ─▶ task (exec) · call (HTTP) ─▶ Pools ─▶ keeper (a loop for each pool) ─▶ vessel (one container) ─▶ Docker
+//!                                                    └ laneway_core::pool decides     ├ inside: what clean means
+//!                                                                                     └ mounts, ports, http
+//! ```
+//! A container belongs to the node's session, not to a run. Why it is so: docs/design/pools.md.
+
+mod http;
+mod inside;
+mod keeper;
+mod lease;
+mod mounts;
+mod pools;
+mod ports;
+mod recorder;
+mod tally;
+mod task;
+mod vessel;
+
+use laneway_core::pool::{ContainerState, Counts, EndReason, Mode};
+
+pub use pools::{PoolMeans, Pools};
+pub(crate) use recorder::Recorder;
+pub use tally::{PoolTally, Tally};
+pub use task::{Job, What, execute};
+
+/// A pool as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolView {
+    /// As the document calls it that was there first.
+    pub name: String,
+    pub image: String,
+    pub mode: Mode,
+    pub max: usize,
+    pub counts: Counts,
+    /// By name.
+    pub containers: Vec<(String, ContainerState)>,
+}
+
+/// A container went from one state to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transition {
+    pub pool: String,
+    pub container: String,
+    /// As the document calls it.
+    pub image: String,
+    pub to: ContainerState,
+    pub why: Option<EndReason>,
+}

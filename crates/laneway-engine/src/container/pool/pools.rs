@@ -1,0 +1,327 @@
+//! All pools of a node, found by what their containers are made of: two workflows that say the same of a pool share it,
+//! and a tag that has moved to another image begins a new one. Owns which pools there are; each keeps its own containers.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use laneway_core::definition::{self, Housing};
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::{Lane, Plan, Position};
+use laneway_core::pool::{Event, Fault, Ticket, Waiter};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::keeper::{Common, Keeper, Message};
+use super::lease::Lease;
+use super::mounts::Mounts;
+use super::ports::SharedPorts;
+use super::vessel::{Recipe, Yard};
+use super::{PoolView, Tally, Transition};
+use crate::container::{Docker, HostMounts};
+use crate::warden::Warden;
+
+/// How long an image's name is taken to mean the same. A look costs a question to the engine for each task, and a tag that
+/// moves does so while somebody pulls.
+const IMAGE_KNOWN: Duration = Duration::from_secs(5);
+
+/// How long the end of everything is waited for; what is still there then is removed by whoever finds its session dead.
+const CLOSE: Duration = Duration::from_secs(30);
+
+/// What pools are made with.
+#[derive(Debug)]
+pub struct PoolMeans {
+    pub docker: Docker,
+    /// Removes what is left when this node dies.
+    pub warden: Warden,
+    /// Which places of the host pools may mount.
+    pub host_mounts: HostMounts,
+    pub session: SessionId,
+    /// Of every container; they say whose it is.
+    pub labels: HashMap<String, String>,
+    /// An existing directory of this session.
+    pub scratch: PathBuf,
+    /// For endpoints.
+    pub ports: RangeInclusive<u16>,
+    /// Containers that start at once.
+    pub start_concurrency: usize,
+    /// Where every transition is told.
+    pub told: Option<mpsc::UnboundedSender<Transition>>,
+}
+
+/// A way to the pools of a node. Cheap to clone; the containers live until `close`.
+#[derive(Debug, Clone)]
+pub struct Pools(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    common: Arc<Common>,
+    keepers: Mutex<HashMap<Recipe, Keeper>>,
+    tickets: AtomicU64,
+    /// What names of images mean, and since when that is known.
+    images: Mutex<HashMap<String, (String, Instant)>>,
+}
+
+/// What a task asks for.
+#[derive(Debug)]
+pub(super) struct Wish<'a> {
+    pub(super) pool: &'a definition::Pool,
+    pub(super) run: RunId,
+    /// The run's directory.
+    pub(super) dir: &'a Path,
+    pub(super) dormancy: Option<Duration>,
+}
+
+impl Pools {
+    pub fn new(means: PoolMeans) -> Self {
+        let mounts = Mounts::open(means.session)
+            .inspect_err(|error| {
+                tracing::debug!(%error, "this node may not mount; a warm container sees one directory only");
+            })
+            .ok();
+        let tail = means.session.to_string().replace('-', "").split_off(20);
+        let yard = Yard {
+            docker: means.docker,
+            warden: means.warden,
+            host_mounts: means.host_mounts,
+            labels: means.labels,
+            prefix: format!("laneway-{tail}-warm-"),
+            ports: SharedPorts::new(means.ports),
+            starts: Semaphore::new(means.start_concurrency.max(1)),
+            scratch: means.scratch.join("warm"),
+            mounts,
+        };
+        let common = Common {
+            yard,
+            containers: AtomicU64::new(0),
+            told: Mutex::new(means.told),
+            tally: Tally::default(),
+        };
+        Self(Arc::new(Inner {
+            common: Arc::new(common),
+            keepers: Mutex::default(),
+            tickets: AtomicU64::new(0),
+            images: Mutex::default(),
+        }))
+    }
+
+    /// As they are now, by name.
+    pub fn views(&self) -> Vec<PoolView> {
+        let mut views: Vec<PoolView> = self.keepers().values().map(Keeper::view).collect();
+        views.sort_by(|one, other| (&one.name, &one.image).cmp(&(&other.name, &other.image)));
+        views
+    }
+
+    pub fn tally(&self) -> Tally {
+        self.0.common.tally.clone()
+    }
+
+    /// Waits its turn. Dropping it leaves the line.
+    pub(super) async fn acquire(&self, wish: Wish<'_>) -> Result<Lease, String> {
+        let keeper = self.keeper(wish.pool, wish.dir).await?;
+        let ticket = Ticket(self.0.tickets.fetch_add(1, Ordering::Relaxed) + 1);
+        let (reply, answer) = oneshot::channel();
+        let waiter = Waiter { ticket, run: wish.run };
+        let (timeout, dormancy) = (wish.pool.acquire_timeout, wish.dormancy);
+        keeper.tell(Message::Acquire { waiter, timeout, dormancy, reply });
+        // A loop that is over drops what it was told.
+        let mut leaving = Leaving { ticket, keeper: Some(&keeper) };
+        let vessel = answer.await.unwrap_or(Err(Fault::Closed)).map_err(|fault| fault.to_string());
+        leaving.keeper = None;
+        let vessel = vessel?;
+        Ok(Lease::new(vessel, ticket, keeper.clone(), Arc::clone(&self.0.common), wish.pool.mode))
+    }
+
+    /// Starts containers for what comes next, in the background, when a step of a plan begins: those of the first parallel
+    /// lane, as soon as the lane before it begins. Nobody waits for it, and what goes wrong is told to whoever needs one.
+    pub fn prewarm(&self, plan: &Plan, begun: Position, dir: &Path) {
+        for (pool, count) in wanted(plan, begun) {
+            self.warm(pool, dir, count);
+        }
+    }
+
+    /// Sees to it that a pool has so many containers, as far as its `max` allows.
+    pub fn warm(&self, pool: &definition::Pool, dir: &Path, count: usize) {
+        let (pools, pool, dir) = (self.clone(), pool.clone(), dir.to_owned());
+        tokio::spawn(async move {
+            match pools.keeper(&pool, &dir).await {
+                Ok(keeper) => keeper.tell(Message::Event(Event::Warm(count))),
+                Err(why) => tracing::debug!(pool = pool.name, why, "nothing was warmed"),
+            }
+        });
+    }
+
+    /// The same for pools that are there, by name. Gives how many were told.
+    pub fn warm_named(&self, name: Option<&str>, count: usize) -> usize {
+        self.tell_named(name, || Event::Warm(count))
+    }
+
+    /// Lets go of what nobody uses; what is used goes after its task.
+    pub fn drain(&self, name: Option<&str>) -> usize {
+        self.tell_named(name, || Event::Drain)
+    }
+
+    fn tell_named(&self, name: Option<&str>, event: impl Fn() -> Event) -> usize {
+        let keepers = self.keepers();
+        let named = keepers.values().filter(|keeper| name.is_none_or(|name| keeper.view().name == name));
+        named.map(|keeper| keeper.tell(Message::Event(event()))).count()
+    }
+
+    /// Removes whatever a run has used and nobody else uses now; comes back when that is done.
+    pub async fn abort(&self, run: RunId) {
+        self.ask_all(|done| Message::Abort(run, done)).await;
+    }
+
+    /// Removes everything, and gives nothing out any more; comes back when that is done. Twice is once.
+    pub async fn close(&self) {
+        self.ask_all(Message::Close).await;
+        // Whoever listens sees the end.
+        drop(self.0.common.told.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
+    async fn ask_all(&self, ask: impl Fn(oneshot::Sender<()>) -> Message) {
+        let asked: Vec<_> = self
+            .keepers()
+            .values()
+            .map(|keeper| {
+                let (done, answer) = oneshot::channel();
+                keeper.tell(ask(done));
+                answer
+            })
+            .collect();
+        let all = async {
+            for answer in asked {
+                // A loop that is over has nothing left.
+                let _ = answer.await;
+            }
+        };
+        if tokio::time::timeout(CLOSE, all).await.is_err() {
+            tracing::warn!(
+                "warm containers are still there after {CLOSE:?}; they go as soon as the container engine answers"
+            );
+        }
+    }
+
+    /// The pool of these containers, made if it is the first time that somebody asks for it.
+    async fn keeper(&self, pool: &definition::Pool, dir: &Path) -> Result<Keeper, String> {
+        let image = self.image(pool).await?;
+        let mut pool = pool.clone();
+        let name = std::mem::take(&mut pool.name);
+        let common = &self.0.common;
+        let dir = common.yard.mounts.is_none().then(|| dir.to_owned());
+        let recipe = Recipe { pool, image, dir };
+        let mut keepers = self.keepers();
+        let keeper = keepers
+            .entry(recipe)
+            .or_insert_with_key(|recipe| Keeper::start(name, recipe.clone(), Arc::clone(common)));
+        Ok(keeper.clone())
+    }
+
+    async fn image(&self, pool: &definition::Pool) -> Result<String, String> {
+        let name = &pool.container.image;
+        let known = self.images().get(name).filter(|(_, since)| since.elapsed() < IMAGE_KNOWN).cloned();
+        if let Some((id, _)) = known {
+            return Ok(id);
+        }
+        let docker = &self.0.common.yard.docker;
+        let told = |progress| tracing::debug!(image = name, ?progress, "pulling");
+        let id =
+            docker.ensure_image(name, pool.container.pull, told).await.map_err(|error| error.to_string())?;
+        self.images().insert(name.clone(), (id.clone(), Instant::now()));
+        Ok(id)
+    }
+
+    /// Held for a look or an insertion, never across a wait.
+    fn keepers(&self) -> MutexGuard<'_, HashMap<Recipe, Keeper>> {
+        self.0.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn images(&self) -> MutexGuard<'_, HashMap<String, (String, Instant)>> {
+        self.0.images.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leaves the line when it is dropped, unless it was served.
+struct Leaving<'a> {
+    ticket: Ticket,
+    keeper: Option<&'a Keeper>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper {
+            keeper.tell(Message::Event(Event::Canceled(self.ticket)));
+        }
+    }
+}
+
+/// Which pools to warm when a step begins, and how far.
+fn wanted(plan: &Plan, begun: Position) -> Vec<(&definition::Pool, usize)> {
+    let prewarm = plan.prewarm;
+    if plan.workflow.pools.is_empty() || prewarm.width == 0 {
+        return Vec::new();
+    }
+    // At once, if the first lane is the parallel one.
+    let (before, parallel) = prewarm.lane.map_or((0, 0), |lane| (lane, lane + 1));
+    let steps = |lane: usize| match plan.lanes.get(lane) {
+        Some(Lane::Step(position)) => std::slice::from_ref(position),
+        Some(Lane::Group { steps, .. }) => steps.as_slice(),
+        None => &[],
+    };
+    if !steps(before).contains(&begun) {
+        return Vec::new();
+    }
+    let uses = |pool: &&definition::Pool| {
+        let is_in = |position: &&Position| match plan.step(**position).housing() {
+            Some(Housing::Pool(name)) => *name == pool.name,
+            Some(Housing::Own(_)) | None => false,
+        };
+        steps(parallel).iter().filter(is_in).count()
+    };
+    let pools = plan.workflow.pools.iter().map(|pool| (pool, uses(&pool)));
+    pools.filter(|(_, count)| *count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_core::definition::{Source, compile};
+
+    use super::*;
+
+    fn warmed(text: &str, step: &str) -> Vec<(String, usize)> {
+        let source = Source { file: "t".into(), default_name: "t".into(), text: text.to_owned() };
+        let plan = compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+        let position = plan.position(step).expect("a step");
+        wanted(&plan, position).into_iter().map(|(pool, count)| (pool.name.clone(), count)).collect()
+    }
+
+    const STEPS: &str = "pools:
+  warm: {image: 'busybox:1', max: 2}
+  other: {image: 'busybox:1', max: 2}
+groups: {g: {steps: [b, c, d]}}
+steps:
+  first: {run: x}
+  a: {run: x, needs: [first]}
+  b: {pool: warm, run: x, needs: [a]}
+  c: {pool: warm, run: x, needs: [a]}
+  d: {run: x, needs: [a]}
+";
+
+    #[test]
+    fn the_lane_before_the_first_parallel_one_warms_its_pools_and_no_others() {
+        assert_eq!(warmed(STEPS, "a"), [("warm".to_owned(), 2)]);
+        assert_eq!(warmed(STEPS, "first"), []);
+        assert_eq!(warmed(STEPS, "b"), []);
+    }
+
+    #[test]
+    fn a_parallel_first_lane_is_warmed_at_once() {
+        let text = "pools: {warm: {image: 'busybox:1'}}
+groups: {g: {steps: [a, b]}}
+steps: {a: {pool: warm, run: x}, b: {pool: warm, run: x}}
+";
+        assert_eq!(warmed(text, "a"), [("warm".to_owned(), 2)]);
+    }
+}

@@ -1,0 +1,72 @@
+//! Keeps every transition in the store, in the order in which they came and off everybody's path. A store that is busy or full
+//! is waited for; what happens to containers never waits for the store.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use laneway_core::id::SessionId;
+use laneway_core::pool::PoolFact;
+use laneway_store::Store;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::Transition;
+
+/// How many are told at once.
+const BATCH: usize = 64;
+
+/// Between tries.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// How long the end of a node waits for the last ones.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// Listens until the pools are closed.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    work: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Recorder {
+    /// Begins to listen. Gives what pools are told to speak to.
+    pub(crate) fn start(
+        &self,
+        store: Arc<dyn Store>,
+        session: SessionId,
+    ) -> mpsc::UnboundedSender<Transition> {
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let work = tokio::spawn(async move {
+            let mut moved: Vec<Transition> = Vec::new();
+            while told.recv_many(&mut moved, BATCH).await > 0 {
+                let facts: Vec<PoolFact> = moved.drain(..).map(fact).collect();
+                loop {
+                    match store.tell_pools(session, facts.clone()).await {
+                        Ok(()) => break,
+                        Err(error) if error.is_passing() => tokio::time::sleep(AGAIN).await,
+                        Err(error) => {
+                            tracing::debug!(%error, "what containers did was not recorded");
+                            break;
+                        }
+                    }
+                }
+            }
+        });
+        *self.work.lock().unwrap_or_else(PoisonError::into_inner) = Some(work);
+        sender
+    }
+
+    /// Waits for what was told before the pools were closed.
+    pub(crate) async fn finish(&self) {
+        let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(work) = work
+            && tokio::time::timeout(FLUSH, work).await.is_err()
+        {
+            tracing::debug!("the last words of warm containers were not recorded");
+        }
+    }
+}
+
+fn fact(moved: Transition) -> PoolFact {
+    let Transition { pool, container, image, to, why } = moved;
+    PoolFact::of(pool, container, image, to, why)
+}

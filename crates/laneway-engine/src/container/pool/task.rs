@@ -1,0 +1,369 @@
+//! One attempt in a warm container: a program that is executed in it, or a question to its endpoint.
+//!
+//! ```text
+//! acquire ──▶ exec or call ──exit, answer──▶ release: clean, for the next one
+//!    │            │ timeout, stop: TERM, kill_grace, KILL of everything the task started in there
+//!    └── stop ────┴──▶ release; after a stop nothing of the run is left in the pool, and that is waited for
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bollard::container::LogOutput;
+use futures_util::StreamExt as _;
+use laneway_core::definition;
+use laneway_core::id::RunId;
+use laneway_core::output::LIMIT;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::lease::Lease;
+use super::pools::{Pools, Wish};
+use super::{http, inside};
+use crate::container::{Error, Exec, Execution};
+use crate::log::{self, HEADER, Stream};
+use crate::process::{Ending, Outcome, Program, StopSignal, take_output};
+use crate::secret::Masks;
+
+/// What is larger is not handed over as an argument.
+const INLINE: usize = 100 * 1024;
+
+/// A process in the background may hold the output open: how often the engine is asked whether the program itself has ended.
+const ASK_FIRST: Duration = Duration::from_millis(100);
+const ASK_RARELY: Duration = Duration::from_secs(2);
+
+/// How long output is waited for after the program's end.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// How long what was killed may take to be gone.
+const GONE: Duration = Duration::from_secs(5);
+
+/// An idle container may have died: so many are tried.
+const TRIES: u32 = 3;
+
+/// Characters of an answer that are told of a failure.
+const TOLD: usize = 500;
+
+/// Everything that is needed to execute one attempt.
+#[derive(Debug)]
+pub struct Job {
+    pub pool: definition::Pool,
+    /// For containers after this use, instead of the pool's own.
+    pub dormancy: Option<Duration>,
+    pub run: RunId,
+    /// The run's directory.
+    pub dir: PathBuf,
+    pub what: What,
+    pub log: log::Target,
+    pub log_cap: u64,
+    /// Not to be seen in the log, nor in the output.
+    pub masks: Masks,
+    pub timeout: Option<Duration>,
+    /// Time between TERM and KILL.
+    pub kill_grace: Duration,
+}
+
+#[derive(Debug)]
+pub enum What {
+    Exec { program: Program, env: Vec<(String, String)>, workdir: Option<String> },
+    Call { method: definition::Method, path: String, body: Option<Value> },
+}
+
+fn never_ran(outcome: Outcome) -> Ending {
+    Ending { outcome, duration: Duration::ZERO, output: Ok(Map::new()), log: log::Summary::default() }
+}
+
+/// Runs the job to its end. Nothing that it started runs on afterwards, or the container does not.
+pub async fn execute(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
+    let run = job.run;
+    let ending = attempt(pools, job, stop).await;
+    if stop.is_asked() {
+        // Whoever stops a task wants nothing of it left: neither its container nor what its run let go of before.
+        tokio::select! {
+            // Asked for in any case; whoever is in a hurry does not wait for it.
+            biased;
+            () = pools.abort(run) => {}
+            () = stop.killed() => {}
+        }
+    }
+    ending
+}
+
+async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let wish = Wish { pool: &job.pool, run: job.run, dir: &job.dir, dormancy: job.dormancy };
+        let lease = tokio::select! {
+            biased;
+            () = stop.asked() => return never_ran(Outcome::Stopped),
+            lease = pools.acquire(wish) => lease,
+        };
+        let lease = match lease {
+            Ok(lease) => lease,
+            Err(why) => return never_ran(Outcome::StartFailed(why)),
+        };
+        let ended = match &job.what {
+            What::Exec { program, env, workdir } => {
+                let script = Script { program, env, workdir: workdir.as_deref() };
+                exec(&job, script, lease, stop, tries).await
+            }
+            What::Call { method, path, body } => {
+                Some(call(&job, (*method, path, body.as_ref()), lease, stop).await)
+            }
+        };
+        if let Some(ending) = ended {
+            return ending;
+        }
+    }
+}
+
+struct Script<'a> {
+    program: &'a Program,
+    env: &'a [(String, String)],
+    workdir: Option<&'a str>,
+}
+
+/// `None`: the container was dead before anything ran in it, and another one may do.
+async fn exec(
+    job: &Job,
+    script: Script<'_>,
+    mut lease: Lease,
+    stop: &StopSignal,
+    tries: u32,
+) -> Option<Ending> {
+    let failed = |why: String| Some(never_ran(Outcome::StartFailed(why)));
+    let (files, inside_files) = match lease.files() {
+        Ok(files) => files,
+        Err(error) => return failed(format!("its files cannot be made: {error}")),
+    };
+    let workspace = match lease.lend(&job.dir) {
+        Ok(workspace) => workspace,
+        Err(why) => return failed(why),
+    };
+    let argv = match argv(script.program, &files, &inside_files) {
+        Ok(argv) => argv,
+        Err(error) => return failed(format!("its script cannot be written: {error}")),
+    };
+    let mut env = script.env.to_vec();
+    env.push(("LANEWAY_OUTPUT".to_owned(), format!("{inside_files}/out")));
+    env.push((inside::MARK.to_owned(), lease.mark()));
+    let workdir = match script.workdir {
+        None => workspace,
+        Some(path) if path.starts_with('/') => path.to_owned(),
+        Some(path) => format!("{workspace}/{path}"),
+    };
+    let exec = Exec { argv, env, workdir: Some(workdir), user: None };
+    let begun = Instant::now();
+    let execution = match lease.docker().exec(lease.vessel.id(), exec).await {
+        Ok(execution) => execution,
+        Err(error) => {
+            let is_dead = matches!(error, Error::NotFound { .. })
+                || matches!(&error, Error::Refused { why, .. } if why.contains("is not running"));
+            drop(lease);
+            return if is_dead && tries < TRIES { None } else { failed(error.to_string()) };
+        }
+    };
+    let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
+    let mut watch = Watch {
+        lease: &lease,
+        log,
+        // A timeout beyond what a clock can hold is none.
+        deadline: job.timeout.and_then(|timeout| begun.checked_add(timeout)),
+        level: Level::Run,
+        cut_short: None,
+        grace: job.kill_grace,
+    };
+    let (outcome, is_over) = watch.until_ended(execution, stop).await;
+    let (outcome, log) = (watch.cut_short.take().unwrap_or(outcome), watch.log.finish());
+    let duration = begun.elapsed();
+    let output = take_output(&files.join("out"), &job.masks);
+    lease.release(is_over);
+    Some(Ending { outcome, duration, output, log })
+}
+
+/// What is executed, and a file for it where it has to be one.
+fn argv(program: &Program, files: &Path, inside: &str) -> std::io::Result<Vec<String>> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (text, name, args) = match program {
+        Program::Command { argv } => return Ok(argv.clone()),
+        Program::Script { text, name, args } => (text, name, args),
+    };
+    let is_program = text.starts_with("#!");
+    let mut argv: Vec<String> = Vec::new();
+    if is_program || text.len() > INLINE {
+        let file = files.join("script");
+        std::fs::write(&file, text)?;
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))?;
+        if !is_program {
+            argv.extend(["/bin/sh", "-e"].map(str::to_owned));
+        }
+        argv.push(format!("{inside}/script"));
+    } else {
+        argv.extend(["/bin/sh", "-e", "-c", text, name].map(str::to_owned));
+    }
+    argv.extend(args.iter().cloned());
+    Ok(argv)
+}
+
+/// How urgently its end was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Run,
+    Stop,
+    Kill,
+}
+
+/// Looks after a program that runs.
+struct Watch<'a> {
+    lease: &'a Lease,
+    log: log::Writer,
+    /// Of the timeout, then of the grace, then of the patience with what was killed.
+    deadline: Option<Instant>,
+    level: Level,
+    /// Why Laneway ended it; the first reason stays.
+    cut_short: Option<Outcome>,
+    grace: Duration,
+}
+
+impl Watch<'_> {
+    /// Gives how it ended by itself, and whether it is over: nothing of it runs, as far as the engine knows.
+    async fn until_ended(&mut self, execution: Execution, stop: &StopSignal) -> (Outcome, bool) {
+        let Execution { id, mut output } = execution;
+        let mut pause = ASK_FIRST;
+        let mut ask_at = Instant::now() + pause;
+        // Set when the program itself has ended: what is left to print has until then.
+        let mut drain_until: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                piece = output.next() => match piece {
+                    Some(Ok(piece)) => self.keep(&piece),
+                    Some(Err(error)) => {
+                        let why = format!("the line to its container broke: {error}");
+                        return (Outcome::StartFailed(why), false);
+                    }
+                    None => break,
+                },
+                () = stop.asked(), if self.level == Level::Run => self.end(Level::Stop, Outcome::Stopped).await,
+                () = stop.killed(), if self.level < Level::Kill => self.end(Level::Kill, Outcome::Stopped).await,
+                () = at(self.deadline) => match self.level {
+                    Level::Run => self.end(Level::Stop, Outcome::TimedOut).await,
+                    Level::Stop => self.end(Level::Kill, Outcome::Stopped).await,
+                    Level::Kill => return (Outcome::Stopped, false),
+                },
+                () = tokio::time::sleep_until(ask_at), if drain_until.is_none() => {
+                    if matches!(self.lease.docker().exec_code(&id).await, Ok(Some(_))) {
+                        drain_until = Some(Instant::now() + DRAIN);
+                    }
+                    pause = (pause * 2).min(ASK_RARELY);
+                    ask_at = Instant::now() + pause;
+                }
+                () = at(drain_until) => break,
+            }
+        }
+        match tokio::time::timeout(GONE, inside::end_of(self.lease.docker(), &id)).await {
+            Ok(Ok(code)) => (ended(code), true),
+            Ok(Err(error)) => (Outcome::StartFailed(format!("how it ended is not known: {error}")), false),
+            Err(_) => {
+                (Outcome::StartFailed("how it ended is not known: the engine does not say".to_owned()), false)
+            }
+        }
+    }
+
+    async fn end(&mut self, level: Level, why: Outcome) {
+        self.level = level;
+        self.cut_short.get_or_insert(why);
+        let (signal, patience) = match level {
+            Level::Run => return,
+            Level::Stop => ("TERM", self.grace),
+            Level::Kill => ("KILL", GONE),
+        };
+        self.deadline = Instant::now().checked_add(patience);
+        self.lease.signal(signal).await;
+    }
+
+    fn keep(&mut self, piece: &LogOutput) {
+        let stream = match piece {
+            LogOutput::StdErr { .. } => Stream::Stderr,
+            LogOutput::StdOut { .. } | LogOutput::StdIn { .. } | LogOutput::Console { .. } => Stream::Stdout,
+        };
+        for part in inside::bytes_of(piece).chunks(64 * 1024) {
+            let mut framed = vec![0; HEADER];
+            framed.extend_from_slice(part);
+            self.log.append(stream, &mut framed);
+        }
+    }
+}
+
+/// What an exit code tells of: a shell's way to say that a signal ended the program.
+fn ended(code: i64) -> Outcome {
+    let code = i32::try_from(code).unwrap_or(i32::MAX);
+    match code {
+        129..=192 => Outcome::Signaled(code - 128),
+        _ => Outcome::Exited(code),
+    }
+}
+
+/// Asks the endpoint. A connection that is cut tells a server that nobody waits any more.
+async fn call(
+    job: &Job,
+    (method, path, body): (definition::Method, &str, Option<&Value>),
+    lease: Lease,
+    stop: &StopSignal,
+) -> Ending {
+    let Some(port) = lease.vessel.endpoint() else {
+        let why =
+            "its pool serves nothing: give it an `endpoint` with the port on which its containers listen";
+        return never_ran(Outcome::StartFailed(why.to_owned()));
+    };
+    let begun = Instant::now();
+    let deadline = job.timeout.and_then(|timeout| begun.checked_add(timeout));
+    let body = body.map(|body| body.to_string().into_bytes());
+    let answer = tokio::select! {
+        biased;
+        answer = http::ask(port, method.as_str(), path, body) => Ok(answer),
+        () = stop.asked() => Err(Outcome::Stopped),
+        () = at(deadline) => Err(Outcome::TimedOut),
+    };
+    let duration = begun.elapsed();
+    let (outcome, output, is_over) = match answer {
+        Err(cut_short) => (cut_short, Ok(Map::new()), false),
+        Ok(Err(why)) => (Outcome::Failed(why), Ok(Map::new()), false),
+        Ok(Ok(answer)) => {
+            let text = job.masks.text(&String::from_utf8_lossy(&answer.body));
+            if (200..300).contains(&answer.status) {
+                (Outcome::Exited(0), answered(&text).map(|output| job.masks.output(output)), true)
+            } else {
+                let start: String = text.trim().chars().take(TOLD).collect();
+                let why = format!("{method} {path} answered {}: {start}", answer.status);
+                (Outcome::Failed(why), Ok(Map::new()), true)
+            }
+        }
+    };
+    // A server that was cut off may still be at it, with what this task has told it.
+    lease.release(is_over);
+    Ending { outcome, duration, output, log: log::Summary::default() }
+}
+
+/// An answer as an output: a JSON object as it is, anything else under `answer`, nothing as nothing.
+fn answered(text: &str) -> Result<Map<String, Value>, laneway_core::output::Error> {
+    let bad = |message: String| laneway_core::output::Error { line: None, message };
+    if text.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    if text.len() > LIMIT {
+        return Err(bad(format!("the answer is {} bytes long, and {LIMIT} are kept at most", text.len())));
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(output)) => Ok(output),
+        Ok(other) => Ok(Map::from_iter([("answer".to_owned(), other)])),
+        Err(error) => Err(bad(format!("the answer is no JSON: {error}"))),
+    }
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,316 @@
+//! One warm container, from its start to its removal: made, waited for until it is healthy, woken, put to sleep, removed.
+//! Each is one function that tries once and says what came of it; `keeper.rs` says when.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bollard::models::{ContainerCreateBody, PortBinding};
+use laneway_core::definition;
+use laneway_core::definition::{ATTEMPT_DIR, WORKSPACE};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::super::docker::Docker;
+use super::super::error::Error;
+use super::super::mounts::{self, HostMounts};
+use super::super::spec::{Bind, Spec};
+use super::http;
+use super::inside::{self, Pristine};
+use super::mounts::{Mounts, Place};
+use super::ports::{Port, SharedPorts};
+use crate::warden::Warden;
+
+/// How long one look at its health may take. A server that hangs is asked again.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// A container whose creation may have happened unseen is looked for again after these pauses.
+const UNSURE: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
+
+/// What does nothing for as long as it takes.
+const WAITER: [&str; 3] = ["/bin/sh", "-c", "while :; do sleep 86400; done"];
+
+/// What every container of a node is made with.
+#[derive(Debug)]
+pub(super) struct Yard {
+    pub(super) docker: Docker,
+    /// Removes what is left when this node dies.
+    pub(super) warden: Warden,
+    pub(super) host_mounts: HostMounts,
+    pub(super) labels: HashMap<String, String>,
+    /// Of the names of its containers.
+    pub(super) prefix: String,
+    pub(super) ports: SharedPorts,
+    /// `start_concurrency`.
+    pub(super) starts: Semaphore,
+    /// Scripts and outputs of tasks.
+    pub(super) scratch: PathBuf,
+    /// `None` where the node may not mount.
+    pub(super) mounts: Option<Mounts>,
+}
+
+/// What containers of a pool are made of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Recipe {
+    /// Without its name: pools that differ in nothing else are one.
+    pub(super) pool: definition::Pool,
+    /// What the image's name meant when it was looked up.
+    pub(super) image: String,
+    /// The only directory that its containers see, where the node may not mount.
+    pub(super) dir: Option<PathBuf>,
+}
+
+/// A container and all that belongs to it, known from before it is made, so that nothing of a failed start is forgotten.
+#[derive(Debug)]
+pub(super) struct Vessel {
+    pub(super) name: String,
+    /// Where its tasks' files are on the host.
+    pub(super) files: PathBuf,
+    /// It may have been made although nobody said so.
+    is_unsure: OnceLock<()>,
+    port: Mutex<Option<Port>>,
+    place: Mutex<Option<Arc<Place>>>,
+    known: OnceLock<Known>,
+}
+
+/// What is known of one that has started.
+#[derive(Debug)]
+struct Known {
+    id: String,
+    /// Where it is asked.
+    port: Option<u16>,
+    pristine: Option<Pristine>,
+}
+
+impl Vessel {
+    pub(super) fn new(yard: &Yard, number: u64) -> Self {
+        Self {
+            name: format!("{}{number}", yard.prefix),
+            files: yard.scratch.join(format!("warm-{number}")),
+            is_unsure: OnceLock::new(),
+            port: Mutex::new(None),
+            place: Mutex::new(None),
+            known: OnceLock::new(),
+        }
+    }
+
+    /// Its id with the engine; the name where it has none yet.
+    pub(super) fn id(&self) -> &str {
+        self.known.get().map_or(&self.name, |known| &known.id)
+    }
+
+    pub(super) fn pristine(&self) -> Option<&Pristine> {
+        self.known.get().and_then(|known| known.pristine.as_ref())
+    }
+
+    /// The port of this host at which its endpoint answers.
+    pub(super) fn endpoint(&self) -> Option<u16> {
+        self.known.get().and_then(|known| known.port)
+    }
+
+    pub(super) fn place(&self) -> Option<Arc<Place>> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes it, starts it and waits until it is healthy. Whatever the outcome: `remove` leaves nothing of it.
+    pub(super) async fn start(&self, yard: &Yard, recipe: &Recipe) -> Result<(), String> {
+        let _permit = yard.starts.acquire().await.map_err(|_| "this node stops".to_owned())?;
+        let body = self.body(yard, recipe)?;
+        let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|port| port.number);
+        let port = port.or_else(|| own_port(recipe));
+        let said = |error: Error| error.to_string();
+        // Before it is made: from here on it does not outlive this node.
+        yard.warden.hold(yard.docker.host(), &self.name);
+        let id = yard.docker.create(&self.name, body).await.map_err(|error| {
+            if error.is_unknown() {
+                let _ = self.is_unsure.set(());
+            }
+            error.to_string()
+        })?;
+        yard.docker.start(&id).await.map_err(said)?;
+        self.until_healthy(yard, recipe, &id, port).await?;
+        let pristine = inside::pristine(&yard.docker, &id).await.map_err(said)?;
+        let _ = self.known.set(Known { id, port, pristine });
+        Ok(())
+    }
+
+    fn body(&self, yard: &Yard, recipe: &Recipe) -> Result<ContainerCreateBody, String> {
+        let pool = &recipe.pool;
+        let files =
+            |error: std::io::Error| format!("its files cannot be made: {}: {error}", self.files.display());
+        make_open(&self.files).map_err(files)?;
+        let mut binds = vec![bind(self.files.clone(), ATTEMPT_DIR)];
+        match (&yard.mounts, &recipe.dir) {
+            (Some(mounts), None) => {
+                let place = mounts
+                    .place(&self.name)
+                    .map_err(|error| format!("no place for a run's directory: {error}"))?;
+                binds.push(Bind { follows_mounts: true, ..bind(place.path().to_owned(), WORKSPACE) });
+                *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(place));
+            }
+            (_, Some(dir)) => binds.push(bind(dir.clone(), WORKSPACE)),
+            (None, None) => {}
+        }
+        let written = &pool.container.mounts;
+        if let (None, Some(mount)) = (&recipe.dir, written.iter().find(|mount| !mount.is_of_host())) {
+            return Err(format!(
+                "the mount `{}` is of a run's directory, and a warm container is of no run; name a place of the host",
+                mount.source
+            ));
+        }
+        let dir = recipe.dir.as_ref().unwrap_or(&self.files);
+        let resolved = mounts::resolve(dir, written, &yard.host_mounts, yard.docker.socket());
+        // The first is the directory itself.
+        binds.extend(resolved.map_err(|error| error.to_string())?.into_iter().skip(1));
+        let mut settings = pool.container.clone();
+        // By what it was when the pool was made: a tag that moves must not mix two images in one pool.
+        settings.image.clone_from(&recipe.image);
+        // What clean means begins here: nothing of the image can be changed.
+        settings.is_read_only = true;
+        let own = rustix::process::getuid();
+        if settings.user.is_none() && !own.is_root() {
+            // Without capabilities root inside may not write what is ours here; we may.
+            settings.user = Some(format!("{}:{}", own.as_raw(), rustix::process::getgid().as_raw()));
+        }
+        let argv = match (pool.command.as_slice(), &pool.endpoint) {
+            ([], None) => WAITER.map(str::to_owned).to_vec(),
+            (command, _) => command.to_vec(),
+        };
+        let spec = Spec { settings, argv, binds, labels: yard.labels.clone(), ..Spec::default() };
+        let mut body = spec.body();
+        if let Some(endpoint) = pool.endpoint.as_ref().filter(|_| own_port(recipe).is_none()) {
+            let port = yard.ports.take().map_err(|error| error.to_string())?;
+            let inside = format!("{}/tcp", endpoint.port);
+            let at = PortBinding {
+                host_ip: Some("127.0.0.1".to_owned()),
+                host_port: Some(port.number.to_string()),
+            };
+            body.exposed_ports = Some(vec![inside.clone()]);
+            let host = body.host_config.get_or_insert_default();
+            host.port_bindings = Some(HashMap::from([(inside, Some(vec![at]))]));
+            *self.port.lock().unwrap_or_else(PoisonError::into_inner) = Some(port);
+        }
+        Ok(body)
+    }
+
+    async fn until_healthy(
+        &self,
+        yard: &Yard,
+        recipe: &Recipe,
+        id: &str,
+        port: Option<u16>,
+    ) -> Result<(), String> {
+        let pool = &recipe.pool;
+        let until = Instant::now() + pool.health_timeout;
+        loop {
+            let sick = match health(&yard.docker, pool, id, port).await {
+                Ok(()) => return Ok(()),
+                Err(sick) => sick,
+            };
+            let state = yard.docker.inspect(id).await.ok().and_then(|found| found.state);
+            if let Some(state) = state.filter(|state| state.running != Some(true)) {
+                let code = state.exit_code.unwrap_or_default();
+                return Err(format!("its container ended with exit code {code} before it was healthy"));
+            }
+            if Instant::now() + pool.health_interval > until {
+                return Err(format!(
+                    "its container was not healthy within {:?}: {sick}",
+                    pool.health_timeout
+                ));
+            }
+            tokio::time::sleep(pool.health_interval).await;
+        }
+    }
+
+    /// Wakes it and sees whether it is well.
+    pub(super) async fn wake(&self, yard: &Yard, recipe: &Recipe) -> Result<(), String> {
+        yard.docker.unpause(self.id()).await.map_err(|error| error.to_string())?;
+        let pool = &recipe.pool;
+        // That it runs at all is said by its waking.
+        if pool.health.is_none() && pool.endpoint.is_none() {
+            return Ok(());
+        }
+        let until = Instant::now() + LOOK.min(pool.health_timeout);
+        loop {
+            match health(&yard.docker, pool, self.id(), self.endpoint()).await {
+                Ok(()) => return Ok(()),
+                Err(sick) if Instant::now() >= until => return Err(sick),
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    /// Makes it as if nobody had used it. False: that is not possible.
+    pub(super) async fn clean(&self, yard: &Yard) -> bool {
+        // The directory of a task that ended is gone already; what is here now was put here behind its end.
+        let is_empty = || std::fs::read_dir(&self.files).is_ok_and(|mut left| left.next().is_none());
+        let Some(pristine) = self.pristine() else { return false };
+        match inside::clean(&yard.docker, self.id(), pristine).await {
+            Ok(is_clean) => is_clean && is_empty(),
+            Err(error) => {
+                tracing::debug!(container = self.name, %error, "a container could not be cleaned");
+                false
+            }
+        }
+    }
+
+    /// Removes it, with its port and its place. To be asked again until it succeeds; once it has, nothing happens.
+    pub(super) async fn remove(&self, yard: &Yard) -> Result<(), Error> {
+        let pauses = if self.is_unsure.get().is_some() { UNSURE.as_slice() } else { &UNSURE[..1] };
+        for pause in pauses {
+            tokio::time::sleep(*pause).await;
+            yard.docker.remove(&self.name).await?;
+        }
+        yard.warden.release(&self.name);
+        drop(self.port.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Err(error) = std::fs::remove_dir_all(&self.files)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::debug!(container = self.name, %error, "a warm container's files could not be removed");
+        }
+        Ok(())
+    }
+}
+
+/// One look. The error says what was seen.
+async fn health(docker: &Docker, pool: &definition::Pool, id: &str, port: Option<u16>) -> Result<(), String> {
+    match (&pool.health, &pool.endpoint, port) {
+        (Some(argv), _, _) => {
+            let (code, printed) = inside::run_program(docker, id, argv.clone(), LOOK)
+                .await
+                .map_err(|error| error.to_string())?;
+            let last = printed.trim().lines().last().unwrap_or_default();
+            if code == 0 {
+                Ok(())
+            } else {
+                Err(format!("`{}` ended with exit code {code}: {last}", argv.join(" ")))
+            }
+        }
+        (None, Some(endpoint), Some(port)) => http::look(port, &endpoint.health, LOOK).await,
+        (None, Some(_) | None, _) => {
+            let found = docker.inspect(id).await.map_err(|error| error.to_string())?;
+            let is_running = found.state.and_then(|state| state.running) == Some(true);
+            if is_running { Ok(()) } else { Err("it does not run".to_owned()) }
+        }
+    }
+}
+
+/// The port of a container that has the host's own network: there is nothing to map.
+fn own_port(recipe: &Recipe) -> Option<u16> {
+    let is_host = recipe.pool.container.network.as_deref() == Some("host");
+    recipe.pool.endpoint.as_ref().filter(|_| is_host).map(|endpoint| endpoint.port)
+}
+
+fn bind(source: PathBuf, target: &str) -> Bind {
+    Bind { source, target: target.to_owned(), is_read_only: false, follows_mounts: false }
+}
+
+/// A directory that anybody may use who gets to it: a container's user is not this node's. Nobody on the host does,
+/// because what is above it is closed.
+pub(super) fn make_open(dir: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::create_dir_all(dir)?;
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o777))
+}

@@ -1,0 +1,76 @@
+//! Questions to containers that answer HTTP, and their ports.
+
+use std::time::Duration;
+
+use laneway_core::definition::Method;
+use laneway_core::pool::ContainerState;
+use laneway_engine::container::pool::What;
+use laneway_engine::process::Outcome;
+use serde_json::json;
+
+use crate::support::{Node, agents};
+
+fn call(method: Method, path: &str, body: Option<serde_json::Value>) -> What {
+    What::Call { method, path: path.to_owned(), body }
+}
+
+/// A port that nobody had a moment ago.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+#[tokio::test]
+async fn the_answer_of_an_endpoint_is_the_output_and_a_woken_one_answers_again() {
+    let mut node = Node::new();
+    let pool = agents(1);
+    let asked = || call(Method::Post, "/cgi-bin/echo", Some(json!({"question": "why"})));
+    for _ in 0..2 {
+        let ending = node.end_of(node.job(&pool, asked())).await;
+        assert_eq!(ending.outcome, Outcome::Exited(0));
+        let output = ending.output.expect("an output");
+        assert_eq!((&output["method"], &output["body"]), (&json!("POST"), &json!({"question": "why"})));
+        node.told(ContainerState::Dormant).await;
+    }
+    assert_eq!(node.story().iter().filter(|word| **word == "starting").count(), 1);
+    node.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_success_fails_with_its_status_and_its_beginning() {
+    let node = Node::new();
+    let ending = node.end_of(node.job(&agents(1), call(Method::Get, "/nothing", None))).await;
+    let Outcome::Failed(why) = ending.outcome else { panic!("{:?}", ending.outcome) };
+    assert!(why.starts_with("GET /nothing answered 404: <HTML>"), "{why}");
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_range_of_one_port_serves_one_container_after_another() {
+    let port = free_port();
+    let mut node = Node::with_ports(port..=port);
+    let mut pool = agents(1);
+    pool.dormancy = Duration::from_millis(50);
+    for _ in 0..2 {
+        let job = node.job(&pool, call(Method::Get, "/health", None));
+        let ending = node.end_of(job).await;
+        // `ok` is no JSON, which is for whoever asked for it to know.
+        assert_eq!(ending.outcome, Outcome::Exited(0));
+        assert!(ending.output.is_err());
+        node.told(ContainerState::Terminated).await;
+        while !node.containers().await.is_empty() {}
+    }
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_container_without_a_port_is_a_clear_error_and_leaves_nothing() {
+    let port = free_port();
+    let node = Node::with_ports(port..=port);
+    let _taken = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port");
+    let job = node.job(&agents(1), call(Method::Get, "/health", None));
+    let ending = node.end_of(job).await;
+    let Outcome::StartFailed(why) = ending.outcome else { panic!("{:?}", ending.outcome) };
+    assert!(why.starts_with(&format!("no port is free from {port} to {port}")), "{why}");
+    node.close().await;
+}

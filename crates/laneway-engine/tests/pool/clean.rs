@@ -1,0 +1,139 @@
+//! What one task left is not seen by the next one; what a task is given, and what it gives.
+
+use std::time::Duration;
+
+use laneway_core::pool::{ContainerState, EndReason};
+use laneway_engine::container::pool::execute;
+use laneway_engine::process::{Outcome, StopSignal};
+
+use crate::support::{Node, PATIENCE, pool, run_id};
+
+const LEAVE: &str = "echo x > /tmp/left; mkdir -p /tmp/.hidden/deep; echo x > /dev/shm/left
+nohup sleep 4242 >/dev/null 2>&1 &
+(setsid sleep 4343 >/dev/null 2>&1 &)
+echo left";
+
+const LOOK: &str =
+    "ls -A /tmp /dev/shm /run/laneway/*; ps | grep 'sleep 4[23]4[23]' | grep -v grep || hostname";
+
+#[tokio::test]
+async fn files_and_processes_of_one_task_are_gone_for_the_next() {
+    let mut node = Node::new();
+    let pool = pool(1);
+    let (first, _) = node.run(node.script(&pool, LEAVE)).await;
+    assert_eq!(first.outcome, Outcome::Exited(0));
+    assert!(first.duration < Duration::from_secs(30), "what runs in the background is not waited for");
+    let dormant = node.told(ContainerState::Dormant).await;
+    let id = node.docker.inspect(&dormant.container).await.expect("it is there").id.expect("an id");
+    let (_, seen) = node.run(node.script(&pool, LOOK)).await;
+    let host = &id[..12];
+    assert_eq!(seen, format!("/dev/shm:\n\n/run/laneway/2:\n\n/tmp:\n{host}\n"));
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_container_in_which_something_stays_is_not_used_again() {
+    let mut node = Node::new();
+    let pool = pool(1);
+    let (ending, _) = node
+        .run(node.script(&pool, "if touch /changed 2>/dev/null; then exit 1; fi; echo x > /dev/left"))
+        .await;
+    assert_eq!(ending.outcome, Outcome::Exited(0), "the image itself cannot be changed");
+    assert_eq!(node.told(ContainerState::Terminated).await.why, Some(EndReason::Dirty));
+    let (_, seen) = node.run(node.script(&pool, "if [ -e /dev/left ]; then echo left; fi; echo done")).await;
+    assert_eq!(seen, "done\n");
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_run_sees_its_own_directory_and_no_other() {
+    let mut node = Node::new();
+    let pool = pool(1);
+    std::fs::write(node.path("work/secret"), "of the first").expect("a file");
+    let (_, seen) = node.run(node.script(&pool, "cat /workspace/secret; echo made > made")).await;
+    assert_eq!(seen, "of the first");
+    assert_eq!(std::fs::read_to_string(node.path("work/made")).expect("a file"), "made\n");
+    node.told(ContainerState::Dormant).await;
+    std::fs::create_dir(node.path("other")).expect("a directory");
+    let mut job = node.script(&pool, "ls -A /workspace; pwd");
+    (job.run, job.dir) = (run_id(), node.path("other"));
+    let (_, seen) = node.run(job).await;
+    assert_eq!(seen, "/workspace\n");
+    node.told(ContainerState::Dormant).await;
+    assert_eq!(
+        node.story().iter().filter(|word| **word == "starting").count(),
+        1,
+        "it was the same container"
+    );
+    node.close().await;
+    // Nothing of either directory went with the container: `close` has looked.
+}
+
+#[tokio::test]
+async fn a_timeout_ends_everything_that_the_task_started() {
+    let mut node = Node::new();
+    let pool = pool(1);
+    let mut job = node.script(&pool, "trap 'echo asked' TERM; sleep 4444 & sleep 4445 & wait; wait");
+    (job.timeout, job.kill_grace) = (Some(Duration::from_millis(400)), Duration::from_millis(400));
+    let (ending, printed) = node.run(job).await;
+    assert_eq!(ending.outcome, Outcome::TimedOut);
+    assert!(printed.starts_with("asked"), "{printed}");
+    node.told(ContainerState::Dormant).await;
+    let (_, seen) = node.run(node.script(&pool, "ps | grep 'sleep 444' | grep -v grep || echo none")).await;
+    assert_eq!(seen, "none\n");
+    node.close().await;
+}
+
+#[tokio::test]
+async fn an_abort_leaves_nothing_of_its_run_and_another_run_keeps_its_own() {
+    let mut node = Node::new();
+    let pool = pool(3);
+    let mut other = node.script(&pool, "true");
+    other.run = run_id();
+    let at_once = StopSignal::new();
+    let (one, two) = (node.script(&pool, "true"), other);
+    tokio::join!(execute(&node.pools, one, &at_once), execute(&node.pools, two, &at_once));
+    let resting = [node.told(ContainerState::Dormant).await, node.told(ContainerState::Dormant).await];
+    assert_eq!(node.containers().await.len(), 2, "{resting:?}");
+    let stop = StopSignal::new();
+    let job = node.script(&pool, "touch ready; exec sleep 300");
+    let aborted = execute(&node.pools, job, &stop);
+    let abort = async {
+        while !node.path("work/ready").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.kill_now();
+        stop.stop();
+    };
+    let (ending, ()) =
+        tokio::time::timeout(PATIENCE, async { tokio::join!(aborted, abort) }).await.expect("ends");
+    assert_eq!(ending.outcome, Outcome::Stopped);
+    while node.pools.views()[0].containers.len() > 1 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(node.containers().await.len(), 1, "that of the other run");
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_polite_stop_has_removed_everything_of_the_run_when_it_comes_back() {
+    let node = Node::new();
+    let pool = pool(2);
+    let stop = StopSignal::new();
+    let job = |number: u8| {
+        let mut job = node.script(&pool, &format!("touch ready-{number}; exec sleep 300"));
+        job.log = node.path(&format!("log-{number}")).into();
+        execute(&node.pools, job, &stop)
+    };
+    let abort = async {
+        while !(node.path("work/ready-1").exists() && node.path("work/ready-2").exists()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.stop();
+    };
+    let all = async { tokio::join!(job(1), job(2), abort) };
+    let (one, other, ()) = tokio::time::timeout(PATIENCE, all).await.expect("ends");
+    assert_eq!((one.outcome, other.outcome), (Outcome::Stopped, Outcome::Stopped));
+    assert_eq!(node.containers().await, [""; 0]);
+    node.close().await;
+}

@@ -1,0 +1,8 @@
+-- The newest fact of each warm container that is there: of a session that lives, and not terminated.
+-- Index: pool_events_of_container.
+SELECT seq, at, pool_events.node, pool_events.session, name, version, body
+FROM pool_events JOIN sessions ON sessions.id = pool_events.session
+WHERE name <> 'container_terminated'
+  AND NOT EXISTS (SELECT 1 FROM pool_events later
+                  WHERE later.container = pool_events.container AND later.seq > pool_events.seq)
+ORDER BY pool_events.node, container;

@@ -1,0 +1,191 @@
+//! Warm containers as a person sees them, with a real engine; and what is left of them when their node is killed in each of
+//! their states: nothing. `cargo xtask docker cargo nextest run --test pool`
+
+#![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Long enough for a loaded machine; nothing waits this long unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How soon a container is gone whose node was killed.
+const SOON: Duration = Duration::from_secs(30);
+
+/// Eight blocks: two lanes of three, side by side, over agents that answer HTTP.
+const AGENTS: &str = "
+pools:
+  agents: {image: 'laneway-test/httpd:1', max: 2, endpoint: {port: 80}}
+steps:
+  brief: {run: 'echo topic=lanes > $LANEWAY_OUTPUT'}
+  left_1:  {needs: [brief], pool: agents, call: {path: /cgi-bin/echo, body: {topic: '${{ steps.brief.output.topic }}'}}}
+  left_2:  {needs: [left_1], pool: agents, call: {path: /cgi-bin/echo, body: {of: '${{ steps.left_1.output.body.topic }}'}}}
+  left_3:  {needs: [left_2], pool: agents, call: {path: /cgi-bin/echo, body: ['${{ steps.left_2.output.body.of }}']}}
+  right_1: {needs: [brief], pool: agents, call: {method: GET, path: /cgi-bin/echo}}
+  right_2: {needs: [right_1], pool: agents, call: {method: PUT, path: /cgi-bin/echo, body: 2}}
+  right_3: {needs: [right_2], pool: agents, run: 'echo here=$(pwd) > $LANEWAY_OUTPUT'}
+  report:
+    needs: [left_3, right_3]
+    run: test \"$LEFT $RIGHT $HERE\" = 'lanes PUT /workspace'
+    env:
+      LEFT: '${{ steps.left_3.output.body[0] }}'
+      RIGHT: '${{ steps.right_2.output.method }}'
+      HERE: '${{ steps.right_3.output.here }}'
+";
+
+#[test]
+fn eight_blocks_in_two_lanes_are_done_by_two_warm_agents() {
+    let place = Place::new();
+    place.write("agents.yaml", AGENTS);
+    let output = place.laneway(&["run", "agents.yaml"]).output().expect("it runs");
+    assert!(output.status.success(), "{}", told(&output));
+    let history = place.laneway(&["pool", "history", "--json"]).output().expect("it runs");
+    let events: Vec<serde_json::Value> = String::from_utf8_lossy(&history.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!(count("container_starting"), count("container_terminated"), "{events:?}");
+    assert_eq!(count("container_running"), 6, "{events:?}");
+    assert!(count("container_starting") <= 2, "{events:?}");
+    assert_eq!(place.left(), "");
+    let none = place.laneway(&["pool"]).output().expect("it runs");
+    assert!(told(&none).contains("no node keeps a container warm"), "{}", told(&none));
+}
+
+#[test]
+fn a_lane_wider_than_its_pool_waits_its_turn() {
+    let place = Place::new();
+    let step = |at: u32| format!("  s{at}: {{pool: warm, run: 'echo $(hostname) > host-{at}'}}\n");
+    let steps: String = (0..6).map(step).collect();
+    place.write(
+        "wide.yaml",
+        &format!("max_parallel: 6\npools: {{warm: {{image: '{IMAGE}', max: 2}}}}\nsteps:\n{steps}"),
+    );
+    let output = place.laneway(&["run", "wide.yaml"]).output().expect("it runs");
+    assert!(output.status.success(), "{}", told(&output));
+    let mut hosts: Vec<String> = (0..6)
+        .map(|at| std::fs::read_to_string(place.dir.path().join(format!("host-{at}"))).expect("a file"))
+        .collect();
+    hosts.sort();
+    hosts.dedup();
+    assert_eq!(hosts.len(), 2, "six tasks in two containers");
+}
+
+#[test]
+fn no_warm_container_is_left_after_kill_9_while_a_task_runs() {
+    let place = Place::new();
+    place.killed("busy: {pool: warm, run: ': > ready; exec sleep 1000'}", "", |place| {
+        place.dir.path().join("ready").exists()
+    });
+}
+
+#[test]
+fn no_warm_container_is_left_after_kill_9_while_it_is_paused() {
+    let place = Place::new();
+    let steps = "first: {pool: warm, run: 'true'}\n  then: {needs: [first], run: 'exec sleep 1000'}";
+    place.killed(steps, "", |place| place.states().contains("paused"));
+}
+
+#[test]
+fn no_warm_container_is_left_after_kill_9_while_it_starts() {
+    let place = Place::new();
+    place.killed("first: {pool: warm, run: 'true'}", ", health: {command: ['false']}", |place| {
+        place.states().contains("running")
+    });
+}
+
+const IMAGE: &str = "laneway-test/busybox:1";
+
+/// A directory with a store.
+struct Place {
+    dir: tempfile::TempDir,
+    host: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        let host = std::env::var("LANEWAY_TEST_DOCKER");
+        let host = host.expect("run the tests with `cargo xtask docker cargo nextest run …`");
+        Self { dir: tempfile::tempdir().expect("a directory"), host }
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        std::fs::write(self.dir.path().join(file), text).expect("written");
+    }
+
+    fn laneway(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_laneway"));
+        command.args(args).current_dir(self.dir.path()).env("LANEWAY_DOCKER_HOST", &self.host);
+        command.env("LANEWAY_KILL_GRACE", "1s");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Kills a node when its warm container is where it should be, and sees that nothing is left, and nothing is missing.
+    fn killed(&self, steps: &str, more: &str, is_there: impl Fn(&Self) -> bool) {
+        self.write("work.yaml", &format!("pools: {{warm: {{image: '{IMAGE}'{more}}}}}\nsteps:\n  {steps}\n"));
+        let mut laneway: Child = self.laneway(&["run", "work.yaml"]).spawn().expect("it starts");
+        let is_there = comes_true(PATIENCE, || is_there(self));
+        laneway.kill().expect("it is ours");
+        let output = laneway.wait_with_output().expect("it ends");
+        assert!(is_there, "{}", told(&output));
+        assert!(comes_true(SOON, || self.left().is_empty()), "{}", self.left());
+        // Whoever comes next clears what was mounted, and touches nothing that is in it.
+        self.write(
+            "next.yaml",
+            &format!("pools: {{warm: {{image: '{IMAGE}'}}}}\nsteps: {{a: {{pool: warm, run: ls}}}}\n"),
+        );
+        let next = self.laneway(&["run", "next.yaml"]).output().expect("it runs");
+        assert!(next.status.success(), "{}", told(&next));
+        let dir = self.dir.path().to_string_lossy().into_owned();
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+        assert!(!mounts.contains(dir.as_str()), "{mounts}");
+        assert!(self.dir.path().join("work.yaml").exists() && self.dir.path().join(".laneway").exists());
+    }
+
+    /// Containers of this store.
+    fn left(&self) -> String {
+        self.listed("{{.Names}}")
+    }
+
+    fn states(&self) -> String {
+        self.listed("{{.State}}")
+    }
+
+    fn listed(&self, format: &str) -> String {
+        let place = self.dir.path();
+        let instance = instance(place);
+        let label = format!("label=laneway.instance={instance}");
+        let listed = Command::new("docker")
+            .args(["--host", &self.host, "ps", "--all", "--format", format, "--filter", &label])
+            .output()
+            .expect("docker runs");
+        String::from_utf8_lossy(&listed.stdout).trim().to_owned()
+    }
+}
+
+/// The store's id, by which its containers are known; of none yet, one that nothing has.
+fn instance(place: &Path) -> String {
+    let store = place.join(".laneway/laneway.db");
+    let found = laneway_store::open(&store.to_string_lossy(), laneway_store::Open::Existing);
+    found.map_or_else(|_| "none".to_owned(), |store| store.instance().to_string())
+}
+
+fn comes_true(within: Duration, is_so: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        if is_so() {
+            return true;
+        }
+        if begun.elapsed() > within {
+            return false;
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+}
+
+fn told(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
