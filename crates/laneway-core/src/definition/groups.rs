@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use super::finding::{Finding, Findings, Span, shown};
 use super::keys;
-use super::model::{Action, Group, GroupFailure, GroupMode, Merge, OnConflict, Placement, Workflow};
+use super::housing::PoolMode;
+use super::model::{Action, Group, GroupFailure, Merge, OnConflict, Placement, Workflow};
 use super::read::{GroupSpans, Spans, argv};
 use super::reader::{Field, Reader, clipped};
 use super::yaml::Data;
@@ -51,7 +52,7 @@ fn group(reader: &mut Reader<'_>, entry: Field<'_>, places: &mut GroupSpans) -> 
             }
             "max_parallel" => group.max_parallel = reader.at_least_one(field),
             "mode" => {
-                let choices = GroupMode::ALL.map(|value| (value.as_str(), value));
+                let choices: Vec<_> = PoolMode::ALL.iter().map(|mode| (mode.as_str(), *mode)).collect();
                 group.mode = reader.choice(field, &choices);
             }
             "dormancy" => group.dormancy = reader.duration(field),

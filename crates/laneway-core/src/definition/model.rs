@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::housing::{Housing, Method, Pool};
+use super::housing::{Housing, Method, Pool, PoolMode};
 use super::input::Input;
 use crate::artifact::ArtifactPattern;
 use crate::expression::{Expression, Template};
@@ -287,7 +287,7 @@ pub struct Group {
     /// How many members may be available or running at once.
     pub max_parallel: Option<NonZeroU32>,
     /// How members that use a pool share its containers; `None` leaves that to the pool.
-    pub mode: Option<GroupMode>,
+    pub mode: Option<PoolMode>,
     /// How long containers that members used are kept; `None` leaves that to the pool.
     pub dormancy: Option<Duration>,
 }
@@ -322,15 +322,6 @@ pub enum OnConflict {
     Fail,
     /// This member's is taken.
     Keep(String),
-}
-
-/// How the members of a group use the containers of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupMode {
-    /// Each its own.
-    Multi,
-    /// All of them one.
-    Single,
 }
 
 /// A typed parameter of a run.

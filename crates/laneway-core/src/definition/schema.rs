@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::housing::{Method, PoolMode, Pull};
-use super::model::{GroupFailure, GroupMode, OnFailure, OnLost, ParamType, Placement, When};
+use super::model::{GroupFailure, OnFailure, OnLost, ParamType, Placement, When};
 use crate::limit::MAX_LIMIT;
 use crate::max_runs::Strategy;
 use crate::rank::{HIGHEST_PRIORITY, LEAST_PRIORITY};
@@ -605,7 +605,7 @@ fn group() -> Value {
             },
             "mode": {
                 "description": "How members that use a pool share its containers: multi gives each its own, single all of them one. Default: the pool's.",
-                "enum": GroupMode::ALL.map(GroupMode::as_str),
+                "enum": PoolMode::ALL.iter().map(|word| word.as_str()).collect::<Vec<_>>(),
             },
             "dormancy": {
                 "description": "How long containers that members used are kept. Default: the pool's.",

@@ -1,6 +1,6 @@
 //! The words of the document's choices: each value's own, and back.
 
-use super::model::{GroupFailure, GroupMode, OnFailure, OnLost, ParamType, Placement, When};
+use super::model::{GroupFailure, OnFailure, OnLost, ParamType, Placement, When};
 
 impl When {
     pub const ALL: [Self; 6] = [
@@ -90,21 +90,6 @@ impl GroupFailure {
     }
 }
 
-impl GroupMode {
-    pub const ALL: [Self; 2] = [Self::Multi, Self::Single];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Multi => "multi",
-            Self::Single => "single",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|value| value.as_str() == text)
-    }
-}
-
 impl ParamType {
     pub const ALL: [Self; 6] =
         [Self::String, Self::Integer, Self::Number, Self::Boolean, Self::List, Self::Object];
@@ -136,7 +121,6 @@ mod tests {
         assert!(OnLost::ALL.iter().all(|value| OnLost::parse(value.as_str()) == Some(*value)));
         assert!(Placement::ALL.iter().all(|value| Placement::parse(value.as_str()) == Some(*value)));
         assert!(GroupFailure::ALL.iter().all(|value| GroupFailure::parse(value.as_str()) == Some(*value)));
-        assert!(GroupMode::ALL.iter().all(|value| GroupMode::parse(value.as_str()) == Some(*value)));
         assert!(ParamType::ALL.iter().all(|value| ParamType::parse(value.as_str()) == Some(*value)));
     }
 }

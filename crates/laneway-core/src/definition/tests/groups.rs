@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{refused, source};
-use crate::definition::{GroupFailure, GroupMode, Merge, OnConflict, Placement, compile};
+use crate::definition::{GroupFailure, Merge, OnConflict, Placement, PoolMode, compile};
 
 #[test]
 fn a_group_says_how_it_fails_merges_and_where_it_works() {
@@ -31,7 +31,7 @@ groups:
     assert_eq!(h.merge, Merge::Custom { command: vec!["./join.sh".into(), "2".into()] });
     assert_eq!(g.merge, Merge::Workspace { on_conflict: OnConflict::Keep("a".into()) });
     assert_eq!((g.isolate, g.max_parallel.map(|max| max.get())), (true, Some(1)));
-    assert_eq!((g.mode, g.dormancy), (Some(GroupMode::Single), Some(Duration::from_secs(120))));
+    assert_eq!((g.mode, g.dormancy), (Some(PoolMode::Single), Some(Duration::from_secs(120))));
     assert_eq!(plan.workflow.placement, Placement::Pinned, "copies lie on one node");
 }
 
