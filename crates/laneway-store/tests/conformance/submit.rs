@@ -14,7 +14,6 @@ use crate::server;
 for_each_database! {
     submitted_run_is_running_with_its_first_tasks_available,
     submission_by_a_session_that_is_over_is_refused_whole,
-    workflow_with_groups_is_refused,
     pinned_workflow_that_no_node_could_run_is_refused,
     run_without_room_for_a_task_is_refused,
     same_document_is_kept_once_and_found_by_its_name,
@@ -121,15 +120,6 @@ async fn submission_by_a_session_that_is_over_is_refused_whole(place: Place) {
     assert_eq!(rows(&node).await, 0);
     let run = node.submit(&flat(2, 2)).await;
     assert_eq!(node.work(run, |_| succeeded()).await.len(), 2);
-}
-
-async fn workflow_with_groups_is_refused(place: Place) {
-    let node = place.node("one").await;
-    let document = format!("{}groups: {{both: {{steps: [a, b]}}}}\n", flow("", &[("a", ""), ("b", "")]));
-    let refusal = node.store.submit(submission(&document, json!({}), node.session)).await;
-    let refusal = refusal.expect_err("groups are not run yet");
-    assert!(matches!(refusal, Error::NotRunnable { .. }), "{refusal}");
-    assert_eq!(rows(&node).await, 0);
 }
 
 async fn pinned_workflow_that_no_node_could_run_is_refused(place: Place) {

@@ -198,22 +198,6 @@ fn a_limit_below_one_is_refused() {
 }
 
 #[test]
-fn groups_can_be_planned_and_not_yet_run() {
-    let place = Place::with(
-        "groups.yaml",
-        "steps: {a: {run: echo a}, b: {run: echo b}}\ngroups: {both: {steps: [a, b]}}\n",
-    );
-    assert_eq!(place.laneway("plan groups.yaml").code, Some(0));
-    assert_snapshot!(place.laneway("run groups.yaml"), @r"
-    $ laneway run groups.yaml
-    exit code 2
-    ----- stdout
-    ----- stderr
-    error: the workflow cannot be run: `groups` can be planned but not run yet (group `both`)
-    ");
-}
-
-#[test]
 fn runs_and_steps_that_are_not_there_are_refused_with_a_hint() {
     let place = Place::with("hello.yaml", ONE);
     place.laneway("run hello.yaml");

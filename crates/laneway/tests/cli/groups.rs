@@ -12,7 +12,7 @@ fn isolating(a: &str, b: &str, more: &str) -> String {
 steps:
   a: {{run: {a}}}
   b: {{run: {b}}}
-  after: {{needs: [g], run: 'cat *.txt; echo "$FILES"', env: {{FILES: "${{{{ groups.g.result.files | map(attribute='path') | join(' ') }}}}"}}}}
+  after: {{needs: [g], run: 'cat *.txt; echo "$FILES"', env: {{FILES: "${{{{ groups.g.result.files | tojson }}}}"}}}}
 groups:
   g: {{steps: [a, b], isolate: true, merge: workspace{more}}}
 "#
@@ -49,7 +49,7 @@ steps:
   good: {run: echo n=1 >> $LANEWAY_OUTPUT}
   bad: {run: exit 1}
   says: {run: 'echo "{\"success\": false, \"why\": \"three lints\"}" > $LANEWAY_OUTPUT'}
-  after: {needs: [g], run: echo "$RESULT", env: {RESULT: "${{ groups.g.result.members | selectattr('success') | map(attribute='step') | join(' ') }}"}}
+  after: {needs: [g], run: echo "$RESULT", env: {RESULT: "${{ groups.g.result.members[2].step ~ ' ' ~ groups.g.result.success }}"}}
 groups:
   g: {steps: [says, bad, good], failure: lenient}
 "#,
