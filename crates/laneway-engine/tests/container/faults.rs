@@ -179,6 +179,12 @@ async fn an_engine_that_dies_and_comes_back_ends_the_attempt_in_words() {
     let name = job.name.clone();
     let (_, ending) = bench.begin(job);
     bench.made("begun").await;
+    // The step is quicker than its engine, which has to have written down that it runs.
+    let docker = engine.docker();
+    until("the engine knows of it", async || {
+        docker.find(&name).await.is_ok_and(|found| found.is_some_and(|found| found.state == "running"))
+    })
+    .await;
     engine.kill();
     engine.start_again().await;
     let Outcome::StartFailed(told) = ending.await.outcome else { panic!("nobody knows how it ended") };
@@ -197,6 +203,12 @@ async fn an_engine_that_stays_away_fails_the_attempt_and_is_cleared_up_when_it_i
     let name = job.name.clone();
     let (_, ending) = bench.begin(job);
     bench.made("begun").await;
+    // The step is quicker than its engine, which has to have written down that it runs.
+    let docker = engine.docker();
+    until("the engine knows of it", async || {
+        docker.find(&name).await.is_ok_and(|found| found.is_some_and(|found| found.state == "running"))
+    })
+    .await;
     engine.kill();
     let Outcome::StartFailed(told) = ending.await.outcome else { panic!("nobody knows how it ended") };
     assert!(told.contains("no container engine answers") && told.contains("not known"), "{told}");
