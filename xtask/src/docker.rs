@@ -230,7 +230,15 @@ fn clear(dir: &Path) {
     };
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let left: Vec<Pid> = pids.filter(|pid| ours(*pid)).filter_map(Pid::from_raw).collect();
+    let mut left: Vec<i32> = pids.filter(|pid| ours(*pid)).collect();
+    // What runs in a container does not go with the process that watches over it.
+    let mut next = 0;
+    while let Some(pid) = left.get(next) {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        left.extend(children.split_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+        next += 1;
+    }
+    let left: Vec<Pid> = left.into_iter().filter_map(Pid::from_raw).collect();
     for pid in &left {
         let _ = kill_process(*pid, Signal::KILL);
     }

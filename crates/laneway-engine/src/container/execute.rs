@@ -228,7 +228,7 @@ impl Attempt<'_> {
                         }
                         Ok(Back::Ended) => {}
                         Ok(Back::NeverBegan) => {
-                            let why = "the container engine went away before it had started the container";
+                            let why = "the container engine went away while it was starting the container, and knows of no start";
                             return self.cut_short.take().unwrap_or(Outcome::StartFailed(why.to_owned()));
                         }
                         Err(error) => {

@@ -153,11 +153,33 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// An engine that was killed in the middle may have lost sight of what it started.
+    fn end_leftovers(&self) {
+        let dir = self.dir.path().to_string_lossy().into_owned();
+        let is_ours = |pid: &i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&dir)
+        };
+        let pids = std::fs::read_dir("/proc").expect("procfs").flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        for pid in pids.filter(is_ours) {
+            let children =
+                std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|child| child.parse::<i32>().ok());
+            for pid in children.chain([pid]).filter_map(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.process);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.process.wait();
+        self.end_leftovers();
         // What a killed engine could not unmount.
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let dir = self.dir.path().to_string_lossy().into_owned();
@@ -179,6 +201,12 @@ async fn an_engine_that_dies_and_comes_back_ends_the_attempt_in_words() {
     let name = job.name.clone();
     let (_, ending) = bench.begin(job);
     bench.made("begun").await;
+    // The step is quicker than its engine, which has to have written down that it runs.
+    let docker = engine.docker();
+    until("the engine knows of it", async || {
+        docker.find(&name).await.is_ok_and(|found| found.is_some_and(|found| found.state == "running"))
+    })
+    .await;
     engine.kill();
     engine.start_again().await;
     let Outcome::StartFailed(told) = ending.await.outcome else { panic!("nobody knows how it ended") };
@@ -197,6 +225,12 @@ async fn an_engine_that_stays_away_fails_the_attempt_and_is_cleared_up_when_it_i
     let name = job.name.clone();
     let (_, ending) = bench.begin(job);
     bench.made("begun").await;
+    // The step is quicker than its engine, which has to have written down that it runs.
+    let docker = engine.docker();
+    until("the engine knows of it", async || {
+        docker.find(&name).await.is_ok_and(|found| found.is_some_and(|found| found.state == "running"))
+    })
+    .await;
     engine.kill();
     let Outcome::StartFailed(told) = ending.await.outcome else { panic!("nobody knows how it ended") };
     assert!(told.contains("no container engine answers") && told.contains("not known"), "{told}");
