@@ -158,7 +158,7 @@ fn write(tree: &OwnedFd, path: &Path, at: &OwnedFd, hash: &str) -> io::Result<bo
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let into = File::from(openat(at, FRESH, flags, Mode::RUSR | Mode::WUSR)?);
     copy::content(&source, &into, true)?;
-    let mut written = File::from(into.try_clone()?);
+    let mut written = into.try_clone()?;
     io::Seek::rewind(&mut written)?;
     let is_right = changes::hash(&mut written)? == hash;
     copy::finish(&into, &seen)?;

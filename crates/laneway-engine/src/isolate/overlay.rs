@@ -64,11 +64,9 @@ pub(super) fn mount(
         }
         Ok(())
     };
-    let is_mounted = made.is_ok()
+    made.is_ok()
         && hide().is_ok()
-        && mount("laneway", to, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
-            .is_ok();
-    is_mounted
+        && mount("laneway", to, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str()).is_ok()
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -82,7 +80,7 @@ pub(super) fn unmount(cell: &Path) {
     if is_mounted(cell) {
         use rustix::mount::{UnmountFlags, unmount};
         let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
-        if let Err(error) = unmount(&cell.join("at").join("tree"), flags) {
+        if let Err(error) = unmount(cell.join("at").join("tree"), flags) {
             tracing::debug!(%error, "a copy could not be unmounted");
         }
     }
