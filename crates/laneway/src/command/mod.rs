@@ -169,6 +169,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Submit(_)
         | Command::Token(_)
         | Command::Nodes(_)
+        | Command::Pool(_)
         | Command::Drain(_)
         | Command::Limit(_)
         | Command::Pause(_)
