@@ -96,7 +96,9 @@ impl Server {
         let mut all = vec![self.child.id()];
         let mut next = 0;
         while next < all.len() {
-            for thread in std::fs::read_dir(format!("/proc/{}/task", all[next])).context("a server is gone")? {
+            for thread in
+                std::fs::read_dir(format!("/proc/{}/task", all[next])).context("a server is gone")?
+            {
                 let children = std::fs::read_to_string(thread?.path().join("children"))?;
                 all.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
             }

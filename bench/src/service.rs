@@ -20,9 +20,9 @@ use serde_json::Value;
 use crate::install;
 use crate::meter::program;
 use crate::report::note;
+use crate::servers::{self, PeerServer};
 use crate::single::{cpu_s, rss_mb, warden_of};
 use crate::stats::{Spread, percentile, sorted};
-use crate::servers::{self, PeerServer};
 use crate::subject::{Peer, Places, fresh_dir, text};
 
 /// What is submitted: one step that does nothing.

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 
 use super::finding::{Finding, Findings, Span, shown};
-use super::keys;
 use super::housing::PoolMode;
+use super::keys;
 use super::model::{Action, Group, GroupFailure, Merge, OnConflict, Placement, Workflow};
 use super::read::{GroupSpans, Spans, argv};
 use super::reader::{Field, Reader, clipped};
