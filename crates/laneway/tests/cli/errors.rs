@@ -198,6 +198,19 @@ fn a_limit_below_one_is_refused() {
 }
 
 #[test]
+fn pools_can_be_planned_and_not_yet_run() {
+    let place = Place::with(
+        "pools.yaml",
+        "steps: {a: {run: echo a, pool: warm}}\npools: {warm: {image: 'busybox:1'}}\n",
+    );
+    assert_eq!(place.laneway("plan pools.yaml").code, Some(0));
+    assert_eq!(place.laneway("run pools.yaml --dry-run").code, Some(0));
+    let refused = place.laneway("run pools.yaml");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("`pool` can be planned but not run yet (step `a`)"), "{refused}");
+}
+
+#[test]
 fn groups_can_be_planned_and_not_yet_run() {
     let place = Place::with(
         "groups.yaml",
