@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
+use laneway_core::id::RunId;
 use laneway_core::pool::{Event, Ticket};
+use tokio::sync::oneshot;
 
 use super::inside::{self, Whose};
 use super::keeper::{Common, Keeper, Message};
@@ -80,6 +82,12 @@ impl Lease {
             (PoolMode::Single, Some(_)) => Whose::Marked(&mark),
         };
         inside::signal(self.docker(), self.vessel.id(), whose, signal).await.unwrap_or(false)
+    }
+
+    /// The run is being stopped: what it lets go of is not worth cleaning.
+    pub(super) fn abort(&self, run: RunId) {
+        let (done, _) = oneshot::channel();
+        self.keeper.tell(Message::Abort(run, done));
     }
 
     /// The task has ended. Its directory is taken back at once; the rest is the pool's business and nobody waits for it.

@@ -178,6 +178,9 @@ async fn exec(
     let (outcome, log) = (watch.cut_short.take().unwrap_or(outcome), watch.log.finish());
     let duration = begun.elapsed();
     let output = take_output(&files.join("out"), &job.masks);
+    if stop.is_asked() {
+        lease.abort(job.run);
+    }
     lease.release(is_over);
     Some(Ending { outcome, duration, output, log })
 }
