@@ -183,9 +183,6 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     let result = work.run(control).await;
     tidying.abort();
     sweeping.iter().for_each(tokio::task::JoinHandle::abort);
-    if let (Some(run), Ok(End::Run(status))) = (own, &result) {
-        workspaces.leave(run, *status == RunStatus::Succeeded).await;
-    }
     if result.is_err() {
         work.kill_everything().await;
     }
@@ -193,6 +190,10 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     if let Some(pools) = pools.get() {
         pools.close().await;
         recorder.finish().await;
+    }
+    // Behind the containers, which see these directories as theirs.
+    if let (Some(run), Ok(End::Run(status))) = (own, &result) {
+        workspaces.leave(run, *status == RunStatus::Succeeded).await;
     }
     pass(Point::RunOver);
     if let Err(error) = std::fs::remove_dir_all(&scratch) {
