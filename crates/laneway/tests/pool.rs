@@ -40,11 +40,7 @@ fn eight_blocks_in_two_lanes_are_done_by_two_warm_agents() {
     place.write("agents.yaml", AGENTS);
     let output = place.laneway(&["run", "agents.yaml"]).output().expect("it runs");
     assert!(output.status.success(), "{}", told(&output));
-    let history = place.laneway(&["pool", "history", "--json"]).output().expect("it runs");
-    let events: Vec<serde_json::Value> = String::from_utf8_lossy(&history.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
+    let events = place.pool_events();
     let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
     assert_eq!(count("container_starting"), count("container_terminated"), "{events:?}");
     assert_eq!(count("container_running"), 6, "{events:?}");
@@ -71,6 +67,68 @@ fn a_lane_wider_than_its_pool_waits_its_turn() {
     hosts.sort();
     hosts.dedup();
     assert_eq!(hosts.len(), 2, "six tasks in two containers");
+}
+
+/// A lane of two behind a step that ends only when both of their containers are warm.
+const WARMED: &str = "
+pools:
+  warm: {image: 'laneway-test/busybox:1', max: 3}
+steps:
+  before: {run: 'until [ -e go ]; do sleep 0.05; done'}
+  one: {needs: [before], pool: warm, run: 'echo 1 > made-by-one; echo at=$(hostname) > $LANEWAY_OUTPUT'}
+  two: {needs: [before], pool: warm, run: 'test ! -e made-by-one; echo 2 > made-by-two; echo at=$(hostname) > $LANEWAY_OUTPUT'}
+  behind: {needs: [pair], run: 'cat made-by-one made-by-two'}
+groups:
+  pair: {steps: [one, two], isolate: true, merge: workspace, dormancy: 1m}
+";
+
+#[test]
+fn a_lane_finds_its_containers_warm_and_its_members_work_in_copies_that_are_merged() {
+    let place = Place::new();
+    place.write("warmed.yaml", WARMED);
+    let laneway = place.laneway(&["run", "warmed.yaml"]).spawn().expect("it starts");
+    // Nothing has asked for one yet: they are there because the lane before has begun.
+    let is_warm = comes_true(PATIENCE, || place.states().lines().count() == 2);
+    place.write("go", "");
+    let output = laneway.wait_with_output().expect("it ends");
+    assert!(is_warm && output.status.success(), "{}", told(&output));
+    let count = |name: &str| place.pool_events().iter().filter(|event| event["event"] == name).count();
+    assert_eq!(
+        (count("container_starting"), count("container_terminated")),
+        (2, 2),
+        "{:?}",
+        place.pool_events()
+    );
+    let logs = place.laneway(&["logs", "last", "behind"]).output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&logs.stdout), "1\n2\n", "{}", told(&logs));
+    assert_eq!(place.left(), "");
+}
+
+#[test]
+fn a_strict_group_that_fails_leaves_none_of_its_containers() {
+    let place = Place::new();
+    place.write(
+        "strict.yaml",
+        "pools: {warm: {image: 'laneway-test/busybox:1', max: 2}}
+steps:
+  long: {pool: warm, run: ': > ready; exec sleep 1000'}
+  bad: {pool: warm, run: 'until [ -e ready ]; do sleep 0.05; done; exit 3'}
+groups: {pair: {steps: [long, bad], failure: strict}}
+",
+    );
+    let output = place.laneway(&["run", "strict.yaml"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    let shown = place.laneway(&["show", "last", "--json"]).output().expect("it runs");
+    let run: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    let of = |step: &str| {
+        let tasks = run["tasks"].as_array().expect("tasks");
+        let task = tasks.iter().find(|task| task["step"] == step).expect("a task");
+        (task["status"].as_str().unwrap_or_default().to_owned(), task["exit_code"].clone())
+    };
+    assert_eq!(of("bad"), ("failed".to_owned(), serde_json::json!(3)), "{run}");
+    assert_eq!(of("long").0, "canceled", "{run}");
+    assert_eq!(of("pair/merge").0, "skipped", "{run}");
+    assert_eq!(place.left(), "");
 }
 
 #[test]
@@ -143,6 +201,13 @@ impl Place {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mounts");
         assert!(!mounts.contains(dir.as_str()), "{mounts}");
         assert!(self.dir.path().join("work.yaml").exists() && self.dir.path().join(".laneway").exists());
+    }
+
+    /// What became of its containers, oldest first.
+    fn pool_events(&self) -> Vec<serde_json::Value> {
+        let history = self.laneway(&["pool", "history", "--json"]).output().expect("it runs");
+        let lines = String::from_utf8_lossy(&history.stdout).into_owned();
+        lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
     /// Containers of this store.

@@ -1,9 +1,20 @@
 //! Questions to a plan.
 
 use super::{Plan, Position};
-use crate::definition::Step;
+use crate::definition::{Housing, Pool, Step};
 
 impl Plan {
+    /// The pool that a step uses. Its group has the last word on how members share containers.
+    pub fn pool_of(&self, position: Position) -> Option<Pool> {
+        let name = match self.step(position).housing()? {
+            Housing::Pool(name) => name,
+            Housing::Own(_) => return None,
+        };
+        let pool = self.workflow.pools.iter().find(|pool| pool.name == *name)?;
+        let mode = self.group_of(position).and_then(|group| self.group(group).mode);
+        Some(Pool { mode: mode.unwrap_or(pool.mode), ..pool.clone() })
+    }
+
     /// Finds a step by its name, in O(log steps).
     pub fn position(&self, name: &str) -> Option<Position> {
         self.by_name

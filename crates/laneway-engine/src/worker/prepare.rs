@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use laneway_core::definition::{Action, Container, Housing, Input, Merge, Pool};
+use laneway_core::definition::{Action, Container, Housing, Input, Merge};
 use laneway_core::expression::{Error, Scope, Template};
 use laneway_core::id::{InstanceId, SessionId};
 use laneway_store::log_path;
@@ -226,17 +226,13 @@ fn log_of(claim: &Claim, spot: &Spot<'_>) -> (Target, u64) {
 fn warm(claim: &Claim, spot: &Spot<'_>, what: What, kill_grace: std::time::Duration) -> Result<Work, String> {
     let plan = &claim.head.plan;
     let step = plan.step(claim.at.position);
-    let named = plan.workflow.pools.iter().find(|pool| match step.housing() {
-        Some(Housing::Pool(name)) => pool.name == *name,
-        Some(Housing::Own(_)) | None => false,
-    });
-    let pool = named.ok_or_else(|| format!("the workflow has no pool for the step `{}`", step.name))?;
-    // A group has the last word on how its members share containers, and on how long these are kept.
+    let pool = plan.pool_of(claim.at.position);
+    let pool = pool.ok_or_else(|| format!("the workflow has no pool for the step `{}`", step.name))?;
+    // A group has the last word on how long what its members used is kept.
     let group = plan.group_of(claim.at.position).map(|group| plan.group(group));
-    let mode = group.and_then(|group| group.mode).unwrap_or(pool.mode);
     let (log, log_cap) = log_of(claim, spot);
     Ok(Work::Warm(Box::new(pool::Job {
-        pool: Pool { mode, ..pool.clone() },
+        pool,
         dormancy: group.and_then(|group| group.dormancy),
         run: claim.head.run,
         dir: spot.dir.to_owned(),

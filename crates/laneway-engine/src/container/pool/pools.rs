@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use laneway_core::definition::{self, Housing};
+use laneway_core::definition;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::{Lane, Plan, Position};
 use laneway_core::pool::{Event, Fault, Ticket, Waiter};
@@ -138,7 +138,7 @@ impl Pools {
     /// lane, as soon as the lane before it begins. Nobody waits for it, and what goes wrong is told to whoever needs one.
     pub fn prewarm(&self, plan: &Plan, begun: Position, dir: &Path) {
         for (pool, count) in wanted(plan, begun) {
-            self.warm(pool, dir, count);
+            self.warm(&pool, dir, count);
         }
     }
 
@@ -258,7 +258,7 @@ impl Drop for Leaving<'_> {
 }
 
 /// Which pools to warm when a step begins, and how far.
-fn wanted(plan: &Plan, begun: Position) -> Vec<(&definition::Pool, usize)> {
+fn wanted(plan: &Plan, begun: Position) -> Vec<(definition::Pool, usize)> {
     let prewarm = plan.prewarm;
     if plan.workflow.pools.is_empty() || prewarm.width == 0 {
         return Vec::new();
@@ -273,15 +273,14 @@ fn wanted(plan: &Plan, begun: Position) -> Vec<(&definition::Pool, usize)> {
     if !steps(before).contains(&begun) {
         return Vec::new();
     }
-    let uses = |pool: &&definition::Pool| {
-        let is_in = |position: &&Position| match plan.step(**position).housing() {
-            Some(Housing::Pool(name)) => *name == pool.name,
-            Some(Housing::Own(_)) | None => false,
-        };
-        steps(parallel).iter().filter(is_in).count()
-    };
-    let pools = plan.workflow.pools.iter().map(|pool| (pool, uses(&pool)));
-    pools.filter(|(_, count)| *count > 0).collect()
+    let mut pools: Vec<(definition::Pool, usize)> = Vec::new();
+    for pool in steps(parallel).iter().filter_map(|position| plan.pool_of(*position)) {
+        match pools.iter_mut().find(|(known, _)| *known == pool) {
+            Some((_, count)) => *count += 1,
+            None => pools.push((pool, 1)),
+        }
+    }
+    pools
 }
 
 #[cfg(test)]
