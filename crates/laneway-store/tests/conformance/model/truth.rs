@@ -396,7 +396,8 @@ impl Truth {
                     Some(Closing::Halted | Closing::Aborted) => wants.when.accepts_failure(),
                     Some(Closing::Canceled | Closing::RunTimeout) => false,
                 };
-                if may_start && task.retries < wants.retries {
+                // What was asked to stop is not tried again.
+                if may_start && task.stop.is_none() && task.retries < wants.retries {
                     let (retries, run_at) = (task.retries + 1, Some(self.now + wants.backoff));
                     let again = task.let_go(TaskStatus::Pending, Some(reason));
                     *self.task_mut(claim.at) = Task { retries, run_at, ..again };
