@@ -42,7 +42,9 @@ pub(crate) struct ServiceResult {
     /// Of one core, with its warden.
     pub(crate) idle_cpu_percent: f64,
     pub(crate) health_per_s: Spread,
+    /// Of a run that has ended, and of one that waits.
     pub(crate) read_per_s: Spread,
+    pub(crate) read_waiting_per_s: Spread,
     pub(crate) submit_per_s: Spread,
     /// The same rows, each with a commit of its own.
     pub(crate) bare_submit_per_s: Spread,
@@ -81,12 +83,15 @@ pub(crate) fn measure(
         peers.iter().map(|peer| servers::measure(*peer, rounds.max(3), idle_for, places)).collect();
     let window = if is_quick { 1 } else { 4 };
     let server = Server::start(places, &dir, &["--no-worker"])?;
-    let run = server.submit()?;
+    let (ended, waiting) = (server.submit()?, server.submit()?);
+    server.ask("POST", &format!("/v1/runs/{ended}/cancel"), None)?;
     let (mut health, mut read, mut submit, mut bare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut read_waiting = Vec::new();
     for round in 1..=rounds {
         note(&format!("service: round {round} of {rounds}"));
         health.push(server.wrk(&dir, "/healthz", READERS, window, None)?);
-        read.push(server.wrk(&dir, &format!("/v1/runs/{run}"), READERS, window, None)?);
+        read.push(server.wrk(&dir, &format!("/v1/runs/{ended}"), READERS, window, None)?);
+        read_waiting.push(server.wrk(&dir, &format!("/v1/runs/{waiting}"), READERS, window, None)?);
         submit.push(server.wrk(&dir, "/v1/runs", SUBMITTERS, window, Some(&body()))?);
         bare.push(bare_submits(&dir.join("bare"), Duration::from_secs(window))?);
     }
@@ -104,6 +109,7 @@ pub(crate) fn measure(
         idle_cpu_percent,
         health_per_s: spread(health)?,
         read_per_s: spread(read)?,
+        read_waiting_per_s: spread(read_waiting)?,
         submit_per_s: spread(submit)?,
         bare_submit_per_s: spread(bare)?,
         load_tasks,
@@ -172,6 +178,7 @@ fn bare_submits(dir: &Path, window: Duration) -> Result<f64> {
                 is_shared: true,
                 key: None,
                 by: "bench".into(),
+                origin: None,
             };
             store.submit(submission).await?;
             count += 1;
@@ -205,6 +212,7 @@ fn listeners(places: &Places, dir: &Path, count: usize, samples: usize) -> Resul
         idle_cpu_percent: 0.0,
         health_per_s: none,
         read_per_s: none,
+        read_waiting_per_s: none,
         submit_per_s: none,
         bare_submit_per_s: none,
         listeners: count,
@@ -344,15 +352,18 @@ impl Drop for Server {
 
 /// As a table.
 pub(crate) fn show(result: &ServiceResult) -> String {
-    let ServiceResult { ready_ms, health_per_s, read_per_s, submit_per_s, bare_submit_per_s, .. } = result;
-    let (reads, submits) =
-        (read_per_s.median / health_per_s.median, submit_per_s.median / bare_submit_per_s.median);
+    let ServiceResult { ready_ms, health_per_s, read_per_s, read_waiting_per_s, .. } = result;
+    let ServiceResult { submit_per_s, bare_submit_per_s, .. } = result;
+    let of_health = |reads: &Spread| reads.median / health_per_s.median;
+    let (reads, reads_waiting) = (of_health(read_per_s), of_health(read_waiting_per_s));
+    let submits = submit_per_s.median / bare_submit_per_s.median;
     let mut table = format!(
         "## service\n\n| what | figure |\n|---|---|\n\
          | ready after, ms | {:.0} ({:.0}–{:.0}) |\n\
          | idle, MB and % of a core | {:.1} and {:.3} |\n\
          | /healthz, {READERS} connections, 1/s | {:.0} |\n\
-         | a run, {READERS} connections, 1/s | {:.0} ({reads:.2} of that) |\n\
+         | a run that has ended, {READERS} connections, 1/s | {:.0} ({reads:.2} of that) |\n\
+         | a run that waits, {READERS} connections, 1/s | {:.0} ({reads_waiting:.2} of that) |\n\
          | durable POST /v1/runs, {SUBMITTERS} connections, 1/s | {:.0} |\n\
          | the same, each with a commit of its own, 1/s | {:.0} (the service does {submits:.1} times as many) |\n\
          | {} listeners, kB each | {:.1} |\n\
@@ -365,6 +376,7 @@ pub(crate) fn show(result: &ServiceResult) -> String {
         result.idle_cpu_percent,
         health_per_s.median,
         read_per_s.median,
+        read_waiting_per_s.median,
         submit_per_s.median,
         bare_submit_per_s.median,
         result.listeners,

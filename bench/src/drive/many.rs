@@ -100,6 +100,7 @@ impl Node {
             is_shared: true,
             key: None,
             by: "bench".to_owned(),
+            origin: None,
         }
     }
 

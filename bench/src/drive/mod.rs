@@ -153,6 +153,7 @@ impl Home {
             is_shared: false,
             key: None,
             by: "bench".to_owned(),
+            origin: None,
         };
         Ok(self.store.submit(submission).await?)
     }

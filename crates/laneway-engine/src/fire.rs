@@ -183,6 +183,7 @@ impl Firer {
             is_shared: true,
             key: Some(key),
             by: by.to_owned(),
+            origin: None,
         };
         match self.store.submit(submission).await {
             Ok(run) => Ok(started(workflow, run)),

@@ -47,6 +47,7 @@ pub async fn submit(
         is_shared: whose == Whose::Anybodys,
         key: Some(format!("hooks of {} ({})", firing.end.run, firing.end.seq)),
         by: "hooks".to_owned(),
+        origin: None,
     };
     store.submit(submission).await.map(Some)
 }

@@ -42,6 +42,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         is_shared: false,
         key: None,
         by: "ada".into(),
+        origin: None,
     };
     let run = store.submit(submission).await.expect("a run");
     let drive = Drive {

@@ -79,6 +79,7 @@ impl Setup {
             is_shared: false,
             key: None,
             by: "ada".into(),
+            origin: None,
         };
         let run = store.submit(submission).await.expect("a run");
         Self { store, session, run }

@@ -27,6 +27,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use crate::linger::{Line, Refused};
 use crate::service::App;
 use crate::table::router;
 
@@ -131,14 +132,17 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let inner = TowerToHyperService::new(router);
+    let refused = Refused::default();
+    let line = Line::new(stream, refused.clone());
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(refused.clone());
         inner.call(request)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_PATIENCE)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(line), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%peer, %error, "a connection ended");
     }

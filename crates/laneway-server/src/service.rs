@@ -11,6 +11,7 @@ use laneway_store::model::Deed;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Caller, Names};
+use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Answer;
 
@@ -46,6 +47,7 @@ pub struct Shared {
     pub(crate) is_behind_proxy: bool,
     pub(crate) remote: laneway_engine::remote::Terms,
     pub(crate) metrics: Metrics,
+    pub(crate) memo: Memo,
     /// Ends streams.
     pub(crate) stop: CancellationToken,
 }
@@ -54,7 +56,7 @@ impl Service {
     /// `stop` ends what would go on by itself: streams of events.
     pub fn app(self, stop: CancellationToken) -> App {
         let Self { store, session, max_parallel, directory, names, is_tls, is_behind_proxy, remote } = self;
-        let metrics = Metrics::default();
+        let (metrics, memo) = (Metrics::default(), Memo::default());
         App(Arc::new(Shared {
             store,
             session,
@@ -65,6 +67,7 @@ impl Service {
             is_behind_proxy,
             remote,
             metrics,
+            memo,
             stop,
         }))
     }

@@ -142,6 +142,10 @@ impl PoolTally {
     }
 }
 
+/// Grows with every commit, whoever makes it; see `Store::stamp`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp(pub u64);
+
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub plan: Arc<Plan>,
@@ -161,6 +165,17 @@ pub struct Submission {
     /// Whoever submits with the same key again gets the same run.
     pub key: Option<String>,
     pub by: String,
+    /// From where the service was asked for it: then the audit log has it, from the same moment on.
+    pub origin: Option<String>,
+}
+
+impl Submission {
+    /// What the audit log says of a run that it made.
+    pub(crate) fn deed(&self, run: RunId) -> Option<Deed> {
+        let (by, origin) = (self.by.clone(), self.origin.clone()?);
+        let what = format!("run {run} of {}", self.plan.workflow.name);
+        Some(Deed { by, act: "submit".to_owned(), what, origin })
+    }
 }
 
 /// A request for work.

@@ -30,7 +30,7 @@ use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken,
     NodeView, Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView,
-    Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Stamp, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::tally::GateWaits;
@@ -271,6 +271,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn examine(&self, limit: usize) -> Result<Examination>;
     /// Writes a whole copy, as of one moment, to a file that is not there yet, while work goes on. Logs are not in it.
     async fn backup(&self, to: &Path) -> Result<()>;
+
+    /// How far the store has come, as of now: as long as it stays the same nobody has committed anything. `None` where asking
+    /// would cost as much as reading.
+    fn stamp(&self) -> Option<Stamp> {
+        None
+    }
 
     /// Ticks after every commit that this process made, and when another process changed the store. A hint:
     /// correctness never needs it.

@@ -324,6 +324,7 @@ mod tests {
             is_shared: false,
             key: None,
             by: "ada".into(),
+            origin: None,
         };
         let run = store.submit(submission).await.expect("a run");
         let claims = store.claim(Ask { session, run: Some(run), limit: 2, ahead: 0 }).await.expect("claims");

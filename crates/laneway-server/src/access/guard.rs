@@ -1,12 +1,13 @@
 //! In front of every request: its name and page (`front`), then, in front of every route, its token and its rule (`admit`).
 //! A route comes into the router only with its rule, out of `table.rs`; what has no rule is not there.
 //!
-//! Tokens are looked up with every request, by one point read, and never remembered: a revoked one is refused from the
-//! moment on in which the revocation was answered, on every node.
+//! Tokens are looked up with every request, or remembered only while nobody has committed anything (`memo.rs`): a revoked one
+//! is refused from the moment on in which the revocation was answered, on every node.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use axum::body::HttpBody as _;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
@@ -14,6 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use tokio::time::{Instant, timeout};
 
 use super::{Caller, Secret, Who};
+use crate::linger::Refused;
 use crate::problem::{Code, Problem};
 use crate::service::App;
 
@@ -27,6 +29,7 @@ const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; f
 pub(crate) async fn front(State(app): State<App>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let method = request.method().clone();
+    let line = request.extensions().get::<Refused>().cloned().filter(|_| !request.body().is_end_stream());
     let refused = if crate::table::is_open(request.uri().path()) {
         // Whoever looks whether it lives asks by an address that nobody can know before.
         Ok(())
@@ -43,6 +46,9 @@ pub(crate) async fn front(State(app): State<App>, request: Request, next: Next) 
     };
     let route = response.extensions_mut().remove::<RoutePath>().map_or("none", |route| route.0);
     app.metrics.count(route, method.as_str(), response.status().as_u16(), begun.elapsed());
+    if let Some(line) = line.filter(|_| response.status().is_client_error()) {
+        line.note();
+    }
     harden(&app, response.headers_mut());
     response
 }
@@ -107,11 +113,19 @@ async fn authenticate(app: &App, presented: Presented) -> Result<Caller, Problem
             .hint("`laneway token create NAME --role ROLE` makes one")
     };
     let secret = Secret::parse(&given).ok_or_else(bad)?;
-    let kept = app.store.token(secret.id()).await?.ok_or_else(bad)?;
+    let stamp = app.store.stamp();
+    let kept = match app.memo.token(stamp, secret.id()) {
+        Some(kept) => kept,
+        None => {
+            let kept = app.store.token(secret.id()).await?.ok_or_else(bad)?;
+            app.memo.keep_token(stamp, &kept);
+            kept
+        }
+    };
     if !secret.is(&kept) || kept.revoked.is_some() {
         return Err(bad());
     }
-    Ok(Caller { name: kept.name, role: kept.role, token: kept.id, origin: presented.origin })
+    Ok(Caller { name: kept.name, role: kept.role, token: kept.id, origin: presented.origin, stamp })
 }
 
 /// Whom the proxy heard: the last entry is its own, those before it are what it was told.

@@ -10,6 +10,7 @@ pub use origin::Names;
 pub use token::{Secret, admin_token, check_name, make, read_admin_token};
 
 use laneway_core::role::Role;
+use laneway_store::model::Stamp;
 
 /// Who may ask for something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,4 +33,6 @@ pub struct Caller {
     pub token: String,
     /// The address it asked from.
     pub origin: String,
+    /// How far the store had come when its token was looked at.
+    pub(crate) stamp: Option<Stamp>,
 }

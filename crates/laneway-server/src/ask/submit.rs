@@ -19,6 +19,8 @@ use crate::wire;
 pub struct Terms {
     pub session: SessionId,
     pub by: String,
+    /// From where the service was asked, for the audit log.
+    pub origin: Option<String>,
     /// Whoever submits with the same key again gets the same run.
     pub key: Option<String>,
     /// Tasks of a run at once, where neither the request nor the document says so.
@@ -77,9 +79,9 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
         None => plan.workflow.max_parallel.map_or(terms.max_parallel, |number| number.get()),
     };
     let workflow = plan.workflow.name.clone();
-    let Terms { session, by, key, .. } = terms;
+    let Terms { session, by, origin, key, .. } = terms;
     let submission =
-        Submission { plan, document, dir, bundle, params, max_parallel, session, is_shared: true, key, by };
+        Submission { plan, document, dir, bundle, params, max_parallel, session, is_shared: true, key, by, origin };
     let run = store.submit(submission).await?;
     Ok(wire::Submitted { run, workflow })
 }
@@ -97,21 +99,28 @@ pub(super) fn absolute(given: &str) -> Answer<PathBuf> {
     Err(Problem::new(Code::BadBody, "`directory` is no absolute path"))
 }
 
-/// On a thread of its own: a large document takes its time, and others are asking.
+/// Documents up to so many bytes are read where they came in: that takes less than to hand them to another thread.
+const SHORT: usize = 4_096;
+
 pub(super) async fn compile(document: String, name: Option<String>) -> Answer<(Plan, String)> {
     let name = name.unwrap_or_else(|| "workflow".to_owned());
     if !definition::is_workflow_name(&name) {
         return Err(Problem::new(Code::BadBody, "`name` is no name of a workflow")
             .hint("use 1 to 100 characters without line breaks"));
     }
-    let compiled = tokio::task::spawn_blocking(move || {
+    let is_short = document.len() <= SHORT;
+    let compile = move || {
         let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
         match definition::compile(&source) {
             Ok(plan) => Ok((plan, source.text)),
             Err(diagnostics) => Err(Problem::document(&diagnostics)),
         }
-    });
-    compiled.await.unwrap_or_else(|error| {
+    };
+    if is_short {
+        return compile();
+    }
+    // On a thread of its own: a large one takes its time, and others are asking.
+    tokio::task::spawn_blocking(compile).await.unwrap_or_else(|error| {
         tracing::error!(%error, "a document could not be read");
         Err(Problem::new(Code::Internal, "something inside went wrong; the server's log says what"))
     })

@@ -1,5 +1,6 @@
 //! Runs: submitted, listed, looked at, explained, ended, tried again, held up.
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
@@ -60,13 +61,13 @@ pub(crate) async fn submit(
 ) -> Answer<impl IntoResponse> {
     let terms = ask::Terms {
         session: app.session,
-        by: caller.name.clone(),
+        by: caller.name,
+        origin: Some(caller.origin),
         key: idempotency_key(&headers)?,
         max_parallel: app.max_parallel,
         directory: app.directory.clone(),
     };
     let submitted = ask::submit(app.store.as_ref(), asked, terms).await?;
-    app.record(&caller, "submit", format!("run {} of {}", submitted.run, submitted.workflow)).await?;
     let location = format!("/v1/runs/{}", submitted.run);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(submitted)))
 }
@@ -80,9 +81,28 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
     key.map(|key| Some(key.to_owned())).ok_or_else(bad)
 }
 
-pub(crate) async fn show(State(app): State<App>, Path(run): Path<String>) -> Answer<Json<wire::Run>> {
+pub(crate) async fn show(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Answer<impl IntoResponse> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    Ok(Json(ask::run(app.store.as_ref(), run).await?))
+    let body = match app.memo.run(caller.stamp, run) {
+        Some(body) => body,
+        None => {
+            let view = ask::run(app.store.as_ref(), run).await?;
+            let body = serde_json::to_vec(&view).map(Bytes::from).map_err(|error| {
+                tracing::error!(%run, %error, "a run cannot be written as JSON");
+                Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
+            })?;
+            // What is said of any other depends on more than the store: on who lives, and on the time.
+            if view.status.is_final() && view.owner.is_none() {
+                app.memo.keep_run(caller.stamp, run, &body);
+            }
+            body
+        }
+    };
+    Ok(([(header::CONTENT_TYPE, "application/json")], body))
 }
 
 pub(crate) async fn explain(

@@ -1,10 +1,14 @@
 //! S5: tokens, names and pages, limits, and that every change is in the audit log.
 
+use std::time::Duration;
+
 use hyper::Method;
 use laneway_core::role::Role;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
-use crate::support::{Actor, Place};
+use crate::support::{Actor, Place, SOON};
 
 const FLOW: &str = "steps: {a: {run: 'true'}}\n";
 
@@ -32,6 +36,31 @@ async fn token_is_shown_once_and_is_good_until_it_is_revoked() {
     assert_eq!(bad.refusal(), (400, "bad_body".to_owned()));
     let unknown = server.post("/v1/tokens", json!({ "name": "x", "role": "king" })).await;
     assert_eq!(unknown.refusal(), (400, "bad_body".to_owned()));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusal_reaches_whoever_is_still_sending() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let body = vec![b'x'; 4 << 20];
+    for (token, status) in [("none", "401"), (server.token(Role::Admin), "413")] {
+        let mut line = TcpStream::connect(server.address).await.expect("a connection");
+        let head = format!(
+            "POST /v1/limits/x HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n",
+            server.address,
+            body.len()
+        );
+        line.write_all(head.replace("POST", "PUT").as_bytes()).await.expect("it listens");
+        for part in body.chunks(256 << 10) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            line.write_all(part).await.expect("it listens on");
+        }
+        let mut answer = Vec::new();
+        tokio::time::timeout(SOON, line.read_to_end(&mut answer)).await.expect("in time").expect("an answer");
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
     server.stop().await;
 }
 

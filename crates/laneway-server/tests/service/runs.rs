@@ -94,6 +94,27 @@ async fn second_retry_of_a_double_click_is_refused_and_makes_no_second_attempt()
     server.stop().await;
 }
 
+/// What is remembered of a run that has ended is true only as long as nobody commits anything, also elsewhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_has_ended_is_shown_as_it_is_now() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let run = server.submit("steps: {a: {run: 'true'}}\n").await;
+    actor.work(false).await;
+    let path = format!("/v1/runs/{run}");
+    let failed = server.get(&path).await;
+    assert_eq!(failed.json()["status"], "failed");
+    assert_eq!(server.get(&path).await.body, failed.body);
+    assert_eq!(failed.headers["content-type"], "application/json");
+    // Opened again by another process, which this server hears nothing of.
+    place.open().retry(run, None, "bob").await.expect("a run that has failed");
+    assert_eq!(server.get(&path).await.json()["status"], "running");
+    actor.work(true).await;
+    assert_eq!(server.get(&path).await.json()["status"], "succeeded");
+    server.stop().await;
+}
+
 /// It would wait for ever: no node has the directory and the environment of whoever started it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
@@ -113,6 +134,7 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         is_shared: false,
         key: None,
         by: "ada".to_owned(),
+        origin: None,
     };
     let run = store.submit(submission).await.expect("a run");
     store.cancel(run, "ada").await.expect("canceled");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use laneway_torture::{Point, pass};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use uuid::Uuid;
 
@@ -78,14 +79,24 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
             why: format!("it offers journal mode {mode} only, and no shared memory"),
         });
     }
-    // FULL: a commit is on disk before it is acknowledged. Checkpoints run between batches (writer.rs).
+    // FULL: a commit is on disk before it is acknowledged. Checkpoints run between batches (writer.rs). What a savepoint
+    // needs to take a verb back stays in memory: it is gone with the process anyway.
     connection
         .execute_batch(
-            "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -65536;",
+            "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -65536;
+             PRAGMA temp_store = MEMORY;",
         )
         .map_err(tell)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_statements(&connection).map_err(tell)?;
     Ok(connection)
+}
+
+/// Every statement is prepared once. Without the guarantee SQLite would plan one anew whenever a value is bound to it that
+/// a partial index might know.
+fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// Turns the journal to WAL. Of several processes that do so with a new file at once, SQLite tells all but one
@@ -111,7 +122,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, flags).map_err(tell)?;
     connection.busy_timeout(BUSY).map_err(tell)?;
     connection.execute_batch("PRAGMA query_only = 1; PRAGMA cache_size = -8192;").map_err(tell)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    keep_statements(&connection).map_err(tell)?;
     Ok(connection)
 }
 

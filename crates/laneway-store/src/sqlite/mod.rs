@@ -18,6 +18,7 @@ mod quarantine;
 mod read;
 mod remote;
 mod run_work;
+mod stamp;
 mod txn;
 mod verbs;
 mod view;
@@ -49,7 +50,7 @@ use uuid::Uuid;
 
 pub(crate) use backup::check_copy;
 pub use clock::Clock;
-use txn::{Done, Failure, Head, Plans, Shelf, plan, read_head, sql};
+use txn::{Done, Failure, Head, HeadRow, Plans, Shelf, plan, read_head, sql};
 use verbs::{
     apply, cancel, claim, finish, give_back, lives, people, promote, reopen, secrets, start, submit, triggers,
 };
@@ -64,7 +65,7 @@ use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken,
     NodeView, Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView,
-    Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Stamp, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::store::Store;
@@ -96,7 +97,11 @@ struct Shared {
     waits: Arc<Mutex<GateWaits>>,
     /// Idle connections; one is made when none is idle.
     idle: Mutex<Vec<Connection>>,
+    stamps: Mutex<stamp::Stamps>,
 }
+
+/// Tasks of a run that is read on the caller's thread: some tens of microseconds.
+const SMALL: usize = 50;
 
 impl SqliteStore {
     pub fn open(path: &Path, mode: Open) -> Result<Self> {
@@ -117,6 +122,7 @@ impl SqliteStore {
             clock: Arc::clone(&clock),
             waits: Arc::default(),
             idle: Mutex::default(),
+            stamps: Mutex::default(),
         };
         let instance = shared.now(|connection| {
             let text: String = connection.query_row(sql!("instance"), [], |row| row.get(0))?;
@@ -149,6 +155,12 @@ impl SqliteStore {
         self.writer.apply(verb).await
     }
 
+    /// A question of a few rows, answered on the caller's thread: to hand it to another one costs more than its answer.
+    fn look<T>(&self, question: impl FnOnce(&Connection, &Shared) -> Done<T>) -> Result<T> {
+        self.shared.now(|connection| question(connection, &self.shared))
+    }
+
+    /// Any other question, on a thread of its own.
     async fn read<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection, &Shared) -> Done<T> + Send + 'static,
@@ -229,11 +241,10 @@ impl Shared {
             None => connect::reader(&self.path)?,
         };
         // One snapshot for all statements of a question.
-        let answer = connection
-            .execute_batch("BEGIN")
-            .map_err(Failure::from)
-            .and_then(|()| quarantine::guard(|| question(&connection)))
-            .and_then(|answer| Ok(connection.execute_batch("COMMIT").map(|()| answer)?));
+        let run = |statement: &str| -> Done<usize> { Ok(connection.prepare_cached(statement)?.execute([])?) };
+        let answer = run("BEGIN")
+            .and_then(|_| quarantine::guard(|| question(&connection)))
+            .and_then(|answer| run("COMMIT").map(|_| answer));
         match answer {
             Ok(answer) => {
                 self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
@@ -244,6 +255,13 @@ impl Shared {
             Err(Failure::Sqlite(error)) => Err(fault::explain(&error, &self.path)),
             Err(Failure::Panicked(why)) => Err(quarantine::panicked(why)),
         }
+    }
+
+    /// Of a run with few tasks and a plan that need not be made first.
+    fn small_head(&self, connection: &Connection, run: RunId) -> Done<Option<Head>> {
+        let row = HeadRow::read(connection, run)?;
+        let plan = self.plans.kept(&row.version).filter(|plan| plan.workflow.steps.len() <= SMALL);
+        plan.map(|plan| row.with(plan)).transpose()
     }
 
     fn head(&self, connection: &Connection, run: RunId) -> Done<Head> {
@@ -273,12 +291,10 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
-        let (renewed, (told, has_lease)) = self
-            .read(move |connection, _| {
-                let told = read::done(connection, session)?;
-                Ok((read::renewed(connection, session)?, told))
-            })
-            .await?;
+        let (renewed, (told, has_lease)) = self.look(|connection, _| {
+            let told = read::done(connection, session)?;
+            Ok((read::renewed(connection, session)?, told))
+        })?;
         // Nothing is written for a node that only looks for work.
         if has_lease || told != (Tally { asks: 0, contentions: 0, ..tally }) {
             self.write(move |txn| lives::renew(txn, session, tally)).await?;
@@ -525,16 +541,14 @@ impl Store for SqliteStore {
     }
 
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>> {
-        self.read(move |connection, _| triggers::hooks_owed(connection, run)).await
+        self.look(|connection, _| triggers::hooks_owed(connection, run))
     }
 
     async fn listening(&self, path: &str) -> Result<Option<Listening>> {
-        let path = path.to_owned();
-        self.read(move |connection, shared| {
+        self.look(|connection, shared| {
             let now = shared.moment(connection)?;
-            Ok(triggers::listening(connection, &path)?.map(|trigger| Listening { trigger, now }))
+            Ok(triggers::listening(connection, path)?.map(|trigger| Listening { trigger, now }))
         })
-        .await
     }
 
     async fn note_fired(&self, of: TriggerRef, last: LastFired) -> Result<()> {
@@ -610,11 +624,20 @@ impl Store for SqliteStore {
     }
 
     async fn run(&self, run: RunId) -> Result<RunView> {
-        self.read(move |connection, shared| {
-            let head = shared.head(connection, run)?;
+        let view = |connection: &Connection, shared: &Shared, head: Head| {
             view::run(connection, &shared.locks, &shared.plans, &head)
-        })
-        .await
+        };
+        let small = self.look(|connection, shared| {
+            let head = shared.small_head(connection, run)?;
+            head.map(|head| view(connection, shared, head)).transpose()
+        })?;
+        match small {
+            Some(view) => Ok(view),
+            None => {
+                self.read(move |connection, shared| view(connection, shared, shared.head(connection, run)?))
+                    .await
+            }
+        }
     }
 
     async fn run_state(&self, run: RunId) -> Result<RunState> {
@@ -645,8 +668,7 @@ impl Store for SqliteStore {
     }
 
     async fn latest(&self, workflow: &str) -> Result<Known> {
-        let workflow = workflow.to_owned();
-        self.read(move |connection, _| read::latest(connection, &workflow)).await
+        self.look(|connection, _| read::latest(connection, workflow))
     }
 
     async fn scope(&self, run: RunId, steps: &[&str]) -> Result<Scope> {
@@ -671,7 +693,7 @@ impl Store for SqliteStore {
     }
 
     async fn status(&self, run: RunId) -> Result<RunStatus> {
-        self.read(move |connection, _| read::status(connection, run)).await
+        self.look(|connection, _| read::status(connection, run))
     }
 
     async fn limits(&self) -> Result<Vec<LimitView>> {
@@ -692,16 +714,14 @@ impl Store for SqliteStore {
     }
 
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
-        self.read(move |connection, _| {
+        self.look(|connection, _| {
             read::alive(connection, session)?;
             read::stops(connection, session, |no| read::run_id(connection, no))
         })
-        .await
     }
 
     async fn token(&self, id: &str) -> Result<Option<Token>> {
-        let id = id.to_owned();
-        self.read(move |connection, _| access::token(connection, &id)).await
+        self.look(|connection, _| access::token(connection, id))
     }
 
     async fn tokens(&self) -> Result<Vec<Token>> {
@@ -720,6 +740,11 @@ impl Store for SqliteStore {
         let (from, to) = (self.path.clone(), to.to_owned());
         let made = tokio::task::spawn_blocking(move || backup::backup(&from, &to));
         made.await.map_err(|error| Error::Closed { why: error.to_string() })?
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        let mut stamps = self.shared.stamps.lock().unwrap_or_else(PoisonError::into_inner);
+        stamps.now(&self.path)
     }
 
     fn changes(&self) -> signal::Receiver<u64> {

@@ -195,38 +195,70 @@ pub(super) fn plan(connection: &Connection, plans: &Plans, version: &Version) ->
     Ok(plans.make(version, name, document)?)
 }
 
-/// As `run_head.sql` says it.
-type HeadRow = (i64, String, String, String, u32, String, String, Option<i64>, Option<String>);
+/// As `run_head.sql` says it: what a head is made of, but for the plan.
+pub(super) struct HeadRow {
+    no: i64,
+    run: RunId,
+    pub(super) version: Version,
+    dir: String,
+    params: String,
+    max_parallel: u32,
+    placement: String,
+    submitted_from: String,
+    class: Option<i64>,
+    bundle: Option<String>,
+}
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
-    let row: Option<HeadRow> = connection
-        .prepare_cached(sql!("run_head"))?
-        .query_row([run.to_string()], |row| {
-            let (no, version, dir, params) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-            Ok((no, version, dir, params, row.get(4)?, row.get(5)?, row.get(6)?, row.get(7)?, row.get(8)?))
-        })
-        .optional()?;
-    let Some((no, version, dir, params, max_parallel, placement, submitted_from, class, bundle)) = row else {
-        return Err(Error::NoSuchRun { name: run.to_string() }.into());
-    };
-    let plan = plan(connection, plans, &Version::from_stored(version))?;
-    let params: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(&params).map_err(|error| Error::Unreadable {
-            what: format!("params of run {}", run.short()),
+    let row = HeadRow::read(connection, run)?;
+    let plan = plan(connection, plans, &row.version)?;
+    row.with(plan)
+}
+
+impl HeadRow {
+    pub(super) fn read(connection: &Connection, run: RunId) -> Done<Self> {
+        let row = connection
+            .prepare_cached(sql!("run_head"))?
+            .query_row([run.to_string()], |row| {
+                Ok(Self {
+                    no: row.get(0)?,
+                    run,
+                    version: Version::from_stored(row.get(1)?),
+                    dir: row.get(2)?,
+                    params: row.get(3)?,
+                    max_parallel: row.get(4)?,
+                    placement: row.get(5)?,
+                    submitted_from: row.get(6)?,
+                    class: row.get(7)?,
+                    bundle: row.get(8)?,
+                })
+            })
+            .optional()?;
+        row.ok_or_else(|| Error::NoSuchRun { name: run.to_string() }.into())
+    }
+
+    pub(super) fn with(self, plan: Arc<Plan>) -> Done<Head> {
+        let Self { no, run, version: _, dir, params, max_parallel, placement, submitted_from, class, bundle } =
+            self;
+        let params: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&params).map_err(|error| Error::Unreadable {
+                what: format!("params of run {}", run.short()),
+                why: error.to_string(),
+            })?;
+        let keys = key::bind(&plan, &params).map_err(|error| Error::Unreadable {
+            what: format!("keys of run {}", run.short()),
             why: error.to_string(),
         })?;
-    let keys = key::bind(&plan, &params).map_err(|error| Error::Unreadable {
-        what: format!("keys of run {}", run.short()),
-        why: error.to_string(),
-    })?;
-    let placed = Placed::parse(&placement, class).ok_or_else(|| unreadable("placement", &placement))?;
-    let parse =
-        |bundle: String| ContentHash::parse(&bundle).ok_or_else(|| unreadable("bundle of a run", &bundle));
-    let bundle = bundle.map(parse).transpose()?;
-    let own_class = -no;
-    let head =
-        RunHead { run, plan, dir, bundle, params, max_parallel, submitted_from, keys, placed, own_class };
-    Ok(Head { no, head: Arc::new(head) })
+        let placed = Placed::parse(&placement, class).ok_or_else(|| unreadable("placement", &placement))?;
+        let parse = |bundle: String| {
+            ContentHash::parse(&bundle).ok_or_else(|| unreadable("bundle of a run", &bundle))
+        };
+        let bundle = bundle.map(parse).transpose()?;
+        let own_class = -no;
+        let head =
+            RunHead { run, plan, dir, bundle, params, max_parallel, submitted_from, keys, placed, own_class };
+        Ok(Head { no, head: Arc::new(head) })
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use tokio::sync::watch;
 
 use super::connect;
+use super::stamp::version;
 
 /// Other processes cancel, retry and skip: a tenth of a second is quick for a person and nothing for a machine. Our own
 /// commits wake the watcher too, and not more often than this.
@@ -77,11 +78,6 @@ impl Drop for Watcher {
             let _ = thread.join();
         }
     }
-}
-
-/// Differs after every commit of another connection.
-fn version(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
 }
 
 /// What the watcher listens to.

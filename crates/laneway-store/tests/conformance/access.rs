@@ -3,9 +3,10 @@
 use laneway_core::gate::Gate;
 use laneway_core::role::Role;
 use laneway_store::Error;
-use laneway_store::model::{Deed, NewToken, RunFilter};
+use laneway_store::model::{Deed, NewToken, RunFilter, Submission};
+use serde_json::json;
 
-use crate::harness::{Node, Place, START, flow, for_each_database};
+use crate::harness::{Node, Place, START, flow, for_each_database, submission};
 
 for_each_database! {
     token_is_found_by_its_id_with_all_that_is_kept_of_it,
@@ -13,6 +14,7 @@ for_each_database! {
     revoked_token_is_seen_as_such_by_everybody_at_once,
     five_who_make_one_token_at_once_make_one,
     audit_log_is_read_newest_first_and_page_by_page,
+    run_that_the_service_was_asked_for_is_in_the_audit_log,
     list_of_runs_goes_on_behind_any_of_them,
     backlog_counts_what_nobody_has_taken_by_what_it_waits_for,
 }
@@ -87,6 +89,35 @@ async fn audit_log_is_read_newest_first_and_page_by_page(place: Place) {
     assert_eq!((page[0].at, &page[0].deed), (START, &deed("retry")));
     let rest = place.open().audit(Some(2), 9).await.expect("entries");
     assert_eq!(rest.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1]);
+}
+
+/// In the transaction of the run itself: there is none without the other.
+async fn run_that_the_service_was_asked_for_is_in_the_audit_log(place: Place) {
+    let node = place.node("one").await;
+    for (key, max_runs) in [(None, ""), (Some("k".to_owned()), ""), (None, "max_runs: 1\n")] {
+        let document = flow(max_runs, &[("a", "")]);
+        let given = Submission {
+            origin: Some("10.1.2.3".to_owned()),
+            by: "ada".to_owned(),
+            key: key.clone(),
+            is_shared: true,
+            ..submission(&document, json!({}), node.session)
+        };
+        let run = node.store.submit(given.clone()).await.expect("a run");
+        let entry = node.store.audit(None, 1).await.expect("entries").remove(0);
+        let name = &given.plan.workflow.name;
+        let Deed { by, act, what, origin } = &entry.deed;
+        assert_eq!((by.as_str(), act.as_str(), origin.as_str()), ("ada", "submit", "10.1.2.3"));
+        assert_eq!(*what, format!("run {run} of {name}"));
+        if key.is_some() {
+            assert_eq!(node.store.submit(given).await.expect("the same run"), run);
+            let last = node.store.audit(None, 1).await.expect("entries").remove(0);
+            assert_eq!(last.seq, entry.seq, "nothing was changed");
+        }
+    }
+    let before = node.store.audit(None, 99).await.expect("entries").len();
+    node.share(&flow("", &[("a", "")])).await;
+    assert_eq!(node.store.audit(None, 99).await.expect("entries").len(), before, "nobody asked the service");
 }
 
 async fn list_of_runs_goes_on_behind_any_of_them(place: Place) {

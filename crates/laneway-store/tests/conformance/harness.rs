@@ -497,6 +497,7 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         is_shared: false,
         key: None,
         by: "ada".to_owned(),
+        origin: None,
     }
 }
 

@@ -112,6 +112,7 @@ impl Start {
             is_shared: false,
             key: None,
             by: env::person(),
+            origin: None,
         }
     }
 

@@ -32,6 +32,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         is_shared: false,
         key: None,
         by: "ada".into(),
+        origin: None,
     };
     let run = store.submit(submission).await.expect("a run");
     let kill_grace = Duration::from_secs(1);

@@ -16,7 +16,7 @@ use laneway_core::time::Millis;
 
 use crate::fence::ClaimRef;
 use crate::keeper::{Changes, Facts, Failures, Key, Rows, RunRow, TaskRow, pauses_text};
-use crate::model::{RunHead, Submission};
+use crate::model::{Deed, RunHead, Submission};
 use crate::postgres::fault::{Done, Failure};
 use crate::postgres::link::{Flight, Value, sql};
 use crate::postgres::save::{Columns, signed};
@@ -72,6 +72,17 @@ pub(super) struct NewRows {
     runs: NewRuns,
     tasks: Vec<Tasks>,
     columns: Columns,
+    deeds: Deeds,
+}
+
+/// What the audit log says of them.
+#[derive(Debug, Default)]
+struct Deeds {
+    at: Vec<i64>,
+    by: Vec<String>,
+    act: Vec<String>,
+    what: Vec<String>,
+    origin: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -143,6 +154,14 @@ impl NewRows {
         self.columns.add_events(no, now, changes);
         self.columns.add_keys(no, changes);
         self.columns.add_end(no, changes);
+        if let Some(Deed { by, act, what, origin }) = submission.deed(new.head.run) {
+            let deeds = &mut self.deeds;
+            deeds.at.push(now.0);
+            deeds.by.push(by);
+            deeds.act.push(act);
+            deeds.what.push(what);
+            deeds.origin.push(origin);
+        }
     }
 
     /// No chunk is too large for one statement.
@@ -209,6 +228,13 @@ impl NewRows {
             );
         }
         self.columns.say(flight);
+        let Deeds { at, by, act, what, origin } = &self.deeds;
+        if !at.is_empty() {
+            flight.ask(
+                sql!("submit_audit", INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY),
+                vec![at, by, act, what, origin],
+            );
+        }
     }
 }
 

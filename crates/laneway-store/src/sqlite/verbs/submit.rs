@@ -19,6 +19,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::error::Error;
 use crate::keeper::{Pause, unreadable};
 use crate::model::{Placed, Submission};
+use crate::sqlite::access;
 use crate::sqlite::classes;
 use crate::sqlite::run_work::{limit, on_run, runs_of};
 use crate::sqlite::txn::{Done, Head, Txn, sql};
@@ -196,6 +197,9 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission)
             Admission::Queue { .. } | Admission::Replace { .. } | Admission::Refuse { .. } => Ok(()),
         }
     })?;
+    if let Some(deed) = submission.deed(run) {
+        access::record(txn, &deed)?;
+    }
     if let Admission::Replace { which, reason } = admission {
         // Those that wait come first: they would start in the place of one that ends, to be canceled then.
         for other in which.into_iter().rev() {
