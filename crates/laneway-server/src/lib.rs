@@ -21,6 +21,7 @@ mod memo;
 mod metrics;
 mod openapi;
 mod problem;
+mod pulse;
 mod routes;
 mod service;
 mod sign;

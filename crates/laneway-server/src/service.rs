@@ -14,6 +14,7 @@ use crate::access::{Caller, Names};
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Answer;
+use crate::pulse::Pulse;
 
 /// A service that is to be.
 #[derive(Debug)]
@@ -48,6 +49,7 @@ pub struct Shared {
     pub(crate) remote: laneway_engine::remote::Terms,
     pub(crate) metrics: Metrics,
     pub(crate) memo: Memo,
+    pub(crate) pulse: Pulse,
     /// Ends streams.
     pub(crate) stop: CancellationToken,
 }
@@ -68,6 +70,7 @@ impl Service {
             remote,
             metrics,
             memo,
+            pulse: Pulse::default(),
             stop,
         }))
     }

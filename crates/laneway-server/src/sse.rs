@@ -1,9 +1,9 @@
 //! Events as they happen, of many runs, of nodes and of pools, on one connection.
 //!
 //! ```text
-//!   changes() ──hint──▶ feed ──▶ events_since(run, cursor) ──▶ a page at most ──▶ client
-//!                        ▲  the clock, as the store asks for it
-//!                        └─ stop: the stream ends
+//!   beat of pulse.rs ──▶ feed ──▶ a page behind each cursor ──▶ client
+//!                         ▲
+//!                         └─ stop: the stream ends
 //! ```
 //! Nothing is queued for a client but the page that it is being sent: a slow one reads later, from the store. The id of an
 //! event is the place of every subscription behind it (`12.0.7~3^5`: of the runs in the order of the query, then of nodes, then of pools), so
@@ -19,27 +19,21 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{Stream, unfold};
 use laneway_core::id::RunId;
-use laneway_store::{Error, Result};
+use laneway_store::Result;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 use utoipa::IntoParams;
 
-use crate::access::Caller;
+use crate::access::{self, Caller};
 use crate::extract::Query;
 use crate::metrics::OpenStream;
 use crate::problem::{Answer, Code, Problem};
+use crate::pulse::{self, Line, PAGE, Source, page};
 use crate::service::App;
 
 /// Runs of one stream. More are another connection, or a list that is asked for again.
 const MAX_RUNS: usize = 200;
-
-/// Events that are read at once, and so the most that is held for a client.
-const PAGE: usize = 64;
-
-/// The store is read at most this often for a client: a run of short steps makes thousands of events a second.
-const READ_INTERVAL: Duration = Duration::from_millis(25);
 
 /// A comment now and then, so that neither end, nor what is between them, takes silence for death.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -73,11 +67,11 @@ pub(crate) async fn events(
         app.store.status(*run).await?;
     }
     // Before the first read, so that nothing comes in between.
-    let changes = app.store.changes();
+    let beats = pulse::listen(&app);
     let open = app.metrics.stream();
     let hello = Event::default().retry(RETRY).comment("events");
     let (ready, next_read) = (VecDeque::from([hello]), Instant::now());
-    let feed = Feed { app, caller, cursors, changes, ready, turn: 0, next_read, _open: open };
+    let feed = Feed { app, caller, cursors, beats, ready, turn: 0, next_read, _open: open };
     let stream = unfold(feed, |mut feed| async move {
         let event = feed.next().await?;
         Some((Ok(event), feed))
@@ -164,7 +158,7 @@ struct Feed {
     app: App,
     caller: Caller,
     cursors: Cursors,
-    changes: watch::Receiver<u64>,
+    beats: watch::Receiver<u64>,
     /// What was read and not yet sent.
     ready: VecDeque<Event>,
     /// Whose turn it is to be read first, so that one busy run does not hide the others.
@@ -192,9 +186,9 @@ impl Feed {
     async fn fill(&mut self) -> bool {
         loop {
             sleep_until(self.next_read).await;
-            self.changes.mark_unchanged();
+            self.beats.mark_unchanged();
             let read = self.read().await;
-            self.next_read = Instant::now() + READ_INTERVAL;
+            self.next_read = Instant::now() + pulse::INTERVAL;
             match read {
                 Err(error) => {
                     tracing::debug!(%error, "a stream of events ends");
@@ -202,19 +196,15 @@ impl Feed {
                 }
                 // A token that was revoked meanwhile gets nothing of what happened since.
                 Ok(()) if !self.ready.is_empty() => return self.is_admitted().await,
-                Ok(()) => {
-                    let patience = self.app.store.max_poll_interval();
-                    if let Ok(Err(_)) = timeout(patience, self.changes.changed()).await {
-                        // Nobody hints any more.
-                        sleep(patience).await;
-                    }
-                }
+                // The service that beats goes after its streams.
+                Ok(()) if self.beats.changed().await.is_err() => return false,
+                Ok(()) => {}
             }
         }
     }
 
     async fn is_admitted(&self) -> bool {
-        let token = self.app.store.token(&self.caller.token).await;
+        let token = access::token(&self.app, self.app.store.stamp(), &self.caller.token).await;
         matches!(token, Ok(Some(token)) if token.revoked.is_none())
     }
 
@@ -223,50 +213,33 @@ impl Feed {
         let runs = self.cursors.runs.len();
         for step in 0..runs {
             let index = (self.turn + step) % runs;
-            if self.read_run(index).await? && self.ready.len() >= PAGE {
+            let (run, after) = self.cursors.runs[index];
+            for line in page(&self.app, Source::Run(run), after).await?.iter() {
+                self.cursors.runs[index].1 = line.seq;
+                self.push(line);
+            }
+            if self.ready.len() >= PAGE {
                 self.turn = (index + 1) % runs;
                 return Ok(());
             }
         }
         if let Some(after) = self.cursors.nodes {
-            for event in self.app.store.node_events(None, after, PAGE).await? {
-                self.cursors.nodes = Some(event.seq);
-                self.push(event.fact.name(), &event.to_json());
+            for line in page(&self.app, Source::Nodes, after).await?.iter() {
+                self.cursors.nodes = Some(line.seq);
+                self.push(line);
             }
         }
         if let Some(after) = self.cursors.pools {
-            for event in self.app.store.pool_events(None, after, PAGE).await? {
-                self.cursors.pools = Some(event.seq);
-                self.push(event.fact.name(), &event.to_json());
+            for line in page(&self.app, Source::Pools, after).await?.iter() {
+                self.cursors.pools = Some(line.seq);
+                self.push(line);
             }
         }
         Ok(())
     }
 
-    async fn read_run(&mut self, index: usize) -> Result<bool> {
-        let (run, after) = self.cursors.runs[index];
-        match self.app.store.events_since(run, after, PAGE).await {
-            // One that cannot be read is told as such, and does not hide those behind it.
-            Err(Error::UnreadableEvent { seq, .. }) => {
-                self.cursors.runs[index].1 = seq;
-                self.push("unreadable", &json!({ "event": "unreadable", "run": run, "seq": seq }));
-                Ok(true)
-            }
-            // It was removed: nothing comes of it any more, and the others go on.
-            Err(Error::NoSuchRun { .. }) => Ok(false),
-            Err(error) => Err(error),
-            Ok(events) => {
-                for event in &events {
-                    self.cursors.runs[index].1 = event.seq;
-                    self.push(event.fact.name(), &event.to_json());
-                }
-                Ok(!events.is_empty())
-            }
-        }
-    }
-
-    fn push(&mut self, name: &str, data: &Value) {
-        let event = Event::default().id(self.cursors.id()).event(name).data(data.to_string());
+    fn push(&mut self, line: &Line) {
+        let event = Event::default().id(self.cursors.id()).event(&line.name).data(&line.data);
         self.ready.push_back(event);
     }
 }

@@ -12,6 +12,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use laneway_store::model::{Stamp, Token};
 use tokio::time::{Instant, timeout};
 
 use super::{Caller, Secret, Who};
@@ -114,18 +115,21 @@ async fn authenticate(app: &App, presented: Presented) -> Result<Caller, Problem
     };
     let secret = Secret::parse(&given).ok_or_else(bad)?;
     let stamp = app.store.stamp();
-    let kept = match app.memo.token(stamp, secret.id()) {
-        Some(kept) => kept,
-        None => {
-            let kept = app.store.token(secret.id()).await?.ok_or_else(bad)?;
-            app.memo.keep_token(stamp, &kept);
-            kept
-        }
-    };
+    let kept = token(app, stamp, secret.id()).await?.ok_or_else(bad)?;
     if !secret.is(&kept) || kept.revoked.is_some() {
         return Err(bad());
     }
     Ok(Caller { name: kept.name, role: kept.role, token: kept.id, origin: presented.origin, stamp })
+}
+
+/// The row of a token as it is now. `stamp` is how far the store has come.
+pub(crate) async fn token(app: &App, stamp: Option<Stamp>, id: &str) -> laneway_store::Result<Option<Token>> {
+    if let Some(kept) = app.memo.token(stamp, id) {
+        return Ok(Some(kept));
+    }
+    let kept = app.store.token(id).await?;
+    kept.iter().for_each(|kept| app.memo.keep_token(stamp, kept));
+    Ok(kept)
 }
 
 /// Whom the proxy heard: the last entry is its own, those before it are what it was told.

@@ -5,7 +5,7 @@ mod guard;
 mod origin;
 mod token;
 
-pub(crate) use guard::{admit, front, no_method, no_route};
+pub(crate) use guard::{admit, front, no_method, no_route, token};
 pub use origin::Names;
 pub use token::{Secret, admin_token, check_name, make, read_admin_token};
 

@@ -80,8 +80,19 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
     };
     let workflow = plan.workflow.name.clone();
     let Terms { session, by, origin, key, .. } = terms;
-    let submission =
-        Submission { plan, document, dir, bundle, params, max_parallel, session, is_shared: true, key, by, origin };
+    let submission = Submission {
+        plan,
+        document,
+        dir,
+        bundle,
+        params,
+        max_parallel,
+        session,
+        is_shared: true,
+        key,
+        by,
+        origin,
+    };
     let run = store.submit(submission).await?;
     Ok(wire::Submitted { run, workflow })
 }

@@ -103,6 +103,28 @@ async fn events_of_many_runs_come_on_one_connection_as_they_happen() {
     server.stop().await;
 }
 
+/// They share what is read, and each gets all of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_who_listen_to_one_run_are_each_told_all_of_it() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let run = server.submit(FLOW).await;
+    let mut readings = Vec::new();
+    for after in (0..3).cycle().take(40) {
+        readings.push((after, Reading::open(&server, &format!("runs={run}:{after}"), None).await));
+    }
+    actor.work(true).await;
+    let last = server.store.run_state(run).await.expect("a run").last_event;
+    for (after, mut reading) in readings {
+        let seen = reading.take(usize::try_from(last - after).expect("few")).await;
+        let places: Vec<u64> = seen.iter().map(|seen| seen.place().1).collect();
+        assert_eq!(places, (after + 1..=last).collect::<Vec<_>>());
+        assert_eq!(seen.last().map(|seen| seen.name.as_str()), Some("run_finished"));
+    }
+    server.stop().await;
+}
+
 /// Reads a run of many events over connections that break again and again, to servers that come and go.
 async fn read_in_pieces(place: Place) {
     let mut server = place.serve().await;

@@ -100,8 +100,8 @@ struct Shared {
     stamps: Mutex<stamp::Stamps>,
 }
 
-/// Tasks of a run that is read on the caller's thread: some tens of microseconds.
-const SMALL: usize = 50;
+/// Tasks of a run that is read on the caller's thread, or events: some tens of microseconds.
+const SMALL: usize = 64;
 
 impl SqliteStore {
     pub fn open(path: &Path, mode: Open) -> Result<Self> {
@@ -603,7 +603,10 @@ impl Store for SqliteStore {
 
     async fn pool_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<PoolEvent>> {
         let node = node.map(str::to_owned);
-        self.read(move |connection, _| pools::events(connection, node.as_deref(), after, limit)).await
+        let question = move |connection: &Connection, _: &Shared| {
+            pools::events(connection, node.as_deref(), after, limit)
+        };
+        if limit <= SMALL { self.look(question) } else { self.read(question).await }
     }
 
     async fn pool_containers(&self) -> Result<Vec<PoolEvent>> {
@@ -645,7 +648,9 @@ impl Store for SqliteStore {
     }
 
     async fn events_since(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>> {
-        self.read(move |connection, _| read::events_since(connection, run, after, limit)).await
+        let question =
+            move |connection: &Connection, _: &Shared| read::events_since(connection, run, after, limit);
+        if limit <= SMALL { self.look(question) } else { self.read(question).await }
     }
 
     async fn attempts(&self, run: RunId, step: &str) -> Result<Vec<Attempt>> {
@@ -710,7 +715,10 @@ impl Store for SqliteStore {
 
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {
         let node = node.map(str::to_owned);
-        self.read(move |connection, _| view::node_events(connection, node.as_deref(), after, limit)).await
+        let question = move |connection: &Connection, _: &Shared| {
+            view::node_events(connection, node.as_deref(), after, limit)
+        };
+        if limit <= SMALL { self.look(question) } else { self.read(question).await }
     }
 
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
