@@ -21,7 +21,7 @@ use crate::install;
 use crate::meter::program;
 use crate::report::note;
 use crate::servers::{self, PeerServer};
-use crate::single::{cpu_s, rss_mb, warden_of};
+use crate::single::{cpu_s, pss_mb, rss_mb, warden_of};
 use crate::stats::{Spread, percentile, sorted};
 use crate::subject::{Peer, Places, fresh_dir, text};
 
@@ -38,7 +38,10 @@ const LISTENERS: usize = 1_000;
 pub(crate) struct ServiceResult {
     /// From the start of the program until it answers.
     pub(crate) ready_ms: Spread,
+    /// With its warden; what both share is counted twice.
     pub(crate) idle_rss_mb: f64,
+    /// The same, counted once.
+    pub(crate) idle_pss_mb: f64,
     /// Of one core, with its warden.
     pub(crate) idle_cpu_percent: f64,
     pub(crate) health_per_s: Spread,
@@ -78,7 +81,7 @@ pub(crate) fn measure(
     }
     note("service: idle");
     let idle_for = Duration::from_secs(if is_quick { 2 } else { 20 });
-    let (idle_rss_mb, idle_cpu_percent) = idle(places, &dir, idle_for)?;
+    let (idle_rss_mb, idle_pss_mb, idle_cpu_percent) = idle(places, &dir, idle_for)?;
     let others: Result<Vec<PeerServer>> =
         peers.iter().map(|peer| servers::measure(*peer, rounds.max(3), idle_for, places)).collect();
     let window = if is_quick { 1 } else { 4 };
@@ -106,6 +109,7 @@ pub(crate) fn measure(
     Ok(ServiceResult {
         ready_ms: spread(ready)?,
         idle_rss_mb,
+        idle_pss_mb,
         idle_cpu_percent,
         health_per_s: spread(health)?,
         read_per_s: spread(read)?,
@@ -123,7 +127,7 @@ fn body() -> String {
     serde_json::json!({ "document": DOCUMENT }).to_string()
 }
 
-fn idle(places: &Places, dir: &Path, window: Duration) -> Result<(f64, f64)> {
+fn idle(places: &Places, dir: &Path, window: Duration) -> Result<(f64, f64, f64)> {
     let server = Server::start(places, dir, &[])?;
     let node = server.child.id();
     let warden = warden_of(node)?;
@@ -133,9 +137,9 @@ fn idle(places: &Places, dir: &Path, window: Duration) -> Result<(f64, f64)> {
     let (before, begun) = (cpu()?, Instant::now());
     std::thread::sleep(window);
     let (used, seconds) = (cpu()? - before, begun.elapsed().as_secs_f64());
-    let rss = rss_mb(node)? + rss_mb(warden)?;
+    let (rss, pss) = (rss_mb(node)? + rss_mb(warden)?, pss_mb(node)? + pss_mb(warden)?);
     server.end()?;
-    Ok((rss, 100.0 * used / seconds))
+    Ok((rss, pss, 100.0 * used / seconds))
 }
 
 /// What it takes when it has run many tasks, of runs of a thousand, and has nothing to do again.
@@ -209,6 +213,7 @@ fn listeners(places: &Places, dir: &Path, count: usize, samples: usize) -> Resul
     Ok(ServiceResult {
         ready_ms: none,
         idle_rss_mb: 0.0,
+        idle_pss_mb: 0.0,
         idle_cpu_percent: 0.0,
         health_per_s: none,
         read_per_s: none,
@@ -360,7 +365,7 @@ pub(crate) fn show(result: &ServiceResult) -> String {
     let mut table = format!(
         "## service\n\n| what | figure |\n|---|---|\n\
          | ready after, ms | {:.0} ({:.0}–{:.0}) |\n\
-         | idle, MB and % of a core | {:.1} and {:.3} |\n\
+         | idle with its warden, MB and % of a core | {:.1} ({:.1} if what they share is counted once) and {:.3} |\n\
          | /healthz, {READERS} connections, 1/s | {:.0} |\n\
          | a run that has ended, {READERS} connections, 1/s | {:.0} ({reads:.2} of that) |\n\
          | a run that waits, {READERS} connections, 1/s | {:.0} ({reads_waiting:.2} of that) |\n\
@@ -373,6 +378,7 @@ pub(crate) fn show(result: &ServiceResult) -> String {
         ready_ms.min,
         ready_ms.max,
         result.idle_rss_mb,
+        result.idle_pss_mb,
         result.idle_cpu_percent,
         health_per_s.median,
         read_per_s.median,

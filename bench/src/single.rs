@@ -283,8 +283,17 @@ pub(crate) fn cpu_s(pid: u32) -> Result<f64> {
 }
 
 pub(crate) fn rss_mb(pid: u32) -> Result<f64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).context("the process is gone")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kib: f64 = line.split_whitespace().next().and_then(|kib| kib.parse().ok()).context("no VmRSS")?;
+    field_mb(pid, "status", "VmRSS:")
+}
+
+/// The same, where a page that several processes use is counted in parts: of a node and its warden, one program in memory.
+pub(crate) fn pss_mb(pid: u32) -> Result<f64> {
+    field_mb(pid, "smaps_rollup", "Pss:")
+}
+
+fn field_mb(pid: u32, file: &str, field: &str) -> Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).context("the process is gone")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).context("no such field")?;
+    let kib: f64 = line.split_whitespace().next().and_then(|kib| kib.parse().ok()).context("no number")?;
     Ok(kib * 1024.0 / 1e6)
 }

@@ -124,6 +124,11 @@ impl Client {
         self.get(&format!("/v1/runs/{}", part(run))).await
     }
 
+    /// As it was after an event.
+    pub async fn run_at(&self, run: &str, at: u64) -> Result<wire::Run> {
+        self.get(&format!("/v1/runs/{}?at={at}", part(run))).await
+    }
+
     /// With a key that was used before it gives the run of that.
     pub async fn submit(&self, submit: &wire::Submit, key: Option<&str>) -> Result<wire::Submitted> {
         let headers: Vec<_> = key.map(|key| ("idempotency-key", key)).into_iter().collect();

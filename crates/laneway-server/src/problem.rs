@@ -74,6 +74,7 @@ codes! {
     NoSuchRun = "no_such_run", NOT_FOUND;
     AmbiguousRun = "ambiguous_run", BAD_REQUEST;
     NoSuchStep = "no_such_step", NOT_FOUND;
+    NoSuchEvent = "no_such_event", NOT_FOUND;
     NoSuchAttempt = "no_such_attempt", NOT_FOUND;
     NoSuchWorkflow = "no_such_workflow", NOT_FOUND;
     NoSuchNode = "no_such_node", NOT_FOUND;

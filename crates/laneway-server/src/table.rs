@@ -90,7 +90,7 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/runs", VIEWER, runs::list, "List runs, newest first").asks::<runs::ListQuery>().json::<wire::RunList>(),
         post("/v1/runs", OPERATOR, runs::submit, "Submit a run; with the header Idempotency-Key, once for each key")
             .takes::<wire::Submit>().created::<wire::Submitted>(),
-        get("/v1/runs/{run}", VIEWER, runs::show, "A run and its tasks").json::<wire::Run>(),
+        get("/v1/runs/{run}", VIEWER, runs::show, "A run and its tasks, as it is or as it was").asks::<runs::ShowQuery>().json::<wire::Run>(),
         get("/v1/runs/{run}/explain", VIEWER, runs::explain, "Why the tasks of a run wait, or ended so").json::<wire::ExplainedRun>(),
         get("/v1/runs/{run}/events", VIEWER, events::of_run, "Events of a run, in their order").asks::<events::EventsQuery>().json::<wire::EventList>(),
         post("/v1/runs/{run}/cancel", OPERATOR, runs::cancel, "End a run; nothing of it starts any more").json::<wire::Canceled>(),

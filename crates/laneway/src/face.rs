@@ -61,6 +61,14 @@ impl Face {
         })
     }
 
+    /// As it was after an event.
+    pub(crate) async fn run_at(&self, name: &str, at: u64) -> anyhow::Result<wire::Run> {
+        Ok(match self {
+            Self::Store(store) => ask::run_at(store.as_ref(), store.find_run(name).await?, at).await?,
+            Self::Server(client) => client.run_at(name, at).await?,
+        })
+    }
+
     pub(crate) async fn status(&self, run: RunId) -> anyhow::Result<RunStatus> {
         Ok(match self {
             Self::Store(store) => store.status(run).await?,

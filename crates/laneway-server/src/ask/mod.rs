@@ -3,6 +3,7 @@
 
 mod apply;
 mod explain;
+mod past;
 mod submit;
 
 use laneway_core::id::RunId;
@@ -14,6 +15,7 @@ use crate::wire;
 
 pub use apply::{apply, bring};
 pub use explain::{explain_run, explain_step};
+pub use past::run_at;
 pub use submit::{Terms, submit};
 
 /// Claims that are listed of a node.

@@ -3,7 +3,7 @@
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
@@ -81,28 +81,37 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
     key.map(|key| Some(key.to_owned())).ok_or_else(bad)
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShowQuery {
+    /// As it was after the event of this number; as it is now without it
+    at: Option<u64>,
+}
+
 pub(crate) async fn show(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     Path(run): Path<String>,
-) -> Answer<impl IntoResponse> {
+    Query(query): Query<ShowQuery>,
+) -> Answer<Response> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    let body = match app.memo.run(caller.stamp, run) {
-        Some(body) => body,
-        None => {
-            let view = ask::run(app.store.as_ref(), run).await?;
-            let body = serde_json::to_vec(&view).map(Bytes::from).map_err(|error| {
-                tracing::error!(%run, %error, "a run cannot be written as JSON");
-                Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
-            })?;
-            // What is said of any other depends on more than the store: on who lives, and on the time.
-            if view.status.is_final() && view.owner.is_none() {
-                app.memo.keep_run(caller.stamp, run, &body);
-            }
-            body
-        }
-    };
-    Ok(([(header::CONTENT_TYPE, "application/json")], body))
+    if let Some(at) = query.at {
+        return Ok(Json(ask::run_at(app.store.as_ref(), run, at).await?).into_response());
+    }
+    let is_json = [(header::CONTENT_TYPE, "application/json")];
+    if let Some(body) = app.memo.run(caller.stamp, run) {
+        return Ok((is_json, body).into_response());
+    }
+    let view = ask::run(app.store.as_ref(), run).await?;
+    let body = serde_json::to_vec(&view).map(Bytes::from).map_err(|error| {
+        tracing::error!(%run, %error, "a run cannot be written as JSON");
+        Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
+    })?;
+    // What is said of any other depends on more than the store: on who lives, and on the time.
+    if view.status.is_final() && view.owner.is_none() {
+        app.memo.keep_run(caller.stamp, run, &body);
+    }
+    Ok((is_json, body).into_response())
 }
 
 pub(crate) async fn explain(

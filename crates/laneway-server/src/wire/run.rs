@@ -3,7 +3,7 @@
 use laneway_core::cause;
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
-use laneway_core::run_state::TaskState;
+use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use laneway_store::model;
@@ -224,30 +224,42 @@ impl Task {
     }
 }
 
-impl From<&model::RunView> for Run {
-    fn from(view: &model::RunView) -> Self {
-        let state = &view.state;
-        let tasks = state.tasks.iter().zip(&view.causes);
+impl Run {
+    /// What its events say of it; nothing of what is so only now.
+    pub fn past(state: &RunState, directory: String, submitted_by: String) -> Self {
         Self {
             run: state.run,
             workflow: state.workflow.clone(),
             status: state.status,
             reason: state.reason.clone(),
-            tasks: tasks.map(|(task, cause)| Task::new(task, cause.as_ref())).collect(),
+            tasks: state.tasks.iter().map(|task| Task::new(task, None)).collect(),
             params: state.params.clone(),
             max_parallel: state.max_parallel,
-            submitted_by: view.submitted_by.clone(),
+            submitted_by,
             submitted_at: Moment(state.submitted_at),
             started_at: state.started_at.map(Moment),
             finished_at: state.finished_at.map(Moment),
-            directory: view.dir.clone(),
+            directory,
             version: state.version.to_string(),
-            owner: view.owner.clone(),
-            interrupted: view.is_interrupted,
-            set_aside: view.set_aside.as_ref().map(SetAside::from),
+            owner: None,
+            interrupted: false,
+            set_aside: None,
             paused: state.paused.iter().map(ToString::to_string).collect(),
             last_event: state.last_event,
         }
+    }
+}
+
+impl From<&model::RunView> for Run {
+    fn from(view: &model::RunView) -> Self {
+        let mut run = Self::past(&view.state, view.dir.clone(), view.submitted_by.clone());
+        for (task, cause) in run.tasks.iter_mut().zip(&view.causes) {
+            task.cause = cause.as_ref().map(Cause::from);
+        }
+        run.owner.clone_from(&view.owner);
+        run.interrupted = view.is_interrupted;
+        run.set_aside = view.set_aside.as_ref().map(SetAside::from);
+        run
     }
 }
 

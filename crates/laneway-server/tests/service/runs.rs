@@ -110,6 +110,9 @@ async fn run_that_has_ended_is_shown_as_it_is_now() {
     // Opened again by another process, which this server hears nothing of.
     place.open().retry(run, None, "bob").await.expect("a run that has failed");
     assert_eq!(server.get(&path).await.json()["status"], "running");
+    let then = server.get(&format!("{path}?at={}", failed.json()["last_event"])).await;
+    assert_eq!(then.body, failed.body, "as it was");
+    assert_eq!(server.get(&format!("{path}?at=999")).await.refusal(), (404, "no_such_event".to_owned()));
     actor.work(true).await;
     assert_eq!(server.get(&path).await.json()["status"], "succeeded");
     server.stop().await;

@@ -1,5 +1,6 @@
 //! `laneway replay`: folds a run's events through the same transition functions that made them, and
-//! compares the result with what the store holds, byte for byte. Executes nothing and changes nothing.
+//! compares the result with what the store holds, byte for byte; with `--at`, shows what they made of it up to one of them.
+//! Executes nothing and changes nothing.
 
 use laneway_core::event::Event;
 use laneway_core::id::RunId;
@@ -7,24 +8,31 @@ use laneway_core::run_state;
 use laneway_store::Store;
 use serde_json::{Value, json};
 
-use super::Context;
+use super::{Context, show};
 use crate::exit::Exit;
 use crate::text;
 
 const PAGE: usize = 5_000;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  laneway replay last\n\n\
+#[command(after_help = "Examples:\n  laneway replay last\n  laneway replay last --at 7\n\n\
     Exit codes: 0 equal, 1 they part.")]
 pub(crate) struct Args {
     /// Run id, the beginning of one, or `last`
     run: String,
-    /// Print the verdict as one JSON object
+    /// Show the run as it was after the event of this number, instead of comparing (`laneway events` numbers them)
+    #[arg(long, value_name = "EVENT")]
+    at: Option<u64>,
+    /// Print the verdict, or the run, as one JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    if let Some(at) = args.at {
+        let run = context.face()?.run_at(&args.run, at).await?;
+        return show::print(context, &run, args.json);
+    }
     let (store, run) = context.find(&args.run).await?;
     let (verdict, count) = compare(store.as_ref(), run).await?;
     let exit = if matches!(verdict, Verdict::Equal) { Exit::Succeeded } else { Exit::RunFailed };

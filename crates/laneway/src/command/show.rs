@@ -27,13 +27,17 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let run = context.face()?.run(&args.run).await?;
+    print(context, &run, args.json)
+}
+
+pub(super) fn print(context: &Context, run: &Run, is_json: bool) -> anyhow::Result<Exit> {
     let printer = &context.printer;
-    if args.json {
-        printer.json(&run)?;
+    if is_json {
+        printer.json(run)?;
     } else {
         let palette = printer.out_palette();
-        printer.text(&header(&run, palette))?;
-        printer.text(&table(&run, palette, printer.width()))?;
+        printer.text(&header(run, palette))?;
+        printer.text(&table(run, palette, printer.width()))?;
         match &run.set_aside {
             Some(found) => printer.text(&set_aside(found, palette))?,
             None if run.interrupted => printer.text(&interrupted(run.run, palette))?,

@@ -330,6 +330,34 @@ fn replay_equals_the_store() {
 }
 
 #[test]
+fn replay_shows_a_run_as_it_was_after_an_event() {
+    let place = etl();
+    assert_snapshot!(place.laneway("replay last --at 5"), @r"");
+    let now = place.json("show last --json");
+    let last = now["last_event"].as_u64().expect("a number");
+    assert_eq!(place.json(&format!("replay last --at {last} --json")), now, "the last event is now");
+    let running: Vec<u64> = (1..=last)
+        .filter(|at| {
+            let then = place.json(&format!("replay last --at {at} --json"));
+            assert_eq!(then["last_event"], json!(at));
+            then["tasks"].as_array().expect("tasks").iter().any(|task| task["status"] == "running")
+        })
+        .collect();
+    let started = |event: &Value| event["event"] == "task_started";
+    let events = place.laneway("events last --json");
+    let events: Vec<Value> =
+        events.stdout.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+    let first = events.iter().find(|event| started(event)).expect("a start");
+    assert_eq!(running.first(), first["seq"].as_u64().as_ref());
+    for at in [0, last + 1] {
+        let refused = place.laneway(&format!("replay last --at {at}"));
+        assert_eq!(refused.code, Some(1), "{refused}");
+        assert!(refused.stderr.contains(&format!("no event {at}")), "{refused}");
+        assert!(refused.stderr.contains(&format!("from 1 to {last}")), "{refused}");
+    }
+}
+
+#[test]
 fn replay_says_where_history_and_store_part_and_exits_with_one() {
     let place = etl();
     let store = rusqlite::Connection::open(place.path(".laneway/laneway.db")).expect("the store");

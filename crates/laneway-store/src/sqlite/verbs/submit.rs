@@ -59,28 +59,26 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
         submission.document,
         txn.now.0
     ])?;
-    let no: i64 = txn.connection.prepare_cached(sql!("submit_run"))?.query_row(
-        params![
-            run.to_string(),
-            run.tail(),
-            name,
-            version,
-            submission.dir,
-            params,
-            submission.max_parallel,
-            submission.session.to_string(),
-            submission.by,
-            txn.now.0,
-            plan.workflow.steps.len() as i64,
-            &*node,
-            submission.key,
-            placed.as_str(),
-            placed.class(),
-            submission.bundle.as_ref().map(ToString::to_string),
-            hooks_text(plan)
-        ],
-        |row| row.get(0),
-    )?;
+    txn.connection.prepare_cached(sql!("submit_run"))?.execute(params![
+        run.to_string(),
+        run.tail(),
+        name,
+        version,
+        submission.dir,
+        params,
+        submission.max_parallel,
+        submission.session.to_string(),
+        submission.by,
+        txn.now.0,
+        plan.workflow.steps.len() as i64,
+        &*node,
+        submission.key,
+        placed.as_str(),
+        placed.class(),
+        submission.bundle.as_ref().map(ToString::to_string),
+        hooks_text(plan)
+    ])?;
+    let no = txn.connection.last_insert_rowid();
     let mut insert = txn.connection.prepare_cached(sql!("needs_write"))?;
     for (set, needs) in plan.needs_sets.iter().enumerate() {
         insert.execute(params![no, set as i64, needs.needs.len() as i64, 0, 0, 0])?;
