@@ -154,7 +154,68 @@ fn no_warm_container_is_left_after_kill_9_while_it_starts() {
     });
 }
 
+#[test]
+fn a_pool_is_warmed_and_drained_by_hand_while_a_worker_lives() {
+    let place = Place::new();
+    let pool = format!("pools: {{agents: {{image: '{IMAGE}', max: 2}}}}\n");
+    place.write("nightly.yaml", &format!("{pool}steps: {{a: {{pool: agents, run: 'true'}}}}\n"));
+    let refused = |args: &[&str]| {
+        let output = place.laneway(args).output().expect("it runs");
+        (output.status.code(), told(&output))
+    };
+    place.done(&["apply", "nightly.yaml"]);
+    let (code, why) = refused(&["pool", "warm", "agents", "1", "--workflow", "nightly"]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("no node that is alive takes steps in containers"), "{why}");
+    let worker = place.worker();
+    let (code, why) = refused(&["pool", "drain", "agents"]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("no node that is alive keeps a pool `agents`"), "{why}");
+    assert_eq!(refused(&["pool", "warm", "agents", "0"]).0, Some(2));
+    let warmed = place.done(&["pool", "warm", "agents", "3", "--workflow", "nightly"]);
+    assert!(warmed.contains("2 of agents will be warm, which is its `max`"), "{warmed}");
+    let count = |count: usize| comes_true(PATIENCE, || place.states().lines().count() == count);
+    assert!(count(2), "warm before any run: {}", place.states());
+    place.done(&["start", "nightly"]);
+    place.ended();
+    let names = |place: &Place| {
+        place.pool_events().iter().filter(|event| event["event"] == "container_starting").count()
+    };
+    assert_eq!(names(&place), 2, "the task found one of them");
+    for _ in 0..2 {
+        place.done(&["pool", "drain", "agents"]);
+        assert!(count(0), "{}", place.states());
+    }
+    let drained = place.pool_events();
+    let ends: Vec<_> = drained.iter().filter(|event| event["event"] == "container_terminated").collect();
+    assert!(ends.len() == 2 && ends.iter().all(|event| event["why"] == "drained"), "{drained:?}");
+    // It is known by now, also without its workflow.
+    place.done(&["pool", "warm", "agents", "1"]);
+    assert!(count(1), "{}", place.states());
+    worker.end();
+    assert_eq!(place.left(), "");
+}
+
 const IMAGE: &str = "laneway-test/busybox:1";
+
+/// A worker of a place, which ends with the test.
+struct Worker(Child);
+
+impl Worker {
+    /// In good order.
+    fn end(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is ours");
+        assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// A directory with a store.
 struct Place {
@@ -179,6 +240,32 @@ impl Place {
         command.env("LANEWAY_KILL_GRACE", "1s");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
+    }
+
+    /// What it printed; it must succeed.
+    fn done(&self, args: &[&str]) -> String {
+        let output = self.laneway(args).output().expect("it runs");
+        assert!(output.status.success(), "{args:?}: {}", told(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Comes back when it takes work.
+    fn worker(&self) -> Worker {
+        let mut command = self.laneway(&["worker"]);
+        // Nobody reads what it says.
+        let worker = Worker(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
+        // It makes the store first.
+        let nodes = || self.laneway(&["nodes", "--json"]).output().expect("it runs");
+        let lives = || told(&nodes()).contains("takes work");
+        assert!(comes_true(PATIENCE, lives), "no worker");
+        worker
+    }
+
+    /// Comes back when a worker has brought all runs to their end, which must be a good one.
+    fn ended(&self) {
+        let status = || self.done(&["runs", "--json"]);
+        assert!(comes_true(PATIENCE, || !status().contains("\"running\"")), "{}", status());
+        assert!(!status().contains("\"failed\""), "{}", self.done(&["show", "last"]));
     }
 
     /// Kills a node when its warm container is where it should be, and sees that nothing is left, and nothing is missing.

@@ -15,6 +15,21 @@ impl Plan {
         Some(Pool { mode: mode.unwrap_or(pool.mode), ..pool.clone() })
     }
 
+    /// The pools of a name, each as its steps use it; as it is declared, if none does.
+    pub fn pools_named(&self, name: &str) -> Vec<Pool> {
+        let mut pools: Vec<Pool> = Vec::new();
+        let positions = 0..Position::try_from(self.workflow.steps.len()).unwrap_or(Position::MAX);
+        for pool in positions.filter_map(|position| self.pool_of(position)).filter(|pool| pool.name == name) {
+            if !pools.contains(&pool) {
+                pools.push(pool);
+            }
+        }
+        if pools.is_empty() {
+            pools.extend(self.workflow.pools.iter().find(|pool| pool.name == name).cloned());
+        }
+        pools
+    }
+
     /// Finds a step by its name, in O(log steps).
     pub fn position(&self, name: &str) -> Option<Position> {
         self.by_name

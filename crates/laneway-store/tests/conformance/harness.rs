@@ -422,7 +422,7 @@ impl Node {
     }
 
     pub(crate) async fn stops(&self) -> Vec<Stop> {
-        self.store.stops(self.session).await.expect("an answer")
+        self.store.orders(self.session).await.expect("an answer").stops
     }
 
     /// All tasks in one line: `a succeeded, b skipped (upstream)`.

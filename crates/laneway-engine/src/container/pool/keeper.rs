@@ -19,7 +19,7 @@ use laneway_core::pool::{
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::vessel::{Recipe, Vessel, Yard};
-use super::{PoolView, Tally, Transition};
+use super::{PoolView, Tally, Told, Transition};
 
 /// Pauses between two tries to remove a container: an engine that is down may be back in a moment.
 const REMOVE_AGAIN: Duration = Duration::from_millis(200);
@@ -54,15 +54,15 @@ pub(super) struct Common {
     pub(super) yard: Yard,
     /// Numbers containers over all pools: they are names as well.
     pub(super) containers: AtomicU64,
-    /// Where transitions are told.
-    pub(super) told: Mutex<Option<mpsc::UnboundedSender<Transition>>>,
+    /// Where pools and transitions are told.
+    pub(super) told: Mutex<Option<mpsc::UnboundedSender<Told>>>,
     pub(super) tally: Tally,
 }
 
 impl Common {
-    fn tell(&self, moved: Transition) {
+    pub(super) fn tell(&self, what: Told) {
         if let Some(told) = self.told.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            let _ = told.send(moved);
+            let _ = told.send(what);
         }
     }
 }
@@ -193,7 +193,8 @@ impl Loop {
                         let view = self.viewed.borrow();
                         (view.name.clone(), view.image.clone())
                     };
-                    self.common.tell(Transition { pool, container: vessel.name.clone(), image, to, why });
+                    let container = vessel.name.clone();
+                    self.common.tell(Told::Moved(Transition { pool, container, image, to, why }));
                 }
             }
             Action::Start(number) => {

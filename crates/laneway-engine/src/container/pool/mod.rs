@@ -39,6 +39,18 @@ pub struct PoolView {
     pub containers: Vec<(String, ContainerState)>,
 }
 
+/// What a node tells of its pools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// There is one more, or one has another name as well.
+    Pool {
+        name: String,
+        image: String,
+        max: usize,
+    },
+    Moved(Transition),
+}
+
 /// A container went from one state to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {

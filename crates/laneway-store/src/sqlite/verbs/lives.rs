@@ -160,7 +160,9 @@ pub(in crate::sqlite) fn reap(
     follow(txn, follows)?;
     discard_half_submitted(txn, &id)?;
     txn.connection.prepare_cached(sql!("reap_runs"))?.execute([&id])?;
-    txn.connection.prepare_cached(sql!("reap_session"))?.execute([&id])?;
+    for delete in [sql!("reap_pools"), sql!("reap_wishes"), sql!("reap_session")] {
+        txn.connection.prepare_cached(delete)?.execute([&id])?;
+    }
     if takes_others {
         let returned = u32::try_from(held.len()).unwrap_or(u32::MAX);
         let fact = match why {
