@@ -154,6 +154,49 @@ fn no_warm_container_is_left_after_kill_9_while_it_starts() {
     });
 }
 
+/// With two slots: the first ends when the third has run, and for the second there is no container meanwhile.
+const FULL: &str = "
+max_parallel: 3
+pools: {warm: {image: 'laneway-test/busybox:1', max: 1}}
+steps:
+  hold: {pool: warm, run: 'until [ -e go ]; do sleep 0.05; done'}
+  next: {pool: warm, run: 'test -e go'}
+  plain: {run: ': > go'}
+";
+
+#[test]
+fn waiting_for_room_in_a_pool_is_not_waiting_for_a_container() {
+    let place = Place::new();
+    place.write(
+        "slow.yaml",
+        "pools: {warm: {image: 'laneway-test/busybox:1', max: 1, acquire_timeout: 5s}}
+steps:
+  hold: {pool: warm, run: 'sleep 6'}
+  next: {pool: warm, run: 'true'}
+  last: {pool: warm, run: 'true'}
+",
+    );
+    let output = place.laneway(&["run", "slow.yaml"]).output().expect("it runs");
+    assert!(output.status.success(), "{}", told(&output));
+    assert_eq!(place.attempts(), [1, 1, 1], "nothing was given back");
+}
+
+#[test]
+fn a_task_without_a_container_holds_no_slot_of_a_worker() {
+    let place = Place::new();
+    place.write("full.yaml", FULL);
+    let worker = place.worker(&["--slots", "2"]);
+    place.submitted("full.yaml");
+    assert_eq!(place.attempts(), [1, 1, 1]);
+    std::fs::remove_file(place.dir.path().join("go")).expect("a file");
+    // The same where the whole run is this node's.
+    place.write("full.yaml", &format!("placement: pinned\n{FULL}"));
+    place.submitted("full.yaml");
+    assert_eq!(place.attempts(), [1, 1, 1]);
+    worker.end();
+    assert_eq!(place.left(), "");
+}
+
 #[test]
 fn a_pool_is_warmed_and_drained_by_hand_while_a_worker_lives() {
     let place = Place::new();
@@ -167,7 +210,7 @@ fn a_pool_is_warmed_and_drained_by_hand_while_a_worker_lives() {
     let (code, why) = refused(&["pool", "warm", "agents", "1", "--workflow", "nightly"]);
     assert_eq!(code, Some(2), "{why}");
     assert!(why.contains("no node that is alive takes steps in containers"), "{why}");
-    let worker = place.worker();
+    let worker = place.worker(&[]);
     let (code, why) = refused(&["pool", "drain", "agents"]);
     assert_eq!(code, Some(2), "{why}");
     assert!(why.contains("no node that is alive keeps a pool `agents`"), "{why}");
@@ -181,7 +224,7 @@ fn a_pool_is_warmed_and_drained_by_hand_while_a_worker_lives() {
     let names = |place: &Place| {
         place.pool_events().iter().filter(|event| event["event"] == "container_starting").count()
     };
-    assert_eq!(names(&place), 2, "the task found one of them");
+    assert_eq!(names(&place), 2, "the task found one of them: {:?}", place.pool_events());
     for _ in 0..2 {
         place.done(&["pool", "drain", "agents"]);
         assert!(count(0), "{}", place.states());
@@ -250,8 +293,9 @@ impl Place {
     }
 
     /// Comes back when it takes work.
-    fn worker(&self) -> Worker {
+    fn worker(&self, args: &[&str]) -> Worker {
         let mut command = self.laneway(&["worker"]);
+        command.args(args);
         // Nobody reads what it says.
         let worker = Worker(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
         // It makes the store first.
@@ -261,11 +305,24 @@ impl Place {
         worker
     }
 
+    fn submitted(&self, file: &str) {
+        self.done(&["submit", file]);
+        self.ended();
+    }
+
     /// Comes back when a worker has brought all runs to their end, which must be a good one.
     fn ended(&self) {
         let status = || self.done(&["runs", "--json"]);
         assert!(comes_true(PATIENCE, || !status().contains("\"running\"")), "{}", status());
         assert!(!status().contains("\"failed\""), "{}", self.done(&["show", "last"]));
+    }
+
+    /// The number of the last attempt of each task of the last run.
+    fn attempts(&self) -> Vec<u64> {
+        let run: serde_json::Value =
+            serde_json::from_str(&self.done(&["show", "last", "--json"])).expect("JSON");
+        let tasks = run["tasks"].as_array().expect("tasks");
+        tasks.iter().map(|task| task["attempt"].as_u64().expect("a number")).collect()
     }
 
     /// Kills a node when its warm container is where it should be, and sees that nothing is left, and nothing is missing.

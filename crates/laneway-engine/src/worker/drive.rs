@@ -541,6 +541,7 @@ impl Loop {
     fn on_ended(&mut self, claim: ClaimRef, ended: Ended) {
         pass(Point::AttemptEnded);
         let Some(running) = self.running.remove(&claim) else { return };
+        self.lineup.left(claim);
         // Behind the lease the warden kills what runs; that is no end that anybody should read about.
         let is_cut_off = self.pulse.as_ref().is_some_and(Pulse::is_overdue);
         if !running.is_lost && !is_cut_off {

@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_first.sql"),
     include_str!("migrations/0002_pools.sql"),
     include_str!("migrations/0003_wishes.sql"),
+    include_str!("migrations/0004_rooms.sql"),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -7,6 +7,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_first.sql"),
     include_str!("migrations/0002_pools.sql"),
     include_str!("migrations/0003_wishes.sql"),
+    include_str!("migrations/0004_rooms.sql"),
 ];
 
 /// "LANE": tells a Laneway store from other SQLite files.

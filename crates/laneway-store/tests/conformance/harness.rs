@@ -234,7 +234,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn of(claim: Claim) -> Self {
+    pub(crate) fn of(claim: Claim) -> Self {
         Self { step: claim.head.plan.step(claim.at.position).name.clone(), at: claim.at }
     }
 }

@@ -87,11 +87,11 @@ fn tell(txn: &Txn<'_>, session: SessionId, node: &str, fact: NodeFact) -> Done<(
 
 /// A node takes what it can run, and what nobody could run before may go on.
 fn offer_to_all(txn: &Txn<'_>, session: SessionId, offer: &Offer) -> Done<()> {
-    for (class, text) in classes::all(txn)? {
-        if !class::can_run(offer, &text) {
+    for (class, asked) in classes::all(txn)? {
+        if !class::can_run(offer, &asked) {
             continue;
         }
-        classes::add_taker(txn, class, session, class::reluctance(offer, &text))?;
+        classes::add_taker(txn, class, session, class::reluctance(offer, &asked), asked.room.as_ref())?;
         let waiting: Vec<(i64, Position)> = txn
             .connection
             .prepare_cached(sql!("tasks_for_nodes"))?
