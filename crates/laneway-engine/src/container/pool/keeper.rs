@@ -18,6 +18,7 @@ use laneway_core::pool::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::calm::Calm;
 use super::vessel::{Recipe, Vessel, Yard};
 use super::{PoolView, Tally, Told, Transition};
 
@@ -57,6 +58,8 @@ pub(super) struct Common {
     /// Where pools and transitions are told.
     pub(super) told: Mutex<Option<mpsc::UnboundedSender<Told>>>,
     pub(super) tally: Tally,
+    /// What tasks that begin go before.
+    pub(super) calm: Calm,
 }
 
 impl Common {
@@ -97,6 +100,7 @@ impl Keeper {
             closes: Vec::new(),
             sender: sender.clone(),
             viewed,
+            is_awaited: watch::Sender::new(false),
         };
         tokio::spawn(work.run(messages));
         Self { sender, view }
@@ -132,6 +136,8 @@ struct Loop {
     closes: Vec<oneshot::Sender<()>>,
     sender: mpsc::UnboundedSender<Message>,
     viewed: watch::Sender<PoolView>,
+    /// Somebody waits for what is yet to be cleaned.
+    is_awaited: watch::Sender<bool>,
 }
 
 impl Loop {
@@ -215,9 +221,13 @@ impl Loop {
                     }
                 });
             }
-            Action::Clean(number) => self.effect(number, async move |vessel, common| {
+            Action::Clean(number) => {
+                let mut is_awaited = self.is_awaited.subscribe();
+                self.effect(number, async move |vessel, common| {
+                common.calm.give_way(&mut is_awaited).await;
                 if vessel.clean(&common.yard).await { Event::Cleaned(number) } else { Event::CleanFailed(number) }
-            }),
+            });
+            }
             Action::Pause(number) => self.effect(number, async move |vessel, common| {
                 match common.yard.docker.pause(vessel.id()).await {
                     Ok(()) => Event::Paused(number),
@@ -295,6 +305,8 @@ impl Loop {
         for (_, done) in self.aborts.extract_if(.., |(run, _)| !pool.has_left(*run)) {
             let _ = done.send(());
         }
+        let is_awaited = self.pool.awaits_cleaning();
+        self.is_awaited.send_if_modified(|known| std::mem::replace(known, is_awaited) != is_awaited);
         let named = |(number, state)| Some((self.vessels.get(&number)?.name.clone(), state));
         let (counts, containers) = (self.pool.counts(), self.pool.states().filter_map(named).collect());
         self.viewed.send_modify(|view| {

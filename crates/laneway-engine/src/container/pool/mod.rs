@@ -7,6 +7,7 @@
 //! ```
 //! A container belongs to the node's session, not to a run. Why it is so: docs/design/pools.md.
 
+mod calm;
 mod http;
 mod inside;
 mod keeper;

@@ -14,6 +14,7 @@ use laneway_core::plan::{Lane, Plan, Position};
 use laneway_core::pool::{Event, Fault, Ticket, Waiter};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use super::calm::Calm;
 use super::keeper::{Common, Keeper, Message};
 use super::lease::Lease;
 use super::mounts::Mounts;
@@ -105,6 +106,7 @@ impl Pools {
             containers: AtomicU64::new(0),
             told: Mutex::new(means.told),
             tally: Tally::default(),
+            calm: Calm::default(),
         };
         Self(Arc::new(Inner {
             common: Arc::new(common),
@@ -127,6 +129,7 @@ impl Pools {
 
     /// Waits its turn. Dropping it leaves the line.
     pub(super) async fn acquire(&self, wish: Wish<'_>) -> Result<Lease, String> {
+        let beginning = self.0.common.calm.begin();
         let keeper = self.keeper(wish.pool, wish.dir).await?;
         let ticket = Ticket(self.0.tickets.fetch_add(1, Ordering::Relaxed) + 1);
         let (reply, answer) = oneshot::channel();
@@ -138,7 +141,8 @@ impl Pools {
         let vessel = answer.await.unwrap_or(Err(Fault::Closed)).map_err(|fault| fault.to_string());
         leaving.keeper = None;
         let vessel = vessel?;
-        Ok(Lease::new(vessel, ticket, keeper.clone(), Arc::clone(&self.0.common), wish.pool.mode))
+        let common = Arc::clone(&self.0.common);
+        Ok(Lease::new(vessel, ticket, keeper.clone(), common, wish.pool.mode, beginning))
     }
 
     /// Starts containers for what comes next, in the background, when a step of a plan begins: those of the first parallel

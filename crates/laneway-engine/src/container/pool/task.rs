@@ -164,6 +164,7 @@ async fn exec(
             return if is_dead && tries < TRIES { None } else { failed(error.to_string()) };
         }
     };
+    lease.begun();
     let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
     let mut watch = Watch {
         lease: &lease,
@@ -247,11 +248,11 @@ impl Watch<'_> {
                     }
                     None => break,
                 },
-                () = stop.asked(), if self.level == Level::Run => self.end(Level::Stop, Outcome::Stopped).await,
-                () = stop.killed(), if self.level < Level::Kill => self.end(Level::Kill, Outcome::Stopped).await,
+                () = stop.asked(), if self.level == Level::Run => self.end(Level::Stop, Outcome::Stopped),
+                () = stop.killed(), if self.level < Level::Kill => self.end(Level::Kill, Outcome::Stopped),
                 () = at(self.deadline) => match self.level {
-                    Level::Run => self.end(Level::Stop, Outcome::TimedOut).await,
-                    Level::Stop => self.end(Level::Kill, Outcome::Stopped).await,
+                    Level::Run => self.end(Level::Stop, Outcome::TimedOut),
+                    Level::Stop => self.end(Level::Kill, Outcome::Stopped),
                     Level::Kill => return (Outcome::Stopped, false),
                 },
                 () = tokio::time::sleep_until(ask_at), if drain_until.is_none() => {
@@ -264,6 +265,10 @@ impl Watch<'_> {
                 () = at(drain_until) => break,
             }
         }
+        if stop.is_asked() && self.lease.is_alone() {
+            // Its container goes, whatever it was that ended.
+            return (Outcome::Stopped, false);
+        }
         match tokio::time::timeout(GONE, inside::end_of(self.lease.docker(), &id)).await {
             Ok(Ok(code)) => (ended(code), true),
             Ok(Err(error)) => (Outcome::StartFailed(format!("how it ended is not known: {error}")), false),
@@ -273,7 +278,7 @@ impl Watch<'_> {
         }
     }
 
-    async fn end(&mut self, level: Level, why: Outcome) {
+    fn end(&mut self, level: Level, why: Outcome) {
         self.level = level;
         self.cut_short.get_or_insert(why);
         let (signal, patience) = match level {
@@ -282,7 +287,7 @@ impl Watch<'_> {
             Level::Kill => ("KILL", GONE),
         };
         self.deadline = Instant::now().checked_add(patience);
-        self.lease.signal(signal).await;
+        self.lease.signal(signal);
     }
 
     fn keep(&mut self, piece: &LogOutput) {
@@ -311,9 +316,10 @@ fn ended(code: i64) -> Outcome {
 async fn call(
     job: &Job,
     (method, path, body): (definition::Method, &str, Option<&Value>),
-    lease: Lease,
+    mut lease: Lease,
     stop: &StopSignal,
 ) -> Ending {
+    lease.begun();
     let Some(port) = lease.vessel.endpoint() else {
         let why =
             "its pool serves nothing: give it an `endpoint` with the port on which its containers listen";
