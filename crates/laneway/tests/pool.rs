@@ -147,6 +147,18 @@ fn no_warm_container_is_left_after_kill_9_while_it_is_paused() {
 }
 
 #[test]
+fn no_warm_container_is_left_after_kill_9_while_it_is_idle() {
+    let place = Place::new();
+    let member = |name: &str| format!("  {name}: {{needs: [before], pool: warm, run: 'true'}}\n");
+    let steps = format!("before: {{run: 'exec sleep 1000'}}\n{}{}", member("one"), member("two"));
+    let steps = format!("{steps}groups: {{pair: {{steps: [one, two]}}}}");
+    place.killed(&steps, "", |place| {
+        let pools = place.laneway(&["pool", "status", "--json"]).output().expect("it runs");
+        told(&pools).contains("\"idle\":2")
+    });
+}
+
+#[test]
 fn no_warm_container_is_left_after_kill_9_while_it_starts() {
     let place = Place::new();
     place.killed("first: {pool: warm, run: 'true'}", ", health: {command: ['false']}", |place| {

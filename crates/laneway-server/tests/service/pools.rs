@@ -51,11 +51,11 @@ async fn nodes_that_keep_a_pool_are_told_and_what_is_beyond_max_is_said() {
         "{told:?}"
     );
     let warm = Wish { pool: "agents".to_owned(), what: Wanted::Warm { count: 3, of: None } };
-    assert_eq!(wishes(store, one).await, [warm.clone()]);
+    assert_eq!(wishes(store, one).await, vec![warm.clone()]);
     let drained = server.post("/v1/pools/agents/drain", json!({ "node": "us:1" })).await;
     assert_eq!(drained.json()["nodes"].as_array().map(Vec::len), Some(1), "{drained:?}");
     let drain = Wish { pool: "agents".to_owned(), what: Wanted::Drain };
-    assert_eq!(wishes(store, other).await, [drain.clone()]);
+    assert_eq!(wishes(store, other).await, vec![drain.clone()]);
     assert_eq!(wishes(store, one).await, [warm], "only the other one was meant");
     // Nothing at all is a body as well, and once more does no harm.
     let all = server.ask(Method::POST, "/v1/pools/agents/drain").by(Role::Operator).send().await;
