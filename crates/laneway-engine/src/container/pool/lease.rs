@@ -1,7 +1,7 @@
 //! One task's hold on a warm container, and its files in there. Dropped without a word, the container is not used again.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
 use laneway_core::id::RunId;
@@ -25,8 +25,8 @@ pub(super) struct Lease {
     /// What is its own of the container's files.
     files: PathBuf,
     loan: Option<Loan>,
-    /// Until its program runs.
-    beginning: Option<Beginning>,
+    /// Until its program has run for a moment: many are over by then.
+    beginning: Mutex<Option<Beginning>>,
     is_over: bool,
 }
 
@@ -40,13 +40,13 @@ impl Lease {
         beginning: Beginning,
     ) -> Self {
         let files = vessel.files.join(ticket.0.to_string());
-        let beginning = Some(beginning);
+        let beginning = Mutex::new(Some(beginning));
         Self { vessel, ticket, keeper, common, mode, files, loan: None, beginning, is_over: false }
     }
 
     /// It runs: what is done behind other tasks need not give way to it any more.
-    pub(super) fn begun(&mut self) {
-        self.beginning = None;
+    pub(super) fn begun(&self) {
+        drop(self.beginning.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     pub(super) fn docker(&self) -> &Docker {

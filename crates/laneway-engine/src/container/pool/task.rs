@@ -164,7 +164,6 @@ async fn exec(
             return if is_dead && tries < TRIES { None } else { failed(error.to_string()) };
         }
     };
-    lease.begun();
     let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
     let mut watch = Watch {
         lease: &lease,
@@ -256,6 +255,7 @@ impl Watch<'_> {
                     Level::Kill => return (Outcome::Stopped, false),
                 },
                 () = tokio::time::sleep_until(ask_at), if drain_until.is_none() => {
+                    self.lease.begun();
                     if matches!(self.lease.docker().exec_code(&id).await, Ok(Some(_))) {
                         drain_until = Some(Instant::now() + DRAIN);
                     }
@@ -316,7 +316,7 @@ fn ended(code: i64) -> Outcome {
 async fn call(
     job: &Job,
     (method, path, body): (definition::Method, &str, Option<&Value>),
-    mut lease: Lease,
+    lease: Lease,
     stop: &StopSignal,
 ) -> Ending {
     lease.begun();
