@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::definition::{Housing, Step};
 use crate::gate::Gate;
 use crate::id::RunId;
 use crate::plan::{Plan, Position};
@@ -132,7 +133,7 @@ pub fn causes(
         (TaskStatus::Pending, Some(Waits::Lock(wait))) => Some(wait.cause()),
         (TaskStatus::Pending, Some(Waits::Limit(wait))) => Some(wait.cause()),
         (TaskStatus::Pending, Some(Waits::Rate(wait))) => Some(wait.cause()),
-        (TaskStatus::Available, _) => Some(slot(is_interrupted)),
+        (TaskStatus::Available, _) => Some(slot(plan.step(position as Position), is_interrupted)),
         (TaskStatus::Pending, None)
         | (
             TaskStatus::Running
@@ -241,13 +242,21 @@ fn first_task(live: &[&TaskState]) -> Cause {
     }
 }
 
-fn slot(is_interrupted: bool) -> Cause {
-    let (opens, text) = if is_interrupted {
-        ("when somebody resumes the run", "ready, but the process that ran this run is gone")
-    } else {
-        ("when a slot of its node is free", "ready, waits for a free slot")
+fn slot(step: &Step, is_interrupted: bool) -> Cause {
+    let (opens, text) = match (is_interrupted, step.housing()) {
+        (true, _) => (
+            "when somebody resumes the run".to_owned(),
+            "ready, but the process that ran this run is gone".to_owned(),
+        ),
+        (false, Some(Housing::Pool(pool))) => (
+            format!("when a node has a slot free, and room in its pool `{pool}`"),
+            format!("ready, waits for a free slot and for room in the pool `{pool}`"),
+        ),
+        (false, Some(Housing::Own(_)) | None) => {
+            ("when a slot of its node is free".to_owned(), "ready, waits for a free slot".to_owned())
+        }
     };
-    Cause { gate: "slot", opens: opens.to_owned(), text: text.to_owned(), ..Cause::at(Gate::MaxParallel) }
+    Cause { gate: "slot", opens, text, ..Cause::at(Gate::MaxParallel) }
 }
 
 impl Cause {

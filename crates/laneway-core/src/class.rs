@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::definition::{Action, Housing, Step};
+use crate::definition::{Action, Housing, Pool, PoolMode, Step};
+use crate::hash::ContentHash;
 use crate::rank::BOOST_MS;
 
 /// By label: its value.
@@ -19,9 +20,20 @@ pub struct Class {
     pub labels: Labels,
     /// What a node had better have (`prefers`).
     pub prefers: Labels,
+    /// The pool in which it runs, where that has room for so many tasks at once.
+    pub room: Option<Room>,
     /// The only node that may run it, by its address. Stores know a run that is bound by its own number and write no such
     /// class; whoever is told why it waits is told the name.
     pub pin: Option<String>,
+}
+
+/// Room in a pool of a node: a node takes no more tasks of such a class than it has containers for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Room {
+    /// Of all that makes its containers; equal for documents that say the same of their pools.
+    pub pool: String,
+    /// Its `max`.
+    pub places: u32,
 }
 
 /// What executes a task.
@@ -67,6 +79,11 @@ pub enum Lack {
 }
 
 impl Class {
+    fn new(engines: BTreeSet<Engine>) -> Self {
+        Self { engines, labels: Labels::new(), prefers: Labels::new(), room: None, pin: None }
+    }
+
+    /// Of a step by itself; `Plan::class_of` knows its pool as well.
     pub fn of(step: &Step) -> Self {
         let engine = match (&step.action, step.housing()) {
             (Action::Run { .. } | Action::Command { .. } | Action::Call { .. }, Some(housing)) => {
@@ -87,14 +104,14 @@ impl Class {
             engines: [engine].into(),
             labels: demands.runs_on.iter().cloned().collect(),
             prefers: demands.prefers.iter().cloned().collect(),
+            room: None,
             pin: None,
         }
     }
 
     /// Who can run all of these steps (`placement: pinned`), or which two of them no node can run both.
     pub fn of_all(steps: &[Step]) -> Result<Self, Divided<'_>> {
-        let mut all =
-            Self { engines: BTreeSet::new(), labels: Labels::new(), prefers: Labels::new(), pin: None };
+        let mut all = Self::new(BTreeSet::new());
         for step in steps {
             let class = Self::of(step);
             all.engines.extend(class.engines);
@@ -129,8 +146,13 @@ impl Class {
             Some((_, name)) => unescaped(name).map(Engine::Function),
         };
         let engines = parts.next()?.split('+').map(engine).collect::<Option<_>>()?;
-        let mut class = Self { engines, labels: Labels::new(), prefers: Labels::new(), pin: None };
+        let mut class = Self::new(engines);
         for part in parts {
+            if let Some(room) = part.strip_prefix('#') {
+                let (pool, places) = room.split_once(':')?;
+                class.room = Some(Room { pool: pool.to_owned(), places: places.parse().ok()? });
+                continue;
+            }
             if let Some(pin) = part.strip_prefix('@') {
                 class.pin = Some(unescaped(pin)?);
                 continue;
@@ -146,8 +168,8 @@ impl Class {
     }
 }
 
-/// `process`, `process+function:resize`, `process;gpu=a100;zone=eu;~disk=ssd;@NODE`: the engines, the labels by name, those
-/// that are preferred, the pin.
+/// `process`, `process+function:resize`, `container;gpu=a100;zone=eu;~disk=ssd;#POOL:4;@NODE`: the engines, the labels by name,
+/// those that are preferred, the room in a pool, the pin.
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, engine) in self.engines.iter().enumerate() {
@@ -164,6 +186,9 @@ impl fmt::Display for Class {
         }
         for (name, value) in &self.prefers {
             write!(f, ";~{}={}", escaped(name), escaped(value))?;
+        }
+        if let Some(Room { pool, places }) = &self.room {
+            write!(f, ";#{pool}:{places}")?;
         }
         match &self.pin {
             Some(pin) => write!(f, ";@{}", escaped(pin)),
@@ -225,6 +250,20 @@ pub struct Divided<'s> {
     pub first: &'s str,
     pub second: &'s str,
     pub label: String,
+}
+
+impl Room {
+    /// In a pool whose tasks each have a container; those that share one have room without end.
+    pub fn of(pool: &Pool) -> Option<Self> {
+        let places = match pool.mode {
+            PoolMode::Multi => pool.max.get(),
+            PoolMode::Single => return None,
+        };
+        // Its name makes no difference to its containers.
+        let made_of = format!("{:?}", Pool { name: String::new(), ..pool.clone() });
+        let pool = ContentHash::of(made_of.as_bytes()).as_str()[..16].to_owned();
+        Some(Self { pool, places })
+    }
 }
 
 impl fmt::Display for Lack {
@@ -297,6 +336,7 @@ mod tests {
             engines: [Engine::Process].into(),
             labels: labels(&[("zone", "eu"), ("gpu", "a100")]),
             prefers: labels(&[("disk", "ssd")]),
+            room: None,
             pin: None,
         };
         assert_eq!(one.to_string(), "process;gpu=a100;zone=eu;~disk=ssd");
@@ -304,9 +344,10 @@ mod tests {
             engines: [Engine::Function("a;b=c @+".into()), Engine::Process].into(),
             labels: Labels::new(),
             prefers: Labels::new(),
+            room: Some(Room { pool: "00ff".into(), places: 4 }),
             pin: Some("n1".into()),
         };
-        assert_eq!(pinned.to_string(), "process+function:a%3Bb%3Dc%20%40%2B;@n1");
+        assert_eq!(pinned.to_string(), "process+function:a%3Bb%3Dc%20%40%2B;#00ff:4;@n1");
         for text in [
             "",
             "containers",
@@ -315,6 +356,10 @@ mod tests {
             "process;~zone=eu;gpu=1",
             "function:a+process",
             "process;@a;@b",
+            "container;#00ff",
+            "container;#00ff:many",
+            "container;#00ff:04",
+            "container;#00ff:4;zone=eu",
             "function:%4",
             "process:x",
         ] {
@@ -332,6 +377,7 @@ mod tests {
             "function:resize",
             "queue:mail/send;zone=eu",
             "container;zone=eu",
+            "container;zone=eu;#00ff:4",
             "process+container",
         ] {
             assert!(can_run(&eu, &class(text)), "{text}");
@@ -396,11 +442,13 @@ mod tests {
             queue in prop::option::of("[ -~é]{1,9}"),
             labels in prop::collection::btree_map("[ -~é]{1,6}", "[ -~é]{1,6}", 0..4),
             prefers in prop::collection::btree_map("[ -~é]{1,6}", "[ -~é]{1,6}", 0..3),
+            room in prop::option::of(("[0-9a-f]{4}", 1..9_u32)),
             pin in prop::option::of("[ -~]{1,6}"),
         ) {
             let engines = name.map(Engine::Function).into_iter().chain(queue.map(Engine::Queue)).chain([Engine::Process]);
             let engines = engines.collect();
-            let class = Class { engines, labels, prefers, pin };
+            let room = room.map(|(pool, places)| Room { pool, places });
+            let class = Class { engines, labels, prefers, room, pin };
             prop_assert_eq!(Class::parse(&class.to_string()), Some(class));
         }
     }

@@ -234,6 +234,14 @@ impl Client {
         self.get(&format!("/v1/pools/events?after={after}&limit={limit}{node}")).await
     }
 
+    pub async fn warm_pool(&self, pool: &str, ask: &wire::WarmPool) -> Result<wire::AskedPool> {
+        self.post(&format!("/v1/pools/{}/warm", part(pool)), ask).await
+    }
+
+    pub async fn drain_pool(&self, pool: &str, ask: &wire::DrainPool) -> Result<wire::AskedPool> {
+        self.post(&format!("/v1/pools/{}/drain", part(pool)), ask).await
+    }
+
     pub async fn drain(&self, node: &str) -> Result<wire::Drained> {
         self.post(&format!("/v1/nodes/{}/drain", part(node)), &NOTHING).await
     }

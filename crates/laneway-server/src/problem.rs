@@ -78,6 +78,9 @@ codes! {
     NoSuchAttempt = "no_such_attempt", NOT_FOUND;
     NoSuchWorkflow = "no_such_workflow", NOT_FOUND;
     NoSuchNode = "no_such_node", NOT_FOUND;
+    NoSuchPool = "no_such_pool", NOT_FOUND;
+    /// No node that is asked takes steps in containers.
+    NoContainers = "no_containers", CONFLICT;
     NoSuchLimit = "no_such_limit", NOT_FOUND;
     NoSuchToken = "no_such_token", NOT_FOUND;
     NoTriggers = "no_triggers", NOT_FOUND;
@@ -234,6 +237,10 @@ fn code_of(error: &Error) -> Code {
         Error::Exists { .. } => Code::Exists,
         Error::UnderWay { .. } => Code::UnderWay,
         Error::NoSuchNode { .. } => Code::NoSuchNode,
+        Error::NoSuchPool { .. } | Error::NoSuchPoolAt { .. } | Error::NoSuchPoolOf { .. } => {
+            Code::NoSuchPool
+        }
+        Error::NoContainers | Error::NoContainersAt { .. } => Code::NoContainers,
         Error::NoSuchLimit { .. } => Code::NoSuchLimit,
         Error::TokenExists { .. } => Code::TokenExists,
         Error::NoSuchToken { .. } => Code::NoSuchToken,

@@ -121,6 +121,10 @@ pub(crate) fn table() -> Vec<Route> {
 
         get("/v1/pools", VIEWER, pools::list, "Warm containers of nodes that are alive, by pool").json::<wire::PoolList>(),
         get("/v1/pools/events", VIEWER, pools::events, "What warm containers did").asks::<pools::EventsQuery>().json::<wire::PoolEventList>(),
+        post("/v1/pools/{name}/warm", OPERATOR, pools::warm, "Let nodes keep so many containers of a pool warm")
+            .takes::<wire::WarmPool>().json::<wire::AskedPool>(),
+        post("/v1/pools/{name}/drain", OPERATOR, pools::drain, "Let nodes remove the containers of a pool; those in use after their task")
+            .maybe_takes::<wire::DrainPool>().json::<wire::AskedPool>(),
 
         get("/v1/limits", VIEWER, limits::list, "Named limits, and how far they are used").json::<wire::LimitList>(),
         put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>(),

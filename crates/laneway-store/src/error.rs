@@ -97,6 +97,16 @@ pub enum Error {
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
     NoSuchNode { node: String },
+    #[error("no node that is alive keeps a pool `{pool}`")]
+    NoSuchPool { pool: String },
+    #[error("node `{node}` keeps no pool `{pool}`")]
+    NoSuchPoolAt { pool: String, node: String },
+    #[error("workflow `{workflow}` has no pool `{pool}`")]
+    NoSuchPoolOf { pool: String, workflow: String, has: Vec<String> },
+    #[error("no node that is alive takes steps in containers")]
+    NoContainers,
+    #[error("node `{node}` takes no steps in containers")]
+    NoContainersAt { node: String },
     #[error("no schedule or other trigger starts `{workflow}`")]
     NoTriggers { workflow: String },
     #[error("the webhook `{path}` is that of the workflow `{workflow}`")]
@@ -168,6 +178,17 @@ impl Error {
             )),
             Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
             Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),
+            Self::NoSuchPool { .. } | Self::NoSuchPoolAt { .. } => Some(
+                "`laneway pool` lists them; a node knows a pool from the first task that uses it, and `laneway pool warm NAME N \
+                 --workflow WORKFLOW` warms that of a workflow before"
+                    .to_owned(),
+            ),
+            Self::NoSuchPoolOf { has, .. } if has.is_empty() => Some("its document declares no `pools`".to_owned()),
+            Self::NoSuchPoolOf { has, .. } => Some(format!("it has {}", has.join(", "))),
+            Self::NoContainers | Self::NoContainersAt { .. } => Some(
+                "start `laneway worker` where Docker or Podman answers; what it says at its start tells which engine it found"
+                    .to_owned(),
+            ),
             Self::NoTriggers { .. } => Some("`laneway schedule list` shows what starts by itself".to_owned()),
             Self::PathTaken { .. } => Some("choose another `path`, or apply that workflow without it".to_owned()),
             Self::NoSuchLimit { name } => Some(format!(

@@ -191,6 +191,50 @@ pub struct Ask {
     pub ahead: usize,
 }
 
+/// A pool as its node tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptPool {
+    /// As the document calls it. One that two documents call differently is told twice.
+    pub name: String,
+    pub image: String,
+    /// How many containers it may have at once.
+    pub max: u32,
+}
+
+/// A pool of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolView {
+    pub node: String,
+    pub session: SessionId,
+    pub pool: KeptPool,
+}
+
+/// What somebody wants of the pools of one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    pub pool: String,
+    pub what: Wanted,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// So many containers are to be there, as far as `max` allows; with a version, those of its pool, also of a node to which that is
+    /// new.
+    Warm { count: u32, of: Option<Version> },
+    /// What there is goes: now if nobody uses it, else after its task.
+    Drain,
+}
+
+/// What a session is asked to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Orders {
+    /// Claims of it that are to be stopped.
+    pub stops: Vec<Stop>,
+    /// The newest wish for each pool, with a number that changes when there is a newer one. They stay: to do the same again
+    /// does no harm, and a session that remembers the numbers need not.
+    pub wishes: Vec<(u64, Wish)>,
+}
+
 /// How many events of pools are kept; how each container is now is known beyond that.
 pub const POOL_EVENTS_KEPT: i64 = 10_000;
 

@@ -28,9 +28,9 @@ use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken,
-    NodeView, Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView,
-    Stamp, Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
+    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
+    RunSummary, RunView, SecretView, Stamp, Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::tally::GateWaits;
@@ -84,6 +84,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Records what the warm containers of a session did, in this order. Nothing for a session that is over.
     async fn tell_pools(&self, session: SessionId, facts: Vec<PoolFact>) -> Result<()>;
+
+    /// Records which pools a session keeps, so that people can ask for something of them. Nothing for a session that is over.
+    async fn keep_pools(&self, session: SessionId, pools: Vec<KeptPool>) -> Result<()>;
 
     // ---- triggers ----------------------------------------------------------------------------------
 
@@ -195,6 +198,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Lets a node end what it runs and take nothing more. Gives the sessions that are told.
     async fn drain(&self, whom: Whom, why: Leaving) -> Result<Vec<SessionId>>;
 
+    /// Asks for something of the pools of sessions, in place of what was asked for before (`orders`). Those that are over are
+    /// told nothing.
+    async fn wish(&self, sessions: Vec<SessionId>, wish: Wish) -> Result<()>;
+
     /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
     async fn release(&self, run: RunId) -> Result<()>;
 
@@ -233,9 +240,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn latest(&self, workflow: &str) -> Result<Known>;
     /// What the expressions of a task may see: `params`, `run`, and the named steps.
     async fn scope(&self, run: RunId, steps: &[&str]) -> Result<Scope>;
-    /// Claims of this session whose holder is asked to stop them. An error if the session is over: somebody had
-    /// proof of its death, and nothing that it does counts any more.
-    async fn stops(&self, session: SessionId) -> Result<Vec<Stop>>;
+    /// What this session is asked to do: claims to be stopped, wishes for its pools. An error if the session is over: somebody
+    /// had proof of its death, and nothing that it does counts any more.
+    async fn orders(&self, session: SessionId) -> Result<Orders>;
     /// The session of a worker that is elsewhere; `None` if there is none, or it is over.
     async fn remote(&self, session: SessionId) -> Result<Option<RemoteView>>;
     /// All of those, oldest first.
@@ -258,6 +265,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn pool_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<PoolEvent>>;
     /// How warm containers of nodes that live are now: the newest event of each that is there, by node and name.
     async fn pool_containers(&self) -> Result<Vec<PoolEvent>>;
+    /// Pools that nodes keep, by node and name, also those that have no container now.
+    async fn pools(&self) -> Result<Vec<PoolView>>;
 
     /// By its id, also if it is revoked. One look along a key: it is asked with every request.
     async fn token(&self, id: &str) -> Result<Option<Token>>;

@@ -236,6 +236,28 @@ impl Face {
         })
     }
 
+    pub(crate) async fn warm_pool(
+        &self,
+        pool: &str,
+        asked: &wire::WarmPool,
+    ) -> anyhow::Result<wire::AskedPool> {
+        Ok(match self {
+            Self::Store(store) => ask::warm_pool(store.as_ref(), pool, asked).await?,
+            Self::Server(client) => client.warm_pool(pool, asked).await?,
+        })
+    }
+
+    pub(crate) async fn drain_pool(
+        &self,
+        pool: &str,
+        asked: &wire::DrainPool,
+    ) -> anyhow::Result<wire::AskedPool> {
+        Ok(match self {
+            Self::Store(store) => ask::drain_pool(store.as_ref(), pool, asked).await?,
+            Self::Server(client) => client.drain_pool(pool, asked).await?,
+        })
+    }
+
     pub(crate) async fn drain(&self, node: &str) -> anyhow::Result<()> {
         match self {
             Self::Store(store) => {

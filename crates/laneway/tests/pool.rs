@@ -147,6 +147,18 @@ fn no_warm_container_is_left_after_kill_9_while_it_is_paused() {
 }
 
 #[test]
+fn no_warm_container_is_left_after_kill_9_while_it_is_idle() {
+    let place = Place::new();
+    let member = |name: &str| format!("  {name}: {{needs: [before], pool: warm, run: 'true'}}\n");
+    let steps = format!("before: {{run: 'exec sleep 1000'}}\n{}{}", member("one"), member("two"));
+    let steps = format!("{steps}groups: {{pair: {{steps: [one, two]}}}}");
+    place.killed(&steps, "", |place| {
+        let pools = place.laneway(&["pool", "status", "--json"]).output().expect("it runs");
+        told(&pools).contains("\"idle\":2")
+    });
+}
+
+#[test]
 fn no_warm_container_is_left_after_kill_9_while_it_starts() {
     let place = Place::new();
     place.killed("first: {pool: warm, run: 'true'}", ", health: {command: ['false']}", |place| {
@@ -154,7 +166,111 @@ fn no_warm_container_is_left_after_kill_9_while_it_starts() {
     });
 }
 
+/// With two slots: the first ends when the third has run, and for the second there is no container meanwhile.
+const FULL: &str = "
+max_parallel: 3
+pools: {warm: {image: 'laneway-test/busybox:1', max: 1}}
+steps:
+  hold: {pool: warm, run: 'until [ -e go ]; do sleep 0.05; done'}
+  next: {pool: warm, run: 'test -e go'}
+  plain: {run: ': > go'}
+";
+
+#[test]
+fn waiting_for_room_in_a_pool_is_not_waiting_for_a_container() {
+    let place = Place::new();
+    place.write(
+        "slow.yaml",
+        "pools: {warm: {image: 'laneway-test/busybox:1', max: 1, acquire_timeout: 5s}}
+steps:
+  hold: {pool: warm, run: 'sleep 6'}
+  next: {pool: warm, run: 'true'}
+  last: {pool: warm, run: 'true'}
+",
+    );
+    let output = place.laneway(&["run", "slow.yaml"]).output().expect("it runs");
+    assert!(output.status.success(), "{}", told(&output));
+    assert_eq!(place.attempts(), [1, 1, 1], "nothing was given back");
+}
+
+#[test]
+fn a_task_without_a_container_holds_no_slot_of_a_worker() {
+    let place = Place::new();
+    place.write("full.yaml", FULL);
+    let worker = place.worker(&["--slots", "2"]);
+    place.submitted("full.yaml");
+    assert_eq!(place.attempts(), [1, 1, 1]);
+    std::fs::remove_file(place.dir.path().join("go")).expect("a file");
+    // The same where the whole run is this node's.
+    place.write("full.yaml", &format!("placement: pinned\n{FULL}"));
+    place.submitted("full.yaml");
+    assert_eq!(place.attempts(), [1, 1, 1]);
+    worker.end();
+    assert_eq!(place.left(), "");
+}
+
+#[test]
+fn a_pool_is_warmed_and_drained_by_hand_while_a_worker_lives() {
+    let place = Place::new();
+    let pool = format!("pools: {{agents: {{image: '{IMAGE}', max: 2}}}}\n");
+    place.write("nightly.yaml", &format!("{pool}steps: {{a: {{pool: agents, run: 'true'}}}}\n"));
+    let refused = |args: &[&str]| {
+        let output = place.laneway(args).output().expect("it runs");
+        (output.status.code(), told(&output))
+    };
+    place.done(&["apply", "nightly.yaml"]);
+    let (code, why) = refused(&["pool", "warm", "agents", "1", "--workflow", "nightly"]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("no node that is alive takes steps in containers"), "{why}");
+    let worker = place.worker(&[]);
+    let (code, why) = refused(&["pool", "drain", "agents"]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("no node that is alive keeps a pool `agents`"), "{why}");
+    assert_eq!(refused(&["pool", "warm", "agents", "0"]).0, Some(2));
+    let warmed = place.done(&["pool", "warm", "agents", "3", "--workflow", "nightly"]);
+    assert!(warmed.contains("2 of agents will be warm, which is its `max`"), "{warmed}");
+    let count = |count: usize| comes_true(PATIENCE, || place.states().lines().count() == count);
+    assert!(count(2), "warm before any run: {}", place.states());
+    place.done(&["start", "nightly"]);
+    place.ended();
+    let names = |place: &Place| {
+        place.pool_events().iter().filter(|event| event["event"] == "container_starting").count()
+    };
+    assert_eq!(names(&place), 2, "the task found one of them: {:?}", place.pool_events());
+    for _ in 0..2 {
+        place.done(&["pool", "drain", "agents"]);
+        assert!(count(0), "{}", place.states());
+    }
+    let drained = place.pool_events();
+    let ends: Vec<_> = drained.iter().filter(|event| event["event"] == "container_terminated").collect();
+    assert!(ends.len() == 2 && ends.iter().all(|event| event["why"] == "drained"), "{drained:?}");
+    // It is known by now, also without its workflow.
+    place.done(&["pool", "warm", "agents", "1"]);
+    assert!(count(1), "{}", place.states());
+    worker.end();
+    assert_eq!(place.left(), "");
+}
+
 const IMAGE: &str = "laneway-test/busybox:1";
+
+/// A worker of a place, which ends with the test.
+struct Worker(Child);
+
+impl Worker {
+    /// In good order.
+    fn end(mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is ours");
+        assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 /// A directory with a store.
 struct Place {
@@ -179,6 +295,46 @@ impl Place {
         command.env("LANEWAY_KILL_GRACE", "1s");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
+    }
+
+    /// What it printed; it must succeed.
+    fn done(&self, args: &[&str]) -> String {
+        let output = self.laneway(args).output().expect("it runs");
+        assert!(output.status.success(), "{args:?}: {}", told(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Comes back when it takes work.
+    fn worker(&self, args: &[&str]) -> Worker {
+        let mut command = self.laneway(&["worker"]);
+        command.args(args);
+        // Nobody reads what it says.
+        let worker = Worker(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
+        // It makes the store first.
+        let nodes = || self.laneway(&["nodes", "--json"]).output().expect("it runs");
+        let lives = || told(&nodes()).contains("takes work");
+        assert!(comes_true(PATIENCE, lives), "no worker");
+        worker
+    }
+
+    fn submitted(&self, file: &str) {
+        self.done(&["submit", file]);
+        self.ended();
+    }
+
+    /// Comes back when a worker has brought all runs to their end, which must be a good one.
+    fn ended(&self) {
+        let status = || self.done(&["runs", "--json"]);
+        assert!(comes_true(PATIENCE, || !status().contains("\"running\"")), "{}", status());
+        assert!(!status().contains("\"failed\""), "{}", self.done(&["show", "last"]));
+    }
+
+    /// The number of the last attempt of each task of the last run.
+    fn attempts(&self) -> Vec<u64> {
+        let run: serde_json::Value =
+            serde_json::from_str(&self.done(&["show", "last", "--json"])).expect("JSON");
+        let tasks = run["tasks"].as_array().expect("tasks");
+        tasks.iter().map(|task| task["attempt"].as_u64().expect("a number")).collect()
     }
 
     /// Kills a node when its warm container is where it should be, and sees that nothing is left, and nothing is missing.

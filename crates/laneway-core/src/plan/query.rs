@@ -1,6 +1,7 @@
 //! Questions to a plan.
 
 use super::{Plan, Position};
+use crate::class::{Class, Room};
 use crate::definition::{Housing, Pool, Step};
 
 impl Plan {
@@ -13,6 +14,27 @@ impl Plan {
         let pool = self.workflow.pools.iter().find(|pool| pool.name == *name)?;
         let mode = self.group_of(position).and_then(|group| self.group(group).mode);
         Some(Pool { mode: mode.unwrap_or(pool.mode), ..pool.clone() })
+    }
+
+    /// Which nodes can run a step, and in which of their pools it needs room.
+    pub fn class_of(&self, position: Position) -> Class {
+        let room = self.pool_of(position).as_ref().and_then(Room::of);
+        Class { room, ..Class::of(self.step(position)) }
+    }
+
+    /// The pools of a name, each as its steps use it; as it is declared, if none does.
+    pub fn pools_named(&self, name: &str) -> Vec<Pool> {
+        let mut pools: Vec<Pool> = Vec::new();
+        let positions = 0..Position::try_from(self.workflow.steps.len()).unwrap_or(Position::MAX);
+        for pool in positions.filter_map(|position| self.pool_of(position)).filter(|pool| pool.name == name) {
+            if !pools.contains(&pool) {
+                pools.push(pool);
+            }
+        }
+        if pools.is_empty() {
+            pools.extend(self.workflow.pools.iter().find(|pool| pool.name == name).cloned());
+        }
+        pools
     }
 
     /// Finds a step by its name, in O(log steps).

@@ -242,6 +242,14 @@ impl Pool {
         self.containers.iter().map(|(number, container)| (*number, container.phase.state()))
     }
 
+    /// Whether somebody waits who has nothing to hope for but a container that is being cleaned.
+    pub fn awaits_cleaning(&self) -> bool {
+        let comes_anyway = |container: &&Container| {
+            container.doom.is_none() && container.phase.is_coming() && container.phase != Phase::Cleaning
+        };
+        self.line.len() > self.containers.values().filter(comes_anyway).count()
+    }
+
     /// Whether something that a run has used is still there and nobody's.
     pub fn has_left(&self, run: RunId) -> bool {
         let is_left = |container: &Container| match &container.phase {

@@ -6,10 +6,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use laneway_core::expression::Scope;
+use laneway_core::hash::Version;
 use laneway_core::id::SessionId;
 use laneway_core::reason::Reason;
 use laneway_store::Store;
-use laneway_store::model::{Claim, Outcome, PoolTally};
+use laneway_store::model::{Claim, Outcome, PoolTally, Wanted, Wish};
 
 use super::artifacts;
 use super::counts::Counts;
@@ -69,6 +70,54 @@ impl Setting {
                 told: Some(self.recorder.start(Arc::clone(&self.store), self.session)),
             })
         })
+    }
+
+    /// Does what somebody wants of its pools, in the background. Of a pool that is known here by its name, or of one that a
+    /// document has.
+    pub(super) fn grant(&self, wish: Wish) {
+        let Wish { pool, what } = wish;
+        match what {
+            Wanted::Warm { count, of: None } => {
+                if let Some(pools) = self.pools.get() {
+                    let told = pools.warm_named(&pool, count as usize);
+                    tracing::info!(pool, count, told, "warming a pool, as somebody asked for");
+                }
+            }
+            Wanted::Warm { count, of: Some(version) } => {
+                let setting = self.clone();
+                tokio::spawn(async move { setting.warm_ahead(&pool, count, &version).await });
+            }
+            Wanted::Drain => {
+                if let Some(pools) = self.pools.get() {
+                    let told = pools.drain(&pool);
+                    tracing::info!(pool, told, "draining a pool, as somebody asked for");
+                }
+            }
+        }
+    }
+
+    async fn warm_ahead(&self, name: &str, count: u32, version: &Version) {
+        let plan = loop {
+            match self.store.plan(version).await {
+                Ok(plan) => break plan,
+                Err(error) if error.is_passing() => tokio::time::sleep(ASK_AGAIN).await,
+                Err(error) => {
+                    tracing::warn!(%error, pool = name, "a pool was not warmed: its document cannot be read");
+                    return;
+                }
+            }
+        };
+        self.sweeper.swept().await;
+        for pool in plan.pools_named(name) {
+            if self.pools().warm_ahead(&pool, count as usize) {
+                tracing::info!(pool = name, count, "warming a pool, as somebody asked for");
+            } else {
+                tracing::warn!(
+                    pool = name,
+                    "a pool was not warmed before a run: this node may not mount, and its containers would see no directory"
+                );
+            }
+        }
     }
 
     /// Warms what comes behind this task, without anybody waiting for it.

@@ -14,7 +14,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::{Answer, Claim, Finished, Outcome, Reaped, Renewed, Stop};
+use laneway_store::model::{Answer, Claim, Finished, Orders, Outcome, Reaped, Renewed, Stop, Wish};
 use laneway_store::{ClaimRef, Fate, Store};
 use laneway_torture::{Bug, Point, has, pass};
 use tokio::sync::watch;
@@ -220,7 +220,7 @@ enum Message {
     Claimed(Wanted, Result<Vec<Claim>, laneway_store::Error>),
     GivenBack(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
     Promoted(Result<Option<Millis>, laneway_store::Error>),
-    Looked(Result<Vec<Stop>, laneway_store::Error>),
+    Looked(Result<Orders, laneway_store::Error>),
     Canceled(Result<RunStatus, laneway_store::Error>),
     Swept(Result<Reaped, laneway_store::Error>),
     /// What the store knows of this session, asked for at that moment.
@@ -285,6 +285,8 @@ struct Loop {
     stop_at: Option<Instant>,
     /// What was stopped like that.
     cut: Vec<Cut>,
+    /// Which wish for each pool was granted.
+    granted: HashMap<String, u64>,
     urge: Urge,
     told_of_trouble: bool,
 }
@@ -334,6 +336,7 @@ impl Loop {
             asked_at: None,
             stop_at: None,
             cut: Vec::new(),
+            granted: HashMap::new(),
             urge: Urge::None,
             told_of_trouble: false,
             store: means.store,
@@ -484,8 +487,9 @@ impl Loop {
                 self.tolerate(error)?;
                 self.wake_at = Some(Instant::now() + ASK_AGAIN);
             }
-            Message::Looked(Ok(stops)) => {
-                self.stop(&stops);
+            Message::Looked(Ok(orders)) => {
+                self.stop(&orders.stops);
+                self.grant(orders.wishes);
                 if !has(Bug::HintNeeded) {
                     self.claim();
                 }
@@ -537,6 +541,7 @@ impl Loop {
     fn on_ended(&mut self, claim: ClaimRef, ended: Ended) {
         pass(Point::AttemptEnded);
         let Some(running) = self.running.remove(&claim) else { return };
+        self.lineup.left(claim);
         // Behind the lease the warden kills what runs; that is no end that anybody should read about.
         let is_cut_off = self.pulse.as_ref().is_some_and(Pulse::is_overdue);
         if !running.is_lost && !is_cut_off {
@@ -573,6 +578,19 @@ impl Loop {
                 running.stop.stop();
             } else if self.lineup.let_go(stop.claim) {
                 self.give_back(vec![stop.claim]);
+            }
+        }
+    }
+
+    /// Does what people want of the pools of this node. Each wish is told as long as there is no newer one.
+    fn grant(&mut self, wishes: Vec<(u64, Wish)>) {
+        // A node that leaves warms nothing, and what it has goes anyway.
+        if self.urge > Urge::None {
+            return;
+        }
+        for (number, wish) in wishes {
+            if self.granted.insert(wish.pool.clone(), number) != Some(number) {
+                self.setting.grant(wish);
             }
         }
     }

@@ -11,6 +11,8 @@ use std::time::Duration;
 use laneway_store::ClaimRef;
 use laneway_store::model::Claim;
 
+use super::rooms::Rooms;
+
 /// A task that takes longer than this does not feel the wait for a commit.
 const QUICK: Duration = Duration::from_millis(50);
 
@@ -30,9 +32,12 @@ pub(super) struct Lineup {
     max_parallel: usize,
     /// Claimed, and waiting for a place. In the order of the line.
     held: VecDeque<Claim>,
+    /// Who has room in a pool, and who waits for it without a place.
+    rooms: Rooms,
     /// What calls that are under way may bring.
     asked: Wanted,
-    /// A call asked for less than there were places, because another was under way that may fill them.
+    /// A call asked for less than there were places, because another was under way that may fill them; or it brought what has
+    /// no room yet.
     is_short: bool,
     /// How long tasks took of late.
     pace: Duration,
@@ -54,6 +59,7 @@ impl Lineup {
             is_of_one_run,
             max_parallel: usize::MAX,
             held: VecDeque::new(),
+            rooms: Rooms::default(),
             asked: Wanted::default(),
             is_short: false,
             pace: Duration::MAX,
@@ -80,7 +86,20 @@ impl Lineup {
         if let (true, Some(claim)) = (self.is_of_one_run, claims.first()) {
             self.max_parallel = usize::try_from(claim.head.max_parallel).unwrap_or(usize::MAX);
         }
-        self.held.extend(claims);
+        for claim in claims {
+            match self.rooms.admit(claim) {
+                Some(claim) => self.held.push_back(claim),
+                // The place that it was asked for is free still.
+                None => self.is_short = true,
+            }
+        }
+    }
+
+    /// What held a claim is over, or went back: who waited for its room in a pool is next.
+    pub(super) fn left(&mut self, claim: ClaimRef) {
+        if let Some(next) = self.rooms.leave(claim) {
+            self.held.push_front(next);
+        }
     }
 
     /// The claim that may start now, if there is a place for one.
@@ -112,7 +131,7 @@ impl Lineup {
 
     /// Nothing is held and nothing is on its way.
     pub(super) fn is_empty(&self) -> bool {
-        self.held.is_empty() && self.asked == Wanted::default()
+        self.held.is_empty() && !self.rooms.is_waited_for() && self.asked == Wanted::default()
     }
 
     /// Whether enough is held to go on for a while without the store: what is left lasts for its next answer.
@@ -127,18 +146,34 @@ impl Lineup {
 
     /// Takes out a claim that is held, to give it back. False if it is not held.
     pub(super) fn let_go(&mut self, claim: ClaimRef) -> bool {
+        if !self.rooms.let_go(|waiting| waiting.at == claim).is_empty() {
+            return true;
+        }
         let before = self.held.len();
         self.held.retain(|held| held.at != claim);
-        self.held.len() < before
+        let is_gone = self.held.len() < before;
+        if is_gone {
+            self.left(claim);
+        }
+        is_gone
     }
 
     pub(super) fn holds(&self, claim: &ClaimRef) -> bool {
-        self.held.iter().any(|held| held.at == *claim)
+        self.held.iter().any(|held| held.at == *claim) || self.rooms.has_waiting(claim)
     }
 
-    /// Takes out everything that is held, to give it back.
+    /// Takes out everything that is held for a place, to give it back. What waits for room stays: nobody else could have it.
+    pub(super) fn let_go_of_held(&mut self) -> Vec<ClaimRef> {
+        let gone: Vec<ClaimRef> = self.held.drain(..).map(|claim| claim.at).collect();
+        gone.iter().for_each(|claim| self.left(*claim));
+        gone
+    }
+
+    /// Takes out everything, to give it back.
     pub(super) fn let_go_of_all(&mut self) -> Vec<ClaimRef> {
-        self.held.drain(..).map(|claim| claim.at).collect()
+        let mut gone = self.rooms.let_go(|_| true);
+        gone.extend(self.let_go_of_held());
+        gone
     }
 
     pub(super) fn is_holding(&self) -> bool {
@@ -153,9 +188,14 @@ impl Lineup {
     /// Takes out what a run that has had a failure does not start any more.
     pub(super) fn let_go_of_closed(&mut self) -> Vec<ClaimRef> {
         let is_clean_up = |claim: &Claim| claim.head.plan.step(claim.at.position).when.accepts_failure();
+        let mut all = self.rooms.let_go(|claim| !is_clean_up(claim));
         let (kept, gone): (VecDeque<_>, VecDeque<_>) = self.held.drain(..).partition(is_clean_up);
         self.held = kept;
-        gone.into_iter().map(|claim| claim.at).collect()
+        for claim in gone {
+            self.left(claim.at);
+            all.push(claim.at);
+        }
+        all
     }
 
     fn places(&self) -> usize {

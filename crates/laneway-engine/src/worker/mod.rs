@@ -21,6 +21,7 @@ mod lineup;
 mod merge;
 mod poll;
 mod prepare;
+mod rooms;
 mod workspace;
 
 use std::path::PathBuf;

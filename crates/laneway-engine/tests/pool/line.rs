@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use laneway_core::definition::PoolMode;
-use laneway_core::pool::{ContainerState, EndReason};
+use laneway_core::pool::{ContainerState, Counts, EndReason};
 use laneway_engine::container::pool::execute;
 use laneway_engine::process::{Outcome, StopSignal};
 
@@ -43,6 +43,39 @@ async fn a_warmed_container_is_taken_before_anything_is_woken_or_started() {
     node.pools.warm(&pool, &node.path("work"), 9);
     node.told(ContainerState::Dormant).await;
     assert_eq!(node.containers().await.len(), 2, "no more than `max`");
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_pool_is_warmed_and_drained_by_any_of_its_names() {
+    let mut node = Node::new();
+    let pool = pool(3);
+    // Another document calls the same containers otherwise.
+    let agents = laneway_core::definition::Pool { name: "agents".to_owned(), ..pool.clone() };
+    assert_eq!(node.pools.warm_named("agents", 2), 0, "nobody has asked for one yet");
+    for pool in [&pool, &agents] {
+        assert_eq!(node.run(node.script(pool, "true")).await.0.outcome, Outcome::Exited(0));
+        node.told(ContainerState::Dormant).await;
+    }
+    assert_eq!(node.pools.views().len(), 1);
+    assert_eq!(node.pools.warm_named("agents", 3), 1);
+    let is_full = |counts: Counts| counts.idle + counts.dormant == 3;
+    while !is_full(node.pools.views()[0].counts) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for _ in 0..2 {
+        assert_eq!(node.pools.drain("warm"), 1);
+        while !node.containers().await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    assert_eq!(
+        node.run(node.script(&agents, "true")).await.0.outcome,
+        Outcome::Exited(0),
+        "it is there still"
+    );
+    let ends = node.story().iter().filter(|word| **word == "terminated").count();
+    assert_eq!(ends, 3, "the second time there was nothing to let go of");
     node.close().await;
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use laneway_core::definition;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::pool::ContainerState;
-use laneway_engine::container::pool::{Job, PoolMeans, Pools, Transition, What, execute};
+use laneway_engine::container::pool::{Job, PoolMeans, Pools, Told, Transition, What, execute};
 use laneway_engine::container::{Docker, HostMounts, labels};
 use laneway_engine::log::Stream;
 use laneway_engine::process::{Ending, Program, StopSignal};
@@ -29,7 +29,7 @@ pub(crate) struct Node {
     pub(crate) docker: Docker,
     pub(crate) dir: TempDir,
     pub(crate) run: RunId,
-    told: mpsc::UnboundedReceiver<Transition>,
+    told: mpsc::UnboundedReceiver<Told>,
     /// Everything that was told so far.
     pub(crate) history: Vec<Transition>,
     labels: HashMap<String, String>,
@@ -127,7 +127,7 @@ impl Node {
         loop {
             let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
             let told = told.unwrap_or_else(|_| panic!("{state} was never told: {:?}", self.history));
-            let told = told.expect("the pools live");
+            let Told::Moved(told) = told.expect("the pools live") else { continue };
             self.history.push(told.clone());
             if told.to == state {
                 return told;
@@ -138,7 +138,10 @@ impl Node {
     /// Everything that was told, as words.
     pub(crate) fn story(&mut self) -> Vec<&'static str> {
         while let Ok(told) = self.told.try_recv() {
-            self.history.push(told);
+            match told {
+                Told::Moved(told) => self.history.push(told),
+                Told::Pool { .. } => {}
+            }
         }
         self.history.iter().map(|told| told.to.as_str()).collect()
     }

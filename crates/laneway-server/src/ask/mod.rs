@@ -4,6 +4,7 @@
 mod apply;
 mod explain;
 mod past;
+mod pool;
 mod submit;
 
 use laneway_core::id::RunId;
@@ -16,6 +17,7 @@ use crate::wire;
 pub use apply::{apply, bring};
 pub use explain::{explain_run, explain_step};
 pub use past::run_at;
+pub use pool::{drain_pool, warm_pool};
 pub use submit::{Terms, submit};
 
 /// Claims that are listed of a node.
@@ -130,7 +132,7 @@ pub async fn node_events(
 }
 
 pub async fn pools(store: &dyn Store) -> Result<wire::PoolList> {
-    Ok(wire::PoolList::of(&store.pool_containers().await?))
+    Ok(wire::PoolList::of(&store.pool_containers().await?, &store.pools().await?))
 }
 
 pub async fn pool_events(

@@ -23,7 +23,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
     let problem = if app.stop.is_cancelled() {
         Some("it is shutting down".to_owned())
     } else {
-        match app.store.stops(app.session).await {
+        match app.store.orders(app.session).await {
             Ok(_) => None,
             Err(laneway_store::Error::SessionOver { .. }) => Some("its session is over".to_owned()),
             Err(error) => {

@@ -1,13 +1,14 @@
-//! Pools: warm containers as they are now, and what they did.
+//! Pools: warm containers as they are now, what they did, and what is wanted of them.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::page;
-use crate::extract::Query;
-use crate::problem::Answer;
+use crate::access::Caller;
+use crate::extract::{Body, Path, Query};
+use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
 use crate::{ask, wire};
 
@@ -32,4 +33,37 @@ pub(crate) async fn events(
 ) -> Answer<Json<wire::PoolEventList>> {
     let (after, limit) = (query.after.unwrap_or(0), page(query.limit)?);
     Ok(Json(ask::pool_events(app.store.as_ref(), query.node.as_deref(), after, limit).await?))
+}
+
+pub(crate) async fn warm(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(pool): Path<String>,
+    Body(asked): Body<wire::WarmPool>,
+) -> Answer<Json<wire::AskedPool>> {
+    if asked.count == 0 {
+        let why = "`count` is at least 1; to let go of what is warm, drain the pool".to_owned();
+        return Err(Problem::new(Code::BadBody, why));
+    }
+    let told = ask::warm_pool(app.store.as_ref(), &pool, &asked).await?;
+    app.record(&caller, "warm_pool", format!("pool {pool} to {}{}", asked.count, places(&told))).await?;
+    Ok(Json(told))
+}
+
+pub(crate) async fn drain(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(pool): Path<String>,
+    Body(asked): Body<wire::DrainPool>,
+) -> Answer<Json<wire::AskedPool>> {
+    let told = ask::drain_pool(app.store.as_ref(), &pool, &asked).await?;
+    app.record(&caller, "drain_pool", format!("pool {pool}{}", places(&told))).await?;
+    Ok(Json(told))
+}
+
+/// Where it was asked for, for the audit log.
+fn places(told: &wire::AskedPool) -> String {
+    let mut nodes: Vec<&str> = told.nodes.iter().map(|node| node.node.as_str()).collect();
+    nodes.dedup();
+    format!(" on {}", nodes.join(", "))
 }

@@ -27,7 +27,7 @@ pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTa
 pub use node::{
     ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,
 };
-pub use pool::{Pool, PoolEventList, PoolList, WarmContainer};
+pub use pool::{AskedNode, AskedPool, DrainPool, Pool, PoolEventList, PoolList, WarmContainer, WarmPool};
 pub use run::{Cause, EventList, Holder, Place, Run, RunList, RunSummary, SetAside, Task, TaskList};
 pub use submit::{Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
 pub use trigger::{Trigger, TriggerList, TriggersPaused};

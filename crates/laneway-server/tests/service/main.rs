@@ -8,6 +8,7 @@ mod dashboard;
 mod documents;
 mod fuzz;
 mod matrix;
+mod pools;
 mod remote;
 mod runs;
 mod stream;

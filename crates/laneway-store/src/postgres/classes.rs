@@ -17,19 +17,24 @@ pub(super) async fn offer_to_all(link: &Link, session: SessionId, offer: &Offer)
     flight.ask(sql!("classes_lock"), Vec::new());
     flight.ask(sql!("classes"), Vec::new());
     let rows = flight.land().await?.pop().unwrap_or_default();
-    let (mut taken, mut delays) = (Vec::new(), Vec::new());
+    let (mut taken, mut delays, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for found in &rows {
         // One that a newer program wrote is none that this one could run.
         let class = Class::parse(&row::text(found, 1)?).filter(|class| class::can_run(offer, class));
         if let Some(class) = class {
             taken.push(found.try_get(0)?);
             delays.push(class::reluctance(offer, &class));
+            places.push(places_of(&class));
         }
     }
     let sessions = vec![session.to_string(); taken.len()];
-    let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-    link.rows(takers, &[&taken, &sessions, &delays]).await?;
+    let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY);
+    link.rows(takers, &[&taken, &sessions, &delays, &places]).await?;
     Ok(taken)
+}
+
+fn places_of(class: &Class) -> Option<i64> {
+    class.room.as_ref().map(|room| i64::from(room.places))
 }
 
 /// The numbers of classes. New ones are offered to every session that takes work.
@@ -51,6 +56,7 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
             known.insert(row::text(found, 1)?, found.try_get(0)?);
         }
         let (mut numbers, mut sessions, mut delays): (Vec<i64>, Vec<String>, Vec<i64>) = Default::default();
+        let mut places = Vec::new();
         for found in answers.get(3).into_iter().flatten() {
             let Some(offer) = offer::from_text(&row::text(found, 1)?) else { continue };
             for class in classes.iter().filter(|class| new.contains(&class.to_string())) {
@@ -60,11 +66,12 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
                     numbers.push(*no);
                     sessions.push(row::text(found, 0)?);
                     delays.push(class::reluctance(&offer, class));
+                    places.push(places_of(class));
                 }
             }
         }
-        let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-        link.rows(takers, &[&numbers, &sessions, &delays]).await?;
+        let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY);
+        link.rows(takers, &[&numbers, &sessions, &delays, &places]).await?;
     }
     let numbered = classes.iter().filter_map(|class| Some((class.clone(), *known.get(&class.to_string())?)));
     Ok(numbered.collect())

@@ -63,9 +63,9 @@ use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
-    Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView, Stop,
-    Submission, Tally, Token, Whom, WorkflowView,
+    Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken,
+    NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary,
+    RunView, SecretView, Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::sqlite::Clock;
@@ -536,6 +536,20 @@ impl Store for PostgresStore {
         self.base.ask(|link| async move { pools::containers(&link).await }).await
     }
 
+    async fn keep_pools(&self, session: SessionId, kept: Vec<KeptPool>) -> Result<()> {
+        let kept = &kept;
+        self.base.write(|link, _| async move { pools::keep(&link, session, kept).await }).await
+    }
+
+    async fn pools(&self) -> Result<Vec<PoolView>> {
+        self.base.ask(|link| async move { pools::all(&link).await }).await
+    }
+
+    async fn wish(&self, sessions: Vec<SessionId>, wish: Wish) -> Result<()> {
+        let (sessions, wish) = (&sessions, &wish);
+        self.base.change(|link, _| async move { pools::wish(&link, sessions, wish).await }).await
+    }
+
     async fn record(&self, deed: Deed) -> Result<u64> {
         let deed = &deed;
         self.base.write(|link, terms| async move { access::record(&link, terms, deed).await }).await
@@ -597,8 +611,8 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
-        self.base.ask(|link| async move { read::stops(&link, session).await }).await
+    async fn orders(&self, session: SessionId) -> Result<Orders> {
+        self.base.ask(|link| async move { read::orders(&link, session).await }).await
     }
 
     async fn remote(&self, session: SessionId) -> Result<Option<RemoteView>> {

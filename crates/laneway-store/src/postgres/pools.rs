@@ -1,5 +1,7 @@
-//! What warm containers did, and how they are now. `laneway_core::pool` says what may follow what.
+//! What warm containers did, and how they are now; which pools there are, and what people want of them. `laneway_core::pool`
+//! says what may follow what.
 
+use laneway_core::hash::Version;
 use laneway_core::id::SessionId;
 use laneway_core::pool::{PoolEvent, PoolFact};
 use laneway_core::time::Millis;
@@ -10,7 +12,7 @@ use super::link::{Begin, Link, sql};
 use super::row;
 use super::run_work::Terms;
 use crate::error::Error;
-use crate::model::POOL_EVENTS_KEPT;
+use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
 
 pub(super) async fn tell(link: &Link, terms: Terms, session: SessionId, facts: &[PoolFact]) -> Done<()> {
     let (now, session) = (terms.now.map(|now| now.0), session.to_string());
@@ -26,6 +28,56 @@ pub(super) async fn tell(link: &Link, terms: Terms, session: SessionId, facts: &
     flight.ask(sql!("pool_events_forget", INT8), vec![&POOL_EVENTS_KEPT]);
     flight.commit().await?;
     Ok(())
+}
+
+pub(super) async fn keep(link: &Link, session: SessionId, pools: &[KeptPool]) -> Done<()> {
+    let session = session.to_string();
+    let names: Vec<String> = pools.iter().map(|pool| pool.name.clone()).collect();
+    let images: Vec<String> = pools.iter().map(|pool| pool.image.clone()).collect();
+    let maxima: Vec<i64> = pools.iter().map(|pool| i64::from(pool.max)).collect();
+    let kept = sql!("pool_keep", TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
+    link.rows(kept, &[&session, &names, &images, &maxima]).await?;
+    Ok(())
+}
+
+/// By node and name.
+pub(super) async fn all(link: &Link) -> Done<Vec<PoolView>> {
+    let pool = |found: &Row| {
+        Ok(PoolView {
+            node: row::text(found, 0)?,
+            session: row::word(found, 1, "session", SessionId::parse)?,
+            pool: KeptPool {
+                name: row::text(found, 2)?,
+                image: row::text(found, 3)?,
+                max: row::number(found, 4)?,
+            },
+        })
+    };
+    link.rows(sql!("pools"), &[]).await?.iter().map(pool).collect()
+}
+
+pub(super) async fn wish(link: &Link, sessions: &[SessionId], wish: &Wish) -> Done<()> {
+    let sessions: Vec<String> = sessions.iter().map(ToString::to_string).collect();
+    let (warm, version) = match &wish.what {
+        Wanted::Warm { count, of } => (Some(i64::from(*count)), of.as_ref().map(ToString::to_string)),
+        Wanted::Drain => (None, None),
+    };
+    let statement = sql!("pool_wish", TEXT_ARRAY, TEXT, INT8, TEXT);
+    link.rows(statement, &[&sessions, &wish.pool, &warm, &version]).await?;
+    Ok(())
+}
+
+/// A row of `pool_wishes`.
+pub(super) fn wish_of(found: &Row) -> Done<(u64, Wish)> {
+    let warm: Option<i64> = found.try_get(2)?;
+    let what = match warm {
+        Some(_) => Wanted::Warm {
+            count: row::number(found, 2)?,
+            of: row::maybe_text(found, 3)?.map(Version::from_stored),
+        },
+        None => Wanted::Drain,
+    };
+    Ok((row::number(found, 0)?, Wish { pool: row::text(found, 1)?, what }))
 }
 
 /// In order, behind a number.

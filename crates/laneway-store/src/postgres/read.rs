@@ -13,12 +13,13 @@ use tokio_postgres::Row;
 
 use super::fault::{self, Done};
 use super::link::{Link, sql};
+use super::pools;
 use super::row::{self, unreadable};
 use super::shelf::Head;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{self, read_pauses};
-use crate::model::{Attempt, Known, Stop};
+use crate::model::{Attempt, Known, Orders, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) async fn scope(link: &Link, head: &Head, steps: &[&str]) -> Done<Scope> {
@@ -34,19 +35,22 @@ pub(super) async fn scope(link: &Link, head: &Head, steps: &[&str]) -> Done<Scop
     Ok(keeper::scope(&head.head, seen)?)
 }
 
-/// Claims of a session that its holder is asked to stop. Refuses a session of which nobody knows: it was reaped, and
-/// can never come back.
-pub(super) async fn stops(link: &Link, session: SessionId) -> Done<Vec<Stop>> {
+/// What a session is asked to do. Refuses a session of which nobody knows: it was reaped, and can never come back.
+pub(super) async fn orders(link: &Link, session: SessionId) -> Done<Orders> {
     let id = session.to_string();
     let mut flight = link.flight();
     flight.ask(sql!("session_node", TEXT), vec![&id]);
     flight.ask(sql!("stops", TEXT), vec![&id]);
+    flight.ask(sql!("pool_wishes", TEXT), vec![&id]);
     let answers = flight.land().await?;
-    let [known, stops] = answers.as_slice() else { return Ok(Vec::new()) };
+    let [known, stops, wishes] = answers.as_slice() else { return Ok(Orders::default()) };
     if known.is_empty() {
         return Err(Error::SessionOver { session }.into());
     }
-    stops.iter().map(|found| stop(found, session)).collect()
+    Ok(Orders {
+        stops: stops.iter().map(|found| stop(found, session)).collect::<Done<_>>()?,
+        wishes: wishes.iter().map(pools::wish_of).collect::<Done<_>>()?,
+    })
 }
 
 pub(super) fn stop(found: &Row, session: SessionId) -> Done<Stop> {

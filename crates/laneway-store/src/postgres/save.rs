@@ -37,7 +37,8 @@ pub(super) struct Columns {
 #[derive(Debug, Default)]
 struct Owners {
     classes: Numbers,
-    taken: (Numbers, Texts, Numbers),
+    /// Classes, sessions, and neither reluctance nor places.
+    taken: (Numbers, Texts, Numbers, Vec<Option<i64>>),
 }
 
 /// Which keys tasks hold, or hold no more; where they stand in orders; when rates may be passed next.
@@ -157,6 +158,7 @@ impl Columns {
                 self.owners.taken.0.push(-no);
                 self.owners.taken.1.push(session.to_string());
                 self.owners.taken.2.push(0);
+                self.owners.taken.3.push(None);
             }
         }
         self.add_end(no, changes);
@@ -225,8 +227,8 @@ impl Columns {
             flight.ask(sql!("takers_of_class_remove", INT8_ARRAY), vec![classes]);
         }
         if !taken.0.is_empty() {
-            let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-            flight.ask(takers, vec![&taken.0, &taken.1, &taken.2]);
+            let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY);
+            flight.ask(takers, vec![&taken.0, &taken.1, &taken.2, &taken.3]);
         }
         if !self.tasks.fence.run.is_empty() {
             flight.ask(

@@ -1,7 +1,7 @@
 //! Classes of tasks and who takes them: written when a session begins and when a class is new, so that neither a claim nor
 //! a gate has to compare labels.
 
-use laneway_core::class::{self, Class};
+use laneway_core::class::{self, Class, Room};
 use laneway_core::id::SessionId;
 use rusqlite::{OptionalExtension, params};
 
@@ -38,13 +38,20 @@ pub(super) fn number(txn: &Txn<'_>, class: &Class) -> Done<i64> {
     for (session, offer) in offers {
         let session = SessionId::parse(&session).ok_or_else(|| unreadable("session", &session))?;
         if let Some(offer) = offer::from_text(&offer).filter(|offer| class::can_run(offer, class)) {
-            add_taker(txn, no, session, class::reluctance(&offer, class))?;
+            add_taker(txn, no, session, class::reluctance(&offer, class), class.room.as_ref())?;
         }
     }
     Ok(no)
 }
 
-pub(super) fn add_taker(txn: &Txn<'_>, class: i64, session: SessionId, delay: i64) -> Done<()> {
-    txn.connection.prepare_cached(sql!("taker_add"))?.execute(params![class, session.to_string(), delay])?;
+pub(super) fn add_taker(
+    txn: &Txn<'_>,
+    class: i64,
+    session: SessionId,
+    delay: i64,
+    room: Option<&Room>,
+) -> Done<()> {
+    let taker = params![class, session.to_string(), delay, room.map(|room| room.places)];
+    txn.connection.prepare_cached(sql!("taker_add"))?.execute(taker)?;
     Ok(())
 }

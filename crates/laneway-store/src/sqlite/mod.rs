@@ -63,9 +63,9 @@ use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken,
-    NodeView, Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView,
-    Stamp, Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
+    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
+    RunSummary, RunView, SecretView, Stamp, Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::store::Store;
@@ -613,6 +613,18 @@ impl Store for SqliteStore {
         self.read(|connection, _| pools::containers(connection)).await
     }
 
+    async fn keep_pools(&self, session: SessionId, kept: Vec<KeptPool>) -> Result<()> {
+        self.write(move |txn| pools::keep(txn, session, &kept)).await
+    }
+
+    async fn pools(&self) -> Result<Vec<PoolView>> {
+        self.read(|connection, _| pools::all(connection)).await
+    }
+
+    async fn wish(&self, sessions: Vec<SessionId>, wish: Wish) -> Result<()> {
+        self.write(move |txn| pools::wish(txn, &sessions, &wish)).await
+    }
+
     async fn record(&self, deed: Deed) -> Result<u64> {
         self.write(move |txn| access::record(txn, &deed)).await
     }
@@ -721,10 +733,13 @@ impl Store for SqliteStore {
         if limit <= SMALL { self.look(question) } else { self.read(question).await }
     }
 
-    async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
+    async fn orders(&self, session: SessionId) -> Result<Orders> {
         self.look(|connection, _| {
             read::alive(connection, session)?;
-            read::stops(connection, session, |no| read::run_id(connection, no))
+            Ok(Orders {
+                stops: read::stops(connection, session, |no| read::run_id(connection, no))?,
+                wishes: pools::wishes(connection, session)?,
+            })
         })
     }
 

@@ -1,5 +1,7 @@
-//! What warm containers did, and how they are now. `laneway_core::pool` says what may follow what.
+//! What warm containers did, and how they are now; which pools there are, and what people want of them. `laneway_core::pool`
+//! says what may follow what.
 
+use laneway_core::hash::Version;
 use laneway_core::id::SessionId;
 use laneway_core::pool::{PoolEvent, PoolFact};
 use laneway_core::time::Millis;
@@ -8,7 +10,7 @@ use rusqlite::{Connection, Row, params};
 use super::txn::{Done, Txn, sql};
 use crate::error::Error;
 use crate::keeper::unreadable;
-use crate::model::POOL_EVENTS_KEPT;
+use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
 
 pub(super) fn tell(txn: &Txn<'_>, session: SessionId, facts: &[PoolFact]) -> Done<()> {
     let session = session.to_string();
@@ -19,6 +21,59 @@ pub(super) fn tell(txn: &Txn<'_>, session: SessionId, facts: &[PoolFact]) -> Don
     }
     txn.connection.prepare_cached(sql!("pool_events_forget"))?.execute([POOL_EVENTS_KEPT])?;
     Ok(())
+}
+
+pub(super) fn keep(txn: &Txn<'_>, session: SessionId, pools: &[KeptPool]) -> Done<()> {
+    let session = session.to_string();
+    for pool in pools {
+        let kept = params![session, pool.name, pool.image, pool.max];
+        txn.connection.prepare_cached(sql!("pool_keep"))?.execute(kept)?;
+    }
+    Ok(())
+}
+
+/// By node and name.
+pub(super) fn all(connection: &Connection) -> Done<Vec<PoolView>> {
+    let mut statement = connection.prepare_cached(sql!("pools"))?;
+    let mut rows = statement.query([])?;
+    let mut pools = Vec::new();
+    while let Some(row) = rows.next()? {
+        let session: String = row.get(1)?;
+        pools.push(PoolView {
+            node: row.get(0)?,
+            session: SessionId::parse(&session).ok_or_else(|| unreadable("session", &session))?,
+            pool: KeptPool { name: row.get(2)?, image: row.get(3)?, max: row.get(4)? },
+        });
+    }
+    Ok(pools)
+}
+
+pub(super) fn wish(txn: &Txn<'_>, sessions: &[SessionId], wish: &Wish) -> Done<()> {
+    let (warm, version) = match &wish.what {
+        Wanted::Warm { count, of } => (Some(*count), of.as_ref().map(ToString::to_string)),
+        Wanted::Drain => (None, None),
+    };
+    for session in sessions {
+        let wish = params![session.to_string(), wish.pool, warm, version];
+        txn.connection.prepare_cached(sql!("pool_wish"))?.execute(wish)?;
+    }
+    Ok(())
+}
+
+/// The newest for each pool of a session.
+pub(super) fn wishes(connection: &Connection, session: SessionId) -> Done<Vec<(u64, Wish)>> {
+    let mut statement = connection.prepare_cached(sql!("pool_wishes"))?;
+    let mut rows = statement.query([session.to_string()])?;
+    let mut wishes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (warm, of): (Option<u32>, Option<String>) = (row.get(2)?, row.get(3)?);
+        let what = match warm {
+            Some(count) => Wanted::Warm { count, of: of.map(Version::from_stored) },
+            None => Wanted::Drain,
+        };
+        wishes.push((row.get(0)?, Wish { pool: row.get(1)?, what }));
+    }
+    Ok(wishes)
 }
 
 /// In order, behind a number.

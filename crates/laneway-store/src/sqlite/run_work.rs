@@ -433,7 +433,7 @@ fn save_owner(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     let Some(owner) = changes.bound else { return Ok(()) };
     txn.connection.prepare_cached(sql!("takers_of_class_remove"))?.execute([-no])?;
     match owner {
-        Some(session) => classes::add_taker(txn, -no, session, 0),
+        Some(session) => classes::add_taker(txn, -no, session, 0, None),
         None => Ok(()),
     }
 }

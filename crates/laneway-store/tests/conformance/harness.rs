@@ -234,7 +234,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    fn of(claim: Claim) -> Self {
+    pub(crate) fn of(claim: Claim) -> Self {
         Self { step: claim.head.plan.step(claim.at.position).name.clone(), at: claim.at }
     }
 }
@@ -422,7 +422,7 @@ impl Node {
     }
 
     pub(crate) async fn stops(&self) -> Vec<Stop> {
-        self.store.stops(self.session).await.expect("an answer")
+        self.store.orders(self.session).await.expect("an answer").stops
     }
 
     /// All tasks in one line: `a succeeded, b skipped (upstream)`.

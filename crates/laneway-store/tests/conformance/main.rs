@@ -38,6 +38,7 @@ mod reference;
 mod remote;
 mod reopening;
 mod retries;
+mod rooms;
 mod rules;
 mod server;
 mod spread;

@@ -2,7 +2,7 @@
 
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::pool::{ContainerState, EndReason, PoolEvent, PoolFact};
-use laneway_store::model::POOL_EVENTS_KEPT;
+use laneway_store::model::{KeptPool, POOL_EVENTS_KEPT, Wanted, Wish};
 
 use crate::harness::{Node, Place, for_each_database};
 
@@ -10,6 +10,8 @@ for_each_database! {
     transitions_are_kept_in_order_with_their_node,
     how_a_container_is_now_is_what_was_told_last,
     what_is_old_is_forgotten_but_for_how_a_container_is,
+    pools_are_known_while_their_session_lives,
+    a_wish_is_told_to_its_sessions_until_there_is_a_newer_one,
 }
 
 fn fact(container: &str, to: ContainerState) -> PoolFact {
@@ -66,4 +68,58 @@ async fn what_is_old_is_forgotten_but_for_how_a_container_is(place: Place) {
     assert_eq!(told(&first), ["eu:1 rests idle", "eu:1 busy running"]);
     let now = node.store.pool_containers().await.expect("containers");
     assert_eq!(told(&now), ["eu:1 busy running", "eu:1 rests idle"]);
+}
+
+fn kept(name: &str, max: u32) -> KeptPool {
+    KeptPool { name: name.to_owned(), image: "busybox:1".to_owned(), max }
+}
+
+async fn pools_are_known_while_their_session_lives(place: Place) {
+    let one = Node::worker(place.open(), "eu:1", &[]).await;
+    let other = Node::worker(place.open(), "us:1", &[]).await;
+    one.store.keep_pools(one.session, vec![kept("warm", 3), kept("agents", 1)]).await.expect("kept");
+    // Said again, with another of the same name.
+    one.store.keep_pools(one.session, vec![kept("warm", 3), kept("warm", 4)]).await.expect("kept");
+    other.store.keep_pools(other.session, vec![kept("warm", 2)]).await.expect("kept");
+    let known = async || -> Vec<String> {
+        let pools = one.store.pools().await.expect("pools");
+        pools.iter().map(|view| format!("{} {} {}", view.node, view.pool.name, view.pool.max)).collect()
+    };
+    assert_eq!(known().await, ["eu:1 agents 1", "eu:1 warm 3", "eu:1 warm 4", "us:1 warm 2"]);
+    let done = Leaving::because(LeaveReason::Done);
+    other.store.retire(other.session, done).await.expect("a session that can end");
+    assert_eq!(known().await, ["eu:1 agents 1", "eu:1 warm 3", "eu:1 warm 4"]);
+    one.store.keep_pools(other.session, vec![kept("late", 2)]).await.expect("nothing is kept");
+    assert_eq!(known().await.len(), 3, "a session that is over keeps nothing");
+}
+
+async fn a_wish_is_told_to_its_sessions_until_there_is_a_newer_one(place: Place) {
+    let one = Node::worker(place.open(), "eu:1", &[]).await;
+    let other = Node::worker(place.open(), "us:1", &[]).await;
+    let third = Node::worker(place.open(), "us:2", &[]).await;
+    let run = one.submit("steps: {a: {run: x}}").await;
+    let version = one.store.head(run).await.expect("a run").plan.version.clone();
+    let warm = |pool: &str, count, of| Wish { pool: pool.to_owned(), what: Wanted::Warm { count, of } };
+    let drain = Wish { pool: "warm".to_owned(), what: Wanted::Drain };
+    let both = vec![one.session, other.session];
+    one.store.wish(both.clone(), warm("warm", 2, None)).await.expect("told");
+    one.store.wish(both, warm("agents", 1, Some(version.clone()))).await.expect("told");
+    let wishes = async |node: &Node| node.store.orders(node.session).await.expect("orders").wishes;
+    let told =
+        async |node: &Node| -> Vec<Wish> { wishes(node).await.into_iter().map(|(_, wish)| wish).collect() };
+    let first = wishes(&one).await;
+    assert_eq!(told(&one).await, [warm("warm", 2, None), warm("agents", 1, Some(version.clone()))]);
+    assert_eq!(wishes(&one).await, first, "nothing changes while nobody wants anything else");
+    assert_eq!(told(&third).await, [], "nobody asked for something of this one");
+    one.store.wish(vec![one.session], drain.clone()).await.expect("told");
+    assert_eq!(told(&one).await, [warm("agents", 1, Some(version.clone())), drain.clone()]);
+    assert_eq!(told(&other).await, [warm("warm", 2, None), warm("agents", 1, Some(version))]);
+    let before = wishes(&one).await;
+    one.store.wish(vec![one.session], drain).await.expect("told");
+    let after = wishes(&one).await;
+    assert_eq!(before[1].1, after[1].1);
+    assert_ne!(before[1].0, after[1].0, "the same wish once more is another one");
+    let done = Leaving::because(LeaveReason::Done);
+    other.store.retire(other.session, done).await.expect("a session that can end");
+    one.store.wish(vec![other.session], warm("warm", 9, None)).await.expect("nobody is told");
 }

@@ -1,7 +1,8 @@
-//! `laneway pool`: warm containers of nodes that live, and what became of them.
+//! `laneway pool`: warm containers of nodes that live, what became of them, and what is wanted of them.
 
 use comfy_table::Cell;
 use laneway_core::pool::{PoolEvent, PoolFact};
+use laneway_server::wire;
 
 use super::Context;
 use crate::exit::Exit;
@@ -9,7 +10,9 @@ use crate::face::Face;
 use crate::text;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  laneway pool\n  laneway pool status --json\n  laneway pool history")]
+#[command(
+    after_help = "Example:\n  laneway pool\n  laneway pool status --json\n  laneway pool history\n  laneway pool warm agents 4\n  laneway pool drain agents"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: Option<What>,
@@ -20,6 +23,43 @@ enum What {
     /// Show how many containers of each pool are in which state
     Status {
         /// Print the pools as one JSON array, with their containers
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let every node that keeps a pool have so many of its containers ready, as far as its `max` allows
+    ///
+    /// A node knows a pool from the first task that uses it. With --workflow it is the pool of that workflow's newest
+    /// version, and every node that takes steps in containers is told, also before the first run.
+    #[command(
+        after_help = "Example:\n  laneway pool warm agents 4\n  laneway pool warm agents 4 --workflow nightly --node build-7:4242"
+    )]
+    Warm {
+        /// The pool, as the document calls it
+        pool: String,
+        /// How many containers each node is to have, counting those that are there
+        #[arg(value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        count: u32,
+        /// The workflow whose pool is meant
+        #[arg(long, value_name = "NAME")]
+        workflow: Option<String>,
+        /// Only on this node, as `laneway nodes` names it
+        #[arg(long)]
+        node: Option<String>,
+        /// Print who was told as one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let every node that keeps a pool remove its containers: now those that nobody uses, the others after their tasks
+    #[command(
+        after_help = "Example:\n  laneway pool drain agents\n  laneway pool drain agents --node build-7:4242"
+    )]
+    Drain {
+        /// The pool, as the document calls it
+        pool: String,
+        /// Only on this node, as `laneway nodes` names it
+        #[arg(long)]
+        node: Option<String>,
+        /// Print who was told as one JSON object
         #[arg(long)]
         json: bool,
     },
@@ -38,6 +78,21 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     match args.what.unwrap_or(What::Status { json: false }) {
         What::Status { json } => status(context, &face, json).await,
         What::History { node, json } => history(context, &face, node.as_deref(), json).await,
+        What::Warm { pool, count, workflow, node, json } => {
+            let asked = face.warm_pool(&pool, &wire::WarmPool { count, node, workflow }).await?;
+            tell(context, &asked, json, |node| match node.count {
+                Some(capped) if capped < count => {
+                    format!("{capped} of {pool} will be warm, which is its `max`")
+                }
+                Some(_) | None => format!("{count} of {pool} will be warm"),
+            })
+        }
+        What::Drain { pool, node, json } => {
+            let asked = face.drain_pool(&pool, &wire::DrainPool { node }).await?;
+            tell(context, &asked, json, |_| {
+                format!("{pool} is drained: what nobody uses goes now, the rest after its task")
+            })
+        }
     }
 }
 
@@ -62,6 +117,23 @@ async fn status(context: &Context, face: &Face, is_json: bool) -> anyhow::Result
             ]);
         }
         context.printer.text(&text::lines(&table))?;
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// A line for each that was told.
+fn tell(
+    context: &Context,
+    asked: &wire::AskedPool,
+    is_json: bool,
+    what: impl Fn(&wire::AskedNode) -> String,
+) -> anyhow::Result<Exit> {
+    if is_json {
+        context.printer.json(asked)?;
+        return Ok(Exit::Succeeded);
+    }
+    for node in &asked.nodes {
+        context.printer.line(&format!("{}  {}  {}", node.node, node.image, what(node)))?;
     }
     Ok(Exit::Succeeded)
 }

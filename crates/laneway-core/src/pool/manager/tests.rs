@@ -70,6 +70,18 @@ fn an_idle_container_is_preferred_to_a_dormant_one_and_that_to_a_start() {
 }
 
 #[test]
+fn cleaning_is_awaited_by_who_has_nothing_else_to_hope_for() {
+    let mut pool = Pool::new(Mode::Multi, 2);
+    one_dormant(&mut pool);
+    play(&mut pool, vec![acquire(2), Event::Woke(number(1)), released(2)]);
+    assert!(!pool.awaits_cleaning(), "nobody waits");
+    play(&mut pool, vec![acquire(3)]);
+    assert!(pool.awaits_cleaning(), "what is cleaned counts as coming, so nothing starts");
+    play(&mut pool, vec![acquire(4), Event::Canceled(Ticket(3))]);
+    assert!(!pool.awaits_cleaning(), "one starts for the other");
+}
+
+#[test]
 fn what_sleeps_for_the_shortest_time_is_woken_first() {
     let mut pool = Pool::new(Mode::Multi, 2);
     let both = [1, 2].map(number);

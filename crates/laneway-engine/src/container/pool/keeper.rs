@@ -18,8 +18,9 @@ use laneway_core::pool::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::calm::Calm;
 use super::vessel::{Recipe, Vessel, Yard};
-use super::{PoolView, Tally, Transition};
+use super::{PoolView, Tally, Told, Transition};
 
 /// Pauses between two tries to remove a container: an engine that is down may be back in a moment.
 const REMOVE_AGAIN: Duration = Duration::from_millis(200);
@@ -54,15 +55,17 @@ pub(super) struct Common {
     pub(super) yard: Yard,
     /// Numbers containers over all pools: they are names as well.
     pub(super) containers: AtomicU64,
-    /// Where transitions are told.
-    pub(super) told: Mutex<Option<mpsc::UnboundedSender<Transition>>>,
+    /// Where pools and transitions are told.
+    pub(super) told: Mutex<Option<mpsc::UnboundedSender<Told>>>,
     pub(super) tally: Tally,
+    /// What tasks that begin go before.
+    pub(super) calm: Calm,
 }
 
 impl Common {
-    fn tell(&self, moved: Transition) {
+    pub(super) fn tell(&self, what: Told) {
         if let Some(told) = self.told.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            let _ = told.send(moved);
+            let _ = told.send(what);
         }
     }
 }
@@ -97,6 +100,7 @@ impl Keeper {
             closes: Vec::new(),
             sender: sender.clone(),
             viewed,
+            is_awaited: watch::Sender::new(false),
         };
         tokio::spawn(work.run(messages));
         Self { sender, view }
@@ -132,6 +136,8 @@ struct Loop {
     closes: Vec<oneshot::Sender<()>>,
     sender: mpsc::UnboundedSender<Message>,
     viewed: watch::Sender<PoolView>,
+    /// Somebody waits for what is yet to be cleaned.
+    is_awaited: watch::Sender<bool>,
 }
 
 impl Loop {
@@ -193,7 +199,8 @@ impl Loop {
                         let view = self.viewed.borrow();
                         (view.name.clone(), view.image.clone())
                     };
-                    self.common.tell(Transition { pool, container: vessel.name.clone(), image, to, why });
+                    let container = vessel.name.clone();
+                    self.common.tell(Told::Moved(Transition { pool, container, image, to, why }));
                 }
             }
             Action::Start(number) => {
@@ -214,9 +221,13 @@ impl Loop {
                     }
                 });
             }
-            Action::Clean(number) => self.effect(number, async move |vessel, common| {
+            Action::Clean(number) => {
+                let mut is_awaited = self.is_awaited.subscribe();
+                self.effect(number, async move |vessel, common| {
+                common.calm.give_way(&mut is_awaited).await;
                 if vessel.clean(&common.yard).await { Event::Cleaned(number) } else { Event::CleanFailed(number) }
-            }),
+            });
+            }
             Action::Pause(number) => self.effect(number, async move |vessel, common| {
                 match common.yard.docker.pause(vessel.id()).await {
                     Ok(()) => Event::Paused(number),
@@ -294,6 +305,8 @@ impl Loop {
         for (_, done) in self.aborts.extract_if(.., |(run, _)| !pool.has_left(*run)) {
             let _ = done.send(());
         }
+        let is_awaited = self.pool.awaits_cleaning();
+        self.is_awaited.send_if_modified(|known| std::mem::replace(known, is_awaited) != is_awaited);
         let named = |(number, state)| Some((self.vessels.get(&number)?.name.clone(), state));
         let (counts, containers) = (self.pool.counts(), self.pool.states().filter_map(named).collect());
         self.viewed.send_modify(|view| {

@@ -1,13 +1,14 @@
 //! One task's hold on a warm container, and its files in there. Dropped without a word, the container is not used again.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
 use laneway_core::id::RunId;
 use laneway_core::pool::{Event, Ticket};
 use tokio::sync::oneshot;
 
+use super::calm::Beginning;
 use super::inside::{self, Whose};
 use super::keeper::{Common, Keeper, Message};
 use super::mounts::Loan;
@@ -24,6 +25,8 @@ pub(super) struct Lease {
     /// What is its own of the container's files.
     files: PathBuf,
     loan: Option<Loan>,
+    /// Until its program has run for a moment: many are over by then.
+    beginning: Mutex<Option<Beginning>>,
     is_over: bool,
 }
 
@@ -34,9 +37,16 @@ impl Lease {
         keeper: Keeper,
         common: Arc<Common>,
         mode: PoolMode,
+        beginning: Beginning,
     ) -> Self {
         let files = vessel.files.join(ticket.0.to_string());
-        Self { vessel, ticket, keeper, common, mode, files, loan: None, is_over: false }
+        let beginning = Mutex::new(Some(beginning));
+        Self { vessel, ticket, keeper, common, mode, files, loan: None, beginning, is_over: false }
+    }
+
+    /// It runs: what is done behind other tasks need not give way to it any more.
+    pub(super) fn begun(&self) {
+        drop(self.beginning.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     pub(super) fn docker(&self) -> &Docker {
@@ -73,15 +83,26 @@ impl Lease {
         format!("{}-{}", self.vessel.name, self.ticket.0)
     }
 
-    /// Sends a signal to everything that the task has started in there. False: that could not be done.
-    pub(super) async fn signal(&self, signal: &str) -> bool {
-        let mark = self.mark();
-        let whose = match (self.mode, self.vessel.pristine()) {
-            (_, None) => return false,
-            (PoolMode::Multi, Some(pristine)) => Whose::Guests(pristine),
-            (PoolMode::Single, Some(_)) => Whose::Marked(&mark),
-        };
-        inside::signal(self.docker(), self.vessel.id(), whose, signal).await.unwrap_or(false)
+    /// Whether the container is this task's alone.
+    pub(super) fn is_alone(&self) -> bool {
+        self.mode == PoolMode::Multi
+    }
+
+    /// Sends a signal to everything that the task has started in there. Nobody waits for it: what comes of it is seen by the
+    /// task's end, which may come while the engine is still busy with this.
+    pub(super) fn signal(&self, signal: &'static str) {
+        let (docker, vessel, mode, mark) =
+            (self.docker().clone(), Arc::clone(&self.vessel), self.mode, self.mark());
+        tokio::spawn(async move {
+            let whose = match (mode, vessel.pristine()) {
+                (_, None) => return,
+                (PoolMode::Multi, Some(pristine)) => Whose::Guests(pristine),
+                (PoolMode::Single, Some(_)) => Whose::Marked(&mark),
+            };
+            if let Err(error) = inside::signal(&docker, vessel.id(), whose, signal).await {
+                tracing::debug!(container = vessel.name, %error, signal, "a task was not signaled");
+            }
+        });
     }
 
     /// The run is being stopped: what it lets go of is not worth cleaning.

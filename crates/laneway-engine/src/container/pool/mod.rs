@@ -7,6 +7,7 @@
 //! ```
 //! A container belongs to the node's session, not to a run. Why it is so: docs/design/pools.md.
 
+mod calm;
 mod http;
 mod inside;
 mod keeper;
@@ -37,6 +38,18 @@ pub struct PoolView {
     pub counts: Counts,
     /// By name.
     pub containers: Vec<(String, ContainerState)>,
+}
+
+/// What a node tells of its pools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// There is one more, or one has another name as well.
+    Pool {
+        name: String,
+        image: String,
+        max: usize,
+    },
+    Moved(Transition),
 }
 
 /// A container went from one state to another.

@@ -1,7 +1,7 @@
 //! All pools of a node, found by what their containers are made of: two workflows that say the same of a pool share it,
 //! and a tag that has moved to another image begins a new one. Owns which pools there are; each keeps its own containers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,12 +14,13 @@ use laneway_core::plan::{Lane, Plan, Position};
 use laneway_core::pool::{Event, Fault, Ticket, Waiter};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use super::calm::Calm;
 use super::keeper::{Common, Keeper, Message};
 use super::lease::Lease;
 use super::mounts::Mounts;
 use super::ports::SharedPorts;
 use super::vessel::{Recipe, Yard};
-use super::{PoolView, Tally, Transition};
+use super::{PoolView, Tally, Told};
 use crate::container::{Docker, HostMounts};
 use crate::warden::Warden;
 
@@ -47,8 +48,8 @@ pub struct PoolMeans {
     pub ports: RangeInclusive<u16>,
     /// Containers that start at once.
     pub start_concurrency: usize,
-    /// Where every transition is told.
-    pub told: Option<mpsc::UnboundedSender<Transition>>,
+    /// Where pools and every transition are told.
+    pub told: Option<mpsc::UnboundedSender<Told>>,
 }
 
 /// A way to the pools of a node. Cheap to clone; the containers live until `close`.
@@ -58,10 +59,17 @@ pub struct Pools(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     common: Arc<Common>,
-    keepers: Mutex<HashMap<Recipe, Keeper>>,
+    keepers: Mutex<HashMap<Recipe, Named>>,
     tickets: AtomicU64,
     /// What names of images mean, and since when that is known.
     images: Mutex<HashMap<String, (String, Instant)>>,
+}
+
+/// A pool, with all names that documents have for it.
+#[derive(Debug)]
+struct Named {
+    keeper: Keeper,
+    names: BTreeSet<String>,
 }
 
 /// What a task asks for.
@@ -98,6 +106,7 @@ impl Pools {
             containers: AtomicU64::new(0),
             told: Mutex::new(means.told),
             tally: Tally::default(),
+            calm: Calm::default(),
         };
         Self(Arc::new(Inner {
             common: Arc::new(common),
@@ -109,7 +118,7 @@ impl Pools {
 
     /// As they are now, by name.
     pub fn views(&self) -> Vec<PoolView> {
-        let mut views: Vec<PoolView> = self.keepers().values().map(Keeper::view).collect();
+        let mut views: Vec<PoolView> = self.keepers().values().map(|named| named.keeper.view()).collect();
         views.sort_by(|one, other| (&one.name, &one.image).cmp(&(&other.name, &other.image)));
         views
     }
@@ -120,6 +129,7 @@ impl Pools {
 
     /// Waits its turn. Dropping it leaves the line.
     pub(super) async fn acquire(&self, wish: Wish<'_>) -> Result<Lease, String> {
+        let beginning = self.0.common.calm.begin();
         let keeper = self.keeper(wish.pool, wish.dir).await?;
         let ticket = Ticket(self.0.tickets.fetch_add(1, Ordering::Relaxed) + 1);
         let (reply, answer) = oneshot::channel();
@@ -131,7 +141,8 @@ impl Pools {
         let vessel = answer.await.unwrap_or(Err(Fault::Closed)).map_err(|fault| fault.to_string());
         leaving.keeper = None;
         let vessel = vessel?;
-        Ok(Lease::new(vessel, ticket, keeper.clone(), Arc::clone(&self.0.common), wish.pool.mode))
+        let common = Arc::clone(&self.0.common);
+        Ok(Lease::new(vessel, ticket, keeper.clone(), common, wish.pool.mode, beginning))
     }
 
     /// Starts containers for what comes next, in the background, when a step of a plan begins: those of the first parallel
@@ -154,19 +165,29 @@ impl Pools {
     }
 
     /// The same for pools that are there, by name. Gives how many were told.
-    pub fn warm_named(&self, name: Option<&str>, count: usize) -> usize {
+    pub fn warm_named(&self, name: &str, count: usize) -> usize {
         self.tell_named(name, || Event::Warm(count))
     }
 
+    /// The same before any run: of a node that may not mount, containers see the directory of one run, and which that will be
+    /// nobody knows. False: that is so here.
+    pub fn warm_ahead(&self, pool: &definition::Pool, count: usize) -> bool {
+        let can_mount = self.0.common.yard.mounts.is_some();
+        if can_mount {
+            self.warm(pool, Path::new("/"), count);
+        }
+        can_mount
+    }
+
     /// Lets go of what nobody uses; what is used goes after its task.
-    pub fn drain(&self, name: Option<&str>) -> usize {
+    pub fn drain(&self, name: &str) -> usize {
         self.tell_named(name, || Event::Drain)
     }
 
-    fn tell_named(&self, name: Option<&str>, event: impl Fn() -> Event) -> usize {
+    fn tell_named(&self, name: &str, event: impl Fn() -> Event) -> usize {
         let keepers = self.keepers();
-        let named = keepers.values().filter(|keeper| name.is_none_or(|name| keeper.view().name == name));
-        named.map(|keeper| keeper.tell(Message::Event(event()))).count()
+        let of_name = keepers.values().filter(|named| named.names.contains(name));
+        of_name.map(|named| named.keeper.tell(Message::Event(event()))).count()
     }
 
     /// Removes whatever a run has used and nobody else uses now; comes back when that is done.
@@ -185,9 +206,9 @@ impl Pools {
         let asked: Vec<_> = self
             .keepers()
             .values()
-            .map(|keeper| {
+            .map(|named| {
                 let (done, answer) = oneshot::channel();
-                keeper.tell(ask(done));
+                named.keeper.tell(ask(done));
                 answer
             })
             .collect();
@@ -213,10 +234,16 @@ impl Pools {
         let dir = common.yard.mounts.is_none().then(|| dir.to_owned());
         let recipe = Recipe { pool, image, dir };
         let mut keepers = self.keepers();
-        let keeper = keepers
-            .entry(recipe)
-            .or_insert_with_key(|recipe| Keeper::start(name, recipe.clone(), Arc::clone(common)));
-        Ok(keeper.clone())
+        let named = keepers.entry(recipe).or_insert_with_key(|recipe| Named {
+            keeper: Keeper::start(name.clone(), recipe.clone(), Arc::clone(common)),
+            names: BTreeSet::new(),
+        });
+        if !named.names.contains(&name) {
+            let PoolView { image, max, .. } = named.keeper.view();
+            common.tell(Told::Pool { name: name.clone(), image, max });
+            named.names.insert(name);
+        }
+        Ok(named.keeper.clone())
     }
 
     async fn image(&self, pool: &definition::Pool) -> Result<String, String> {
@@ -234,7 +261,7 @@ impl Pools {
     }
 
     /// Held for a look or an insertion, never across a wait.
-    fn keepers(&self) -> MutexGuard<'_, HashMap<Recipe, Keeper>> {
+    fn keepers(&self) -> MutexGuard<'_, HashMap<Recipe, Named>> {
         self.0.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

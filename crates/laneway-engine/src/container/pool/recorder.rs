@@ -1,4 +1,4 @@
-//! Keeps every transition in the store, in the order in which they came and off everybody's path. A store that is busy or full
+//! Keeps pools and every transition in the store, in the order in which they came and off everybody's path. A store that is busy or full
 //! is waited for; what happens to containers never waits for the store.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,10 +7,11 @@ use std::time::Duration;
 use laneway_core::id::SessionId;
 use laneway_core::pool::PoolFact;
 use laneway_store::Store;
+use laneway_store::model::KeptPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::Transition;
+use super::{Told, Transition};
 
 /// How many are told at once.
 const BATCH: usize = 64;
@@ -29,25 +30,26 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Begins to listen. Gives what pools are told to speak to.
-    pub(crate) fn start(
-        &self,
-        store: Arc<dyn Store>,
-        session: SessionId,
-    ) -> mpsc::UnboundedSender<Transition> {
+    pub(crate) fn start(&self, store: Arc<dyn Store>, session: SessionId) -> mpsc::UnboundedSender<Told> {
         let (sender, mut told) = mpsc::unbounded_channel();
         let work = tokio::spawn(async move {
-            let mut moved: Vec<Transition> = Vec::new();
-            while told.recv_many(&mut moved, BATCH).await > 0 {
-                let facts: Vec<PoolFact> = moved.drain(..).map(fact).collect();
-                loop {
-                    match store.tell_pools(session, facts.clone()).await {
-                        Ok(()) => break,
-                        Err(error) if error.is_passing() => tokio::time::sleep(AGAIN).await,
-                        Err(error) => {
-                            tracing::debug!(%error, "what containers did was not recorded");
-                            break;
+            let mut batch: Vec<Told> = Vec::new();
+            while told.recv_many(&mut batch, BATCH).await > 0 {
+                let (mut pools, mut facts) = (Vec::new(), Vec::new());
+                for told in batch.drain(..) {
+                    match told {
+                        Told::Pool { name, image, max } => {
+                            let max = u32::try_from(max).unwrap_or(u32::MAX);
+                            pools.push(KeptPool { name, image, max });
                         }
+                        Told::Moved(moved) => facts.push(fact(moved)),
                     }
+                }
+                if !pools.is_empty() {
+                    persist(|| store.keep_pools(session, pools.clone())).await;
+                }
+                if !facts.is_empty() {
+                    persist(|| store.tell_pools(session, facts.clone())).await;
                 }
             }
         });
@@ -62,6 +64,20 @@ impl Recorder {
             && tokio::time::timeout(FLUSH, work).await.is_err()
         {
             tracing::debug!("the last words of warm containers were not recorded");
+        }
+    }
+}
+
+/// Says it until the store has taken it, or never will.
+async fn persist<F: Future<Output = laneway_store::Result<()>>>(say: impl Fn() -> F) {
+    loop {
+        match say().await {
+            Ok(()) => break,
+            Err(error) if error.is_passing() => tokio::time::sleep(AGAIN).await,
+            Err(error) => {
+                tracing::debug!(%error, "what containers did was not recorded");
+                break;
+            }
         }
     }
 }

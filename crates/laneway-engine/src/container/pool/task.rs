@@ -247,14 +247,15 @@ impl Watch<'_> {
                     }
                     None => break,
                 },
-                () = stop.asked(), if self.level == Level::Run => self.end(Level::Stop, Outcome::Stopped).await,
-                () = stop.killed(), if self.level < Level::Kill => self.end(Level::Kill, Outcome::Stopped).await,
+                () = stop.asked(), if self.level == Level::Run => self.end(Level::Stop, Outcome::Stopped),
+                () = stop.killed(), if self.level < Level::Kill => self.end(Level::Kill, Outcome::Stopped),
                 () = at(self.deadline) => match self.level {
-                    Level::Run => self.end(Level::Stop, Outcome::TimedOut).await,
-                    Level::Stop => self.end(Level::Kill, Outcome::Stopped).await,
+                    Level::Run => self.end(Level::Stop, Outcome::TimedOut),
+                    Level::Stop => self.end(Level::Kill, Outcome::Stopped),
                     Level::Kill => return (Outcome::Stopped, false),
                 },
                 () = tokio::time::sleep_until(ask_at), if drain_until.is_none() => {
+                    self.lease.begun();
                     if matches!(self.lease.docker().exec_code(&id).await, Ok(Some(_))) {
                         drain_until = Some(Instant::now() + DRAIN);
                     }
@@ -263,6 +264,10 @@ impl Watch<'_> {
                 }
                 () = at(drain_until) => break,
             }
+        }
+        if stop.is_asked() && self.lease.is_alone() {
+            // Its container goes, whatever it was that ended.
+            return (Outcome::Stopped, false);
         }
         match tokio::time::timeout(GONE, inside::end_of(self.lease.docker(), &id)).await {
             Ok(Ok(code)) => (ended(code), true),
@@ -273,7 +278,7 @@ impl Watch<'_> {
         }
     }
 
-    async fn end(&mut self, level: Level, why: Outcome) {
+    fn end(&mut self, level: Level, why: Outcome) {
         self.level = level;
         self.cut_short.get_or_insert(why);
         let (signal, patience) = match level {
@@ -282,7 +287,7 @@ impl Watch<'_> {
             Level::Kill => ("KILL", GONE),
         };
         self.deadline = Instant::now().checked_add(patience);
-        self.lease.signal(signal).await;
+        self.lease.signal(signal);
     }
 
     fn keep(&mut self, piece: &LogOutput) {
@@ -314,6 +319,7 @@ async fn call(
     lease: Lease,
     stop: &StopSignal,
 ) -> Ending {
+    lease.begun();
     let Some(port) = lease.vessel.endpoint() else {
         let why =
             "its pool serves nothing: give it an `endpoint` with the port on which its containers listen";

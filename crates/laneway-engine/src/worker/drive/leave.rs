@@ -131,7 +131,7 @@ impl Loop {
 
     pub(super) fn return_held(&mut self) {
         self.return_at = None;
-        let held = self.lineup.let_go_of_all();
+        let held = self.lineup.let_go_of_held();
         self.give_back(held);
     }
 }

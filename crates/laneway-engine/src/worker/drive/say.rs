@@ -163,6 +163,6 @@ impl Loop {
             self.renew();
         }
         let (store, session) = (Arc::clone(&self.store), self.session);
-        self.events.spawn(async move { Message::Looked(store.stops(session).await) });
+        self.events.spawn(async move { Message::Looked(store.orders(session).await) });
     }
 }

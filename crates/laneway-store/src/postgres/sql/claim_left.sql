@@ -1,5 +1,5 @@
--- Whether anything that a session takes is still there to be claimed. Where a claim before it got less than it wanted, others
--- have that in hand. Index: tasks_available, and takers_of_session; walked along, as in claim_shared.sql.
+-- Whether anything that a session takes, and has room for, is still there to be claimed. Where a claim before it got less than it
+-- wanted, others have that in hand. Index: tasks_available, takers_of_session and tasks_held; walked along, as in claim_shared.sql.
 SELECT EXISTS (
     SELECT 1 FROM takers CROSS JOIN LATERAL (
         SELECT 1 FROM tasks
@@ -8,4 +8,6 @@ SELECT EXISTS (
         ORDER BY rank, run_no, position LIMIT 1
     ) AS next
     WHERE takers.session = $1
+      AND (places IS NULL OR places > (SELECT count(*) FROM tasks WHERE status = 'running' AND tasks.session = $1
+                                       AND tasks.class = takers.class))
 );

@@ -11,6 +11,7 @@ use laneway_core::id::RunId;
 use laneway_core::time::Millis;
 
 use super::fresh::{New, NewRows};
+use super::submit::classes_of_steps;
 use crate::error::{Error, Result};
 use crate::keeper::{Keeper, Pause};
 use crate::model::{Placed, RunHead, Submission};
@@ -165,7 +166,7 @@ impl Begun {
             let number = self.classes.get(&class).copied();
             number.ok_or_else(|| row::unreadable("class", &class.to_string()).into())
         };
-        steps.iter().map(|step| number(Class::of(step))).collect()
+        classes_of_steps(&submission.plan).map(number).collect()
     }
 }
 
@@ -175,5 +176,5 @@ fn distinct_classes(submissions: &[(RunId, Submission)]) -> BTreeSet<Class> {
     // Many are of one workflow.
     let plans =
         shared.map(|(_, submission)| &submission.plan).filter(|plan| plans.insert(plan.version.clone()));
-    plans.flat_map(|plan| plan.workflow.steps.iter().map(Class::of)).collect()
+    plans.flat_map(|plan| classes_of_steps(plan)).collect()
 }

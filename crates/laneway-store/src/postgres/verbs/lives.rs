@@ -288,6 +288,9 @@ pub(in crate::postgres) async fn reap(
     columns.say(&mut flight);
     flight.ask(sql!("reap_runs", TEXT), vec![&id]);
     flight.ask(sql!("reap_session", TEXT), vec![&id]);
+    // Behind it: nobody adds to them any more.
+    flight.ask(sql!("reap_pools", TEXT), vec![&id]);
+    flight.ask(sql!("reap_wishes", TEXT), vec![&id]);
     flight.land().await?;
     let tasks: usize = made.iter().map(|made| made.answer).sum();
     if takes_others {

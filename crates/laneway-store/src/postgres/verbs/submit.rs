@@ -11,6 +11,7 @@ use laneway_core::id::RunId;
 use laneway_core::key;
 use laneway_core::limit::Limit;
 use laneway_core::max_runs::{self, Admission, Runs};
+use laneway_core::plan::{Plan, Position};
 use laneway_core::time::Millis;
 
 use super::fresh::{New, NewRows};
@@ -198,6 +199,11 @@ async fn admission(link: &Link, run: RunId, submission: &Submission) -> Done<Adm
 }
 
 /// Who may run the tasks, and the class of each, by position. A run that is local to its owner is a class of its own.
+/// By position.
+pub(super) fn classes_of_steps(plan: &Plan) -> impl Iterator<Item = Class> + '_ {
+    (0..).zip(&plan.workflow.steps).map(|(position, _): (Position, _)| plan.class_of(position))
+}
+
 async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<(Placed, Vec<i64>)> {
     let steps = &submission.plan.workflow.steps;
     match (submission.is_shared, submission.plan.workflow.placement) {
@@ -212,7 +218,7 @@ async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<(Plac
         }
         (true, Placement::Spread | Placement::Local) => {}
     }
-    let of_steps: Vec<Class> = steps.iter().map(Class::of).collect();
+    let of_steps: Vec<Class> = classes_of_steps(&submission.plan).collect();
     let mut distinct: Vec<Class> = Vec::new();
     for class in &of_steps {
         if !distinct.contains(class) {

@@ -121,14 +121,19 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
 /// What is available of everything that the session takes, of all runs, first in line first.
 fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
     let wanted = ask.limit + ask.ahead;
-    let classes: Vec<(i64, i64)> = txn
+    let classes: Vec<(i64, i64, Option<i64>)> = txn
         .connection
         .prepare_cached(sql!("takers_of_session"))?
-        .query_map([ask.session.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .query_map([ask.session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut rows = Vec::new();
-    for (class, delay) in classes {
-        let next = available(txn, class, wanted)?;
+    for (class, delay, room) in classes {
+        // What its pool has no container for is left to others, and holds no slot here.
+        let room = room.map_or(wanted, |room| usize::try_from(room).unwrap_or(0));
+        if room == 0 {
+            continue;
+        }
+        let next = available(txn, class, wanted.min(room))?;
         let later = |rank: i64| rank.saturating_add(delay);
         rows.extend(
             next.into_iter().map(|(rank, no, position, attempt)| (later(rank), no, position, attempt)),

@@ -87,11 +87,11 @@ fn tell(txn: &Txn<'_>, session: SessionId, node: &str, fact: NodeFact) -> Done<(
 
 /// A node takes what it can run, and what nobody could run before may go on.
 fn offer_to_all(txn: &Txn<'_>, session: SessionId, offer: &Offer) -> Done<()> {
-    for (class, text) in classes::all(txn)? {
-        if !class::can_run(offer, &text) {
+    for (class, asked) in classes::all(txn)? {
+        if !class::can_run(offer, &asked) {
             continue;
         }
-        classes::add_taker(txn, class, session, class::reluctance(offer, &text))?;
+        classes::add_taker(txn, class, session, class::reluctance(offer, &asked), asked.room.as_ref())?;
         let waiting: Vec<(i64, Position)> = txn
             .connection
             .prepare_cached(sql!("tasks_for_nodes"))?
@@ -160,7 +160,9 @@ pub(in crate::sqlite) fn reap(
     follow(txn, follows)?;
     discard_half_submitted(txn, &id)?;
     txn.connection.prepare_cached(sql!("reap_runs"))?.execute([&id])?;
-    txn.connection.prepare_cached(sql!("reap_session"))?.execute([&id])?;
+    for delete in [sql!("reap_pools"), sql!("reap_wishes"), sql!("reap_session")] {
+        txn.connection.prepare_cached(delete)?.execute([&id])?;
+    }
     if takes_others {
         let returned = u32::try_from(held.len()).unwrap_or(u32::MAX);
         let fact = match why {

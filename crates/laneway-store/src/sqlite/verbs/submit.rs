@@ -163,7 +163,7 @@ impl Classes {
         match self {
             Self::One(class) => Ok(*class),
             Self::Several(known) => {
-                let class = Class::of(head.head.plan.step(position));
+                let class = head.head.plan.class_of(position);
                 if let Some(no) = known.get(&class) {
                     return Ok(*no);
                 }

@@ -253,7 +253,7 @@ impl Side {
         let nodes = self.store.nodes(0).await.expect("nodes");
         for (session, node) in self.nodes.iter().enumerate() {
             let Some(node) = node else { continue };
-            let asked = node.store.stops(node.session).await.expect("an answer");
+            let asked = node.store.orders(node.session).await.expect("an answer").stops;
             let mut asked: Vec<(ClaimAt, Reason)> =
                 asked.iter().map(|stop| (self.claim_at(stop.claim, session), stop.reason)).collect();
             asked.sort_unstable_by_key(|(claim, _)| *claim);

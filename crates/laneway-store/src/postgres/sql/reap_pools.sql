@@ -1,0 +1,2 @@
+-- The pools of a session that ends.
+DELETE FROM pools WHERE session = $1;
