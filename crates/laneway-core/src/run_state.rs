@@ -12,6 +12,7 @@ use crate::plan::merge_name;
 use crate::reason::Reason;
 use crate::state::{Illegal, RunMove, RunStatus, TaskMove, TaskStatus};
 use crate::time::Millis;
+use crate::wait::{Signal, Waiting};
 
 /// Everything about a run that is a consequence of its events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,6 +56,9 @@ pub struct TaskState {
     pub retries: u32,
     /// How often it was lost with its node since the run was last opened.
     pub lost: u32,
+    /// Of a step that waits, since it is parked or somebody has signaled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Box<Waiting>>,
 }
 
 impl TaskState {
@@ -74,6 +78,7 @@ impl TaskState {
             took_ms: None,
             retries: 0,
             lost: 0,
+            wait: None,
         }
     }
 
@@ -250,6 +255,26 @@ impl Fold {
                 task.took_ms = None;
                 task.lost += 1;
             }
+            Fact::TaskParked(f) => {
+                let task = self.task(seq, &f.step)?;
+                task.status = moved(seq, task, TaskMove::Park)?;
+                task.run_at = None;
+                forget_last_attempt(task);
+                task.started_at = Some(at);
+                let wait = task.wait.get_or_insert_default();
+                (wait.until, wait.timeout_at) = (f.until, f.timeout_at);
+            }
+            Fact::TaskSignaled(f) => {
+                let task = self.task(seq, &f.step)?;
+                let is_first = task.wait.as_ref().is_none_or(|wait| wait.signal.is_none());
+                if !is_first || !matches!(task.status, TaskStatus::Pending | TaskStatus::Parked) {
+                    let from = if is_first { task.status.as_str() } else { "signaled" };
+                    let illegal = Illegal { entity: "task", from, to: "signal" };
+                    return Err(Broken::Illegal { seq, illegal });
+                }
+                let (by, reason, payload) = (f.by.clone(), f.reason.clone(), f.payload.clone());
+                task.wait.get_or_insert_default().signal = Some(Signal { by, reason, at, payload });
+            }
             Fact::TaskSkipped(f) => {
                 let task = self.task(seq, &f.step)?;
                 let step = if f.why == Reason::SkippedByPerson { TaskMove::Pardon } else { TaskMove::Skip };
@@ -258,6 +283,7 @@ impl Fold {
                 task.detail.clone_from(&f.detail);
                 task.run_at = None;
                 task.finished_at = Some(at);
+                task.wait.iter_mut().for_each(|wait| wait.end());
             }
             Fact::TaskFinished(f) => {
                 let task = self.task(seq, &f.step)?;
@@ -282,6 +308,7 @@ impl Fold {
                 task.output.clone_from(&f.output);
                 task.run_at = None;
                 task.finished_at = Some(at);
+                task.wait.iter_mut().for_each(|wait| wait.end());
             }
             // What they tell follows from the tasks; only that they speak of this run can be looked at.
             Fact::LaneStarted(f) => {

@@ -15,6 +15,13 @@ impl Plan {
         Some(Pool { mode: mode.unwrap_or(pool.mode), ..pool.clone() })
     }
 
+    /// Whether a step waits for nothing but a place, from the start of its run on. What waits for a signal or a moment is
+    /// given no place, and a condition has to be asked.
+    pub fn is_ready(&self, position: Position) -> bool {
+        let step = self.step(position);
+        self.needs_set_of[position as usize].is_none() && step.condition.is_none() && step.wait().is_none()
+    }
+
     /// Finds a step by its name, in O(log steps).
     pub fn position(&self, name: &str) -> Option<Position> {
         self.by_name

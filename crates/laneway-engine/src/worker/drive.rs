@@ -220,7 +220,8 @@ enum Message {
     Claimed(Wanted, Result<Vec<Claim>, laneway_store::Error>),
     GivenBack(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
     Promoted(Result<Option<Millis>, laneway_store::Error>),
-    Looked(Result<Vec<Stop>, laneway_store::Error>),
+    /// What is to be stopped, and when `promote` will have something to do.
+    Looked(Result<(Vec<Stop>, Option<Millis>), laneway_store::Error>),
     Canceled(Result<RunStatus, laneway_store::Error>),
     Swept(Result<Reaped, laneway_store::Error>),
     /// What the store knows of this session, asked for at that moment.
@@ -484,8 +485,9 @@ impl Loop {
                 self.tolerate(error)?;
                 self.wake_at = Some(Instant::now() + ASK_AGAIN);
             }
-            Message::Looked(Ok(stops)) => {
+            Message::Looked(Ok((stops, wake_at))) => {
                 self.stop(&stops);
+                self.wake(wake_at);
                 if !has(Bug::HintNeeded) {
                     self.claim();
                 }

@@ -10,6 +10,7 @@ mod fuzz;
 mod matrix;
 mod remote;
 mod runs;
+mod signals;
 mod stream;
 mod support;
 mod webhooks;

@@ -6,8 +6,11 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 /// In order; the number of a migration is its place, from 1 on. Both databases have the same numbers.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_pools.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_first.sql"),
+    include_str!("migrations/0002_pools.sql"),
+    include_str!("migrations/0003_waits.sql"),
+];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
 

@@ -63,9 +63,9 @@ use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken, NodeView,
-    Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView, Stop,
-    Submission, Tally, Token, Whom, WorkflowView,
+    Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewSignal, NewToken,
+    NodeView, Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView,
+    Signaled, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::sqlite::Clock;
@@ -432,6 +432,15 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled> {
+        let signal = &signal;
+        self.base
+            .change(|link, terms| async move {
+                people::signal(&self.base.shelf, &link, terms, run, (step, signal)).await
+            })
+            .await
+    }
+
     async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
         let what = &what;
         self.base
@@ -599,6 +608,10 @@ impl Store for PostgresStore {
 
     async fn stops(&self, session: SessionId) -> Result<Vec<Stop>> {
         self.base.ask(|link| async move { read::stops(&link, session).await }).await
+    }
+
+    async fn wake_at(&self) -> Result<Option<Millis>> {
+        self.base.ask(|link| async move { promote::next(&link).await }).await
     }
 
     async fn remote(&self, session: SessionId) -> Result<Option<RemoteView>> {

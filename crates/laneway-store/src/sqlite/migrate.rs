@@ -3,8 +3,11 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// In order; the number of a migration is its place, from 1 on. Both databases have the same numbers.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_pools.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_first.sql"),
+    include_str!("migrations/0002_pools.sql"),
+    include_str!("migrations/0003_waits.sql"),
+];
 
 /// "LANE": tells a Laneway store from other SQLite files.
 const APPLICATION_ID: i64 = 0x4C41_4E45;

@@ -62,9 +62,9 @@ use crate::keeper::{no_such_step, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken,
-    NodeView, Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView, SecretView,
-    Stop, Submission, Tally, Token, Whom, WorkflowView,
+    Definition, Examination, Finished, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewSignal,
+    NewToken, NodeView, Pausable, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary, RunView,
+    SecretView, Signaled, Stop, Submission, Tally, Token, Whom, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::store::Store;
@@ -501,6 +501,11 @@ impl Store for SqliteStore {
         self.write(move |txn| reopen::skip(txn, run, &step, &by)).await
     }
 
+    async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled> {
+        let step = step.to_owned();
+        self.write(move |txn| people::signal(txn, run, &step, &signal)).await
+    }
+
     async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
         let by = by.to_owned();
         self.write(move |txn| people::pause(txn, &what, &by)).await
@@ -697,6 +702,10 @@ impl Store for SqliteStore {
             read::stops(connection, session, |no| read::run_id(connection, no))
         })
         .await
+    }
+
+    async fn wake_at(&self) -> Result<Option<Millis>> {
+        self.read(|connection, _| promote::next(connection)).await
     }
 
     async fn token(&self, id: &str) -> Result<Option<Token>> {

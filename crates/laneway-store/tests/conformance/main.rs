@@ -43,4 +43,5 @@ mod server;
 mod spread;
 mod submit;
 mod triggers;
+mod waits;
 mod writer;

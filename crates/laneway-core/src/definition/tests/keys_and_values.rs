@@ -69,7 +69,7 @@ fn a_key_that_is_known_and_not_built_yet_is_refused() {
 execution: levels
 steps:
   a: {run: make, for_each: [1, 2]}
-  b: {wait: {for: 5m}}
+  b: {run: make, cache: {key: x}}
 groups: {g: {steps: [a, b]}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
@@ -89,11 +89,11 @@ groups: {g: {steps: [a, b]}}
       |
       = help: remove it: this version would not act on it
 
-    error: `wait` is not supported yet
-     --> flow.yaml:4:7
+    error: `cache` is not supported yet
+     --> flow.yaml:4:18
       |
-    4 |   b: {wait: {for: 5m}}
-      |       ^^^^
+    4 |   b: {run: make, cache: {key: x}}
+      |                  ^^^^^
       |
       = help: remove it: this version would not act on it
     "#);

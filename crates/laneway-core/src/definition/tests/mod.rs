@@ -18,6 +18,7 @@ mod keys_and_values;
 mod names_and_params;
 mod syntax;
 mod triggers;
+mod waits;
 
 fn source(text: &str) -> Source {
     Source { file: "flow.yaml".into(), default_name: "flow".into(), text: text.into() }
