@@ -62,7 +62,7 @@ pub struct TaskState {
 }
 
 impl TaskState {
-    fn new(step: String) -> Self {
+    pub(crate) fn new(step: String) -> Self {
         Self {
             step,
             status: TaskStatus::Pending,
@@ -417,7 +417,7 @@ fn claim_if_unseen(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Reopening, TaskAvailable, TaskStarted};
+    use crate::event::{Reopening, TaskAvailable, TaskFinished, TaskParked, TaskSignaled, TaskStarted};
     use crate::event::{RunFinished, RunPaused, RunReopened, RunResumed, RunStarted, RunSubmitted};
 
     fn history(facts: Vec<Fact>) -> Vec<Event> {
@@ -475,6 +475,73 @@ mod tests {
         let state = told(more).expect("a good history");
         assert_eq!(state.paused, []);
         assert_eq!(statuses(&state), [TaskStatus::Running, TaskStatus::Available]);
+    }
+
+    fn parked(until: Option<i64>) -> Fact {
+        let (signal, until) = (Some("go".to_owned()), until.map(Millis));
+        TaskParked { step: "a".into(), signal, until, timeout_at: None }.into()
+    }
+
+    fn signaled(step: &str) -> Fact {
+        let payload = Map::from_iter([("n".to_owned(), 1.into())]);
+        TaskSignaled { step: step.into(), signal: "go".into(), by: "ada".into(), reason: None, payload }
+            .into()
+    }
+
+    fn over(status: TaskStatus) -> Fact {
+        TaskFinished {
+            step: "a".into(),
+            attempt: 0,
+            status,
+            reason: None,
+            detail: None,
+            exit_code: None,
+            took_ms: Some(5),
+            output: Map::from_iter([("n".to_owned(), 1.into())]),
+        }
+        .into()
+    }
+
+    #[test]
+    fn a_parked_task_is_ended_without_an_attempt() {
+        let state = told(vec![started(), parked(Some(9)), signaled("a"), over(TaskStatus::Succeeded)]);
+        let task = &state.expect("a good history").tasks[0];
+        assert_eq!((task.status, task.attempt), (TaskStatus::Succeeded, 0));
+        assert_eq!((task.started_at, task.finished_at), (Some(Millis(1003)), Some(Millis(1005))));
+        let wait = task.wait.as_ref().expect("what it waited for");
+        let signal = wait.signal.as_ref().expect("who let it go on");
+        assert_eq!((wait.until, signal.by.as_str(), signal.at), (Some(Millis(9)), "ada", Millis(1004)));
+        assert!(signal.payload.is_empty(), "it is the output");
+    }
+
+    #[test]
+    fn a_signal_may_come_before_the_task_is_parked_and_only_once() {
+        let early = told(vec![started(), signaled("a"), parked(None)]).expect("a good history");
+        let signal = early.tasks[0].wait.as_ref().and_then(|wait| wait.signal.as_ref()).expect("it is kept");
+        assert_eq!(signal.payload.len(), 1);
+        assert_eq!(
+            told(vec![started(), parked(None), signaled("a"), signaled("a")]),
+            Err("event 5: a task that is signaled cannot signal".into())
+        );
+        assert_eq!(
+            told(vec![started(), available("b"), signaled("b")]),
+            Err("event 4: a task that is available cannot signal".into())
+        );
+        assert_eq!(
+            told(vec![started(), available("a"), parked(None)]),
+            Err("event 4: a task that is available cannot park".into())
+        );
+        // Whoever opens it again has to be told anew.
+        let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()] };
+        let again = vec![
+            started(),
+            parked(None),
+            signaled("a"),
+            over(TaskStatus::Succeeded),
+            canceled(),
+            reopened.into(),
+        ];
+        assert_eq!(told(again).expect("a retry").tasks[0].wait, None);
     }
 
     #[test]

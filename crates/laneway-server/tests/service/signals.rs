@@ -70,9 +70,9 @@ async fn signal_that_cannot_be_taken_is_refused_by_a_code() {
         ("approve", json!({ "signal": "refused" }), 409, "no_such_signal"),
         ("work", json!({ "signal": "approved" }), 409, "no_such_signal"),
         ("nothing", json!({ "signal": "approved" }), 404, "no_such_step"),
-        ("approve", json!({}), 400, "bad_request"),
-        ("approve", json!({ "signal": "approved", "payload": [1] }), 400, "bad_request"),
-        ("approve", json!({ "signal": "approved", "by": "eve" }), 400, "bad_request"),
+        ("approve", json!({}), 400, "bad_body"),
+        ("approve", json!({ "signal": "approved", "payload": [1] }), 400, "bad_body"),
+        ("approve", json!({ "signal": "approved", "by": "eve" }), 400, "bad_body"),
         ("approve", large, 413, "body_too_large"),
         ("approve", nul, 400, "bad_request"),
     ] {

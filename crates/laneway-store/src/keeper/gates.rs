@@ -101,9 +101,15 @@ impl<F: Facts> Keeper<F> {
         self.fill()?;
         let soon: Vec<Position> = self.to_examine.iter().copied().collect();
         self.facts.prepare(&soon, &[])?;
+        self.has_left = false;
         loop {
             while let Some(position) = self.to_examine.pop_front() {
                 self.examine(position)?;
+            }
+            // What is parked may fail while it is looked at, and halt what was available: its place is free then.
+            if std::mem::take(&mut self.has_left) {
+                self.fill()?;
+                continue;
             }
             // Those who wait in their group come behind those who wait in the run, and may settle others in turn.
             if self.roomy.is_empty() {

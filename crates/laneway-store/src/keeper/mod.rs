@@ -70,6 +70,8 @@ pub(crate) struct Keeper<F> {
     to_examine: VecDeque<Position>,
     /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
     may_fill: bool,
+    /// Whether a task has left its place since the line was last looked at.
+    has_left: bool,
     /// Groups in which a place may be free for a member that waits for one.
     roomy: BTreeSet<u32>,
 }
@@ -102,6 +104,7 @@ impl<F: Facts> Keeper<F> {
             live_since: 0,
             to_examine: VecDeque::new(),
             may_fill: false,
+            has_left: false,
             roomy: BTreeSet::new(),
         }
     }
@@ -176,6 +179,7 @@ impl<F: Facts> Keeper<F> {
             (true, false) => {
                 self.live_since -= 1;
                 self.may_fill = true;
+                self.has_left = true;
                 self.free_keys(position);
                 self.leave_group(position);
             }

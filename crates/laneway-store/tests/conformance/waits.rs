@@ -40,6 +40,7 @@ for_each_database! {
     timeout_of_the_run_ends_what_is_parked,
     halted_run_waits_for_nobody,
     clean_up_may_wait,
+    place_of_what_a_failed_wait_halts_goes_to_the_next,
     retry_waits_anew_and_takes_no_old_signal,
     wait_that_timed_out_can_be_skipped,
     paused_run_parks_nothing_new_and_hears_signals,
@@ -392,6 +393,18 @@ async fn clean_up_may_wait(place: Place) {
     send(&node, run, "ask", json!({})).await.expect("taken");
     assert_eq!(node.work(run, |_| succeeded()).await, ["after"]);
     assert_eq!(node.status(run).await, RunStatus::Failed);
+}
+
+/// Found by the model: the place was free in the middle of a look at the gates, and nobody was told.
+async fn place_of_what_a_failed_wait_halts_goes_to_the_next(place: Place) {
+    let node = place.node("one").await;
+    let steps =
+        [("gate", "wait: {signal: go, timeout: 1s}"), ("work", "run: x"), ("clean", "run: x, when: always")];
+    let run = node.submit(&doc("max_parallel: 1", &steps)).await;
+    assert_eq!(node.tasks(run).await, "gate parked, work available, clean pending");
+    place.advance(Duration::from_secs(1));
+    promote(&node, run).await;
+    assert_eq!(node.tasks(run).await, "gate failed (timeout), work skipped (halted), clean available");
 }
 
 async fn retry_waits_anew_and_takes_no_old_signal(place: Place) {

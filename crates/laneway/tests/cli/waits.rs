@@ -3,7 +3,6 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -26,12 +25,16 @@ fn a_run_in_the_foreground_waits_and_hears_a_signal_from_elsewhere() {
     running.wait_for("approve waits for the signal approved, until ");
     running.wait_for("build succeeded");
     assert_eq!(place.statuses(), "approve=parked build=succeeded deploy=pending");
-    assert_eq!(place.json("nodes --json")["nodes"][0]["held"], json!(0), "it holds nothing");
-    assert_snapshot!(place.laneway("explain last"), @"");
-    assert_snapshot!(place.laneway("show last"), @"");
+    let why = place.laneway("explain last");
+    assert!(why.stdout.contains("approve is parked: waits for the signal `approved` since "), "{why}");
+    assert!(why.stdout.contains("approve approved` sends it"), "it says how: {why}");
+    let shown = place.laneway("show last");
+    assert!(shown.stdout.contains("parked") && shown.stdout.contains("since "), "{shown}");
     let mut signal = place.command(&["signal", "last", "approve", "approved", "--payload", "tag=v2"]);
     signal.args(["--reason", "checked on staging"]);
-    assert_snapshot!(place.outcome("signal last approve approved …", signal), @"");
+    let signaled = place.outcome("signal last approve approved …", signal);
+    assert_eq!(signaled.code, Some(0), "{signaled}");
+    assert!(signaled.stdout.contains("has got its signal approved and is over"), "{signaled}");
     let outcome = running.wait();
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(outcome.stdout.contains("approve signaled by ada: checked on staging"), "{outcome}");
@@ -114,7 +117,8 @@ fn an_interrupt_cancels_what_is_parked_and_a_retry_parks_it_again() {
     assert_eq!(running.wait().code, Some(130));
     assert_eq!(place.statuses(), "approve=canceled build=succeeded deploy=canceled");
     let late = place.laneway("signal last approve approved");
-    assert_snapshot!(late, @"");
+    assert_eq!(late.code, Some(2), "{late}");
+    assert!(late.stderr.contains("waits no more: it is canceled (canceled)"), "{late}");
     let mut retried = place.spawn("retry last");
     retried.wait_for("approve waits for the signal approved");
     assert_eq!(place.laneway("signal last approve approved --payload tag=v5").code, Some(0));
@@ -126,10 +130,19 @@ fn signals_that_cannot_be_taken_are_refused_with_what_to_do() {
     let place = Place::with("release.yaml", RELEASE);
     let mut running = place.spawn("run release.yaml");
     running.wait_for("build succeeded");
-    assert_snapshot!(place.laneway("signal last approve accepted"), @"");
-    assert_snapshot!(place.laneway("signal last build approved"), @"");
-    assert_snapshot!(place.laneway("signal last aprove approved"), @"");
-    assert_snapshot!(place.laneway("signal last approve approved --payload tag"), @"");
+    for (line, told) in [
+        ("signal last approve accepted", "waits for the signal `approved`, not for `accepted`"),
+        ("signal last build approved", "waits for no signal"),
+        ("signal last aprove approved", "did you mean `approve`?"),
+        (
+            "signal last approve approved --payload tag",
+            "the payload cannot be read: line 1: expected key=value",
+        ),
+    ] {
+        let refused = place.laneway(line);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(told), "{told}: {refused}");
+    }
     assert_eq!(place.laneway("signal last approve").code, Some(2), "a signal has a name");
     // From a pipe, so that it stands in no list of processes; and it is not repeated.
     let mut command =
@@ -152,7 +165,9 @@ fn signals_that_cannot_be_taken_are_refused_with_what_to_do() {
     );
     assert!(!said.contains("s3cret"), "{said}");
     assert_eq!(running.wait().code, Some(0));
-    assert_snapshot!(place.laneway("signal last approve approved"), @"");
+    let again = place.laneway("signal last approve approved");
+    assert_eq!(again.code, Some(0), "{again}");
+    assert!(again.stdout.contains("was signaled before, by ada at "), "{again}");
 }
 
 #[test]
@@ -167,7 +182,8 @@ fn a_worker_wakes_what_is_parked_and_a_server_takes_signals() {
     let signaled = served.json("signal last approve approved --payload tag=v6 --reason fine --json");
     assert_eq!((&signaled["result"], &signaled["step"]), (&json!("woken"), &json!("approve")));
     let again = served.json("signal last approve approved --json");
-    assert_eq!((&again["result"], &again["by"]), (&json!("before"), &json!("admin")));
+    assert_eq!(again["result"], "before");
+    assert!(again["by"].as_str().is_some_and(|by| by.starts_with("admin")), "{again}");
     until("the end of the run", || served.json("show last --json")["status"] == "succeeded");
     assert_eq!(served.json("show last --json"), place.json("show last --json"));
     let (code, said) = served.end();
@@ -177,7 +193,8 @@ fn a_worker_wakes_what_is_parked_and_a_server_takes_signals() {
 #[test]
 fn what_a_step_waits_for_is_seen_before_anything_runs() {
     let place = Place::with("release.yaml", RELEASE);
-    assert_snapshot!(place.laneway("plan release.yaml"), @"");
+    let plan = place.laneway("plan release.yaml").stdout;
+    assert!(plan.contains("waits\n  0  approve: the signal approved, for 1d at most\n"), "{plan}");
     assert_eq!(
         place.json("plan release.yaml --json")["waits"],
         json!([{ "step": "approve", "signal": "approved", "text": "the signal approved, for 1d at most" }])

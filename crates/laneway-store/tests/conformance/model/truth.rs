@@ -428,8 +428,12 @@ impl Truth {
         let is_paused = self.is_paused(claim.at.0);
         let task = self.task_mut(claim.at);
         let back = if is_paused { TaskStatus::Pending } else { TaskStatus::Available };
-        let ready_at = task.ready_at;
+        let (ready_at, stop) = (task.ready_at, task.stop);
         *task = Task { ready_at, told: claim.attempt, ..task.let_go(back, None) };
+        // What was asked to stop has stopped, clean-up as well; the rest is skipped with its run.
+        if stop.is_some() && self.runs[claim.at.0].wants(claim.at.1).when.accepts_failure() {
+            self.end(claim.at, TaskStatus::Canceled, stop);
+        }
         Reply::Fate(Fate::Recorded)
     }
 
