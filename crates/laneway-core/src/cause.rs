@@ -1,7 +1,8 @@
 //! Why a task is not running, in full: which gate, who holds it, since when, what would open it.
 //! Computed when somebody reads it, from what the gate keeper has stored (a word and a key for each task): rewriting the
 //! text of every waiter at every release would be quadratic. Here are the gates that a run knows of by itself;
-//! `cause/shared.rs` has those that runs share, `cause/chain.rs` follows holders that wait themselves.
+//! `cause/shared.rs` has those that runs share, `cause/parked.rs` what a parked task waits for, `cause/chain.rs` follows holders
+//! that wait themselves.
 
 use std::collections::HashMap;
 
@@ -16,6 +17,7 @@ use crate::state::TaskStatus;
 use crate::time::Millis;
 
 mod chain;
+mod parked;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -134,10 +136,10 @@ pub fn causes(
         (TaskStatus::Pending, Some(Waits::Limit(wait))) => Some(wait.cause()),
         (TaskStatus::Pending, Some(Waits::Rate(wait))) => Some(wait.cause()),
         (TaskStatus::Available, _) => Some(slot(plan.step(position as Position), is_interrupted)),
+        (TaskStatus::Parked, _) => parked::cause(plan.step(position as Position).wait()?, state.run, task),
         (TaskStatus::Pending, None)
         | (
             TaskStatus::Running
-            | TaskStatus::Parked
             | TaskStatus::Succeeded
             | TaskStatus::Failed
             | TaskStatus::Canceled

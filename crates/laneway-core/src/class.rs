@@ -94,8 +94,9 @@ impl Class {
             (Action::Call { .. }, None) => Engine::Container,
             // Whoever starts programs can send something, too.
             // So can it bring results together, for which it may have to start one.
+            // What waits is run by nobody; its class is never asked for.
             (Action::Run { .. } | Action::Command { .. }, None)
-            | (Action::Post { .. } | Action::Merge { .. }, _) => Engine::Process,
+            | (Action::Post { .. } | Action::Merge { .. } | Action::Wait(_), _) => Engine::Process,
             (Action::Function { name, .. }, _) => Engine::Function(name.clone()),
             (Action::Queue { queue, .. }, _) => Engine::Queue(queue.clone()),
         };
@@ -112,7 +113,7 @@ impl Class {
     /// Who can run all of these steps (`placement: pinned`), or which two of them no node can run both.
     pub fn of_all(steps: &[Step]) -> Result<Self, Divided<'_>> {
         let mut all = Self::new(BTreeSet::new());
-        for step in steps {
+        for step in steps.iter().filter(|step| step.wait().is_none()) {
             let class = Self::of(step);
             all.engines.extend(class.engines);
             for (name, value) in class.labels {
@@ -132,6 +133,9 @@ impl Class {
             for (name, value) in class.prefers {
                 all.prefers.entry(name).or_insert(value);
             }
+        }
+        if all.engines.is_empty() {
+            all.engines.insert(Engine::Process);
         }
         Ok(all)
     }

@@ -205,6 +205,30 @@ facts! {
         step: String,
         attempt: u32,
     }
+    /// The gates of a step that waits have opened. It holds nothing from here on.
+    TaskParked = "task_parked" v 1 {
+        step: String,
+        /// The signal that it waits for, if it is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<String>,
+        /// When it is over by itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Millis>,
+        /// When it fails, if it is not over by then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_at: Option<Millis>,
+    }
+    /// Somebody has said what a step waits for, or will wait for. A second time is no event.
+    TaskSignaled = "task_signaled" v 1 {
+        step: String,
+        signal: String,
+        by: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The output of the step, once it is over.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        payload: Map<String, Value>,
+    }
     TaskSkipped = "task_skipped" v 1 {
         step: String,
         why: Reason,
@@ -222,7 +246,7 @@ facts! {
         detail: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
-        /// As its holder measured it; none for what never ran, or was lost.
+        /// As its holder measured it, or how long it was parked; none for what never ran, or was lost.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         took_ms: Option<u64>,
         #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -261,6 +285,8 @@ impl Fact {
             Self::TaskRetrying(f) => Some(&f.step),
             Self::TaskLost(f) => Some(&f.step),
             Self::TaskReturned(f) => Some(&f.step),
+            Self::TaskParked(f) => Some(&f.step),
+            Self::TaskSignaled(f) => Some(&f.step),
             Self::TaskSkipped(f) => Some(&f.step),
             Self::TaskFinished(f) => Some(&f.step),
             Self::RunSubmitted(_)
@@ -311,6 +337,14 @@ mod tests {
         ),
         ("task_lost", 1, r#"{"step":"test","attempt":1,"node":"host:1"}"#),
         ("task_returned", 1, r#"{"step":"test","attempt":1}"#),
+        ("task_parked", 1, r#"{"step":"approve","signal":"approved","timeout_at":1700000000123}"#),
+        ("task_parked", 1, r#"{"step":"pause","until":1700000000123}"#),
+        (
+            "task_signaled",
+            1,
+            r#"{"step":"approve","signal":"approved","by":"ada","reason":"looks good","payload":{"tag":"v2"}}"#,
+        ),
+        ("task_signaled", 1, r#"{"step":"approve","signal":"approved","by":"ada"}"#),
         ("task_skipped", 1, r#"{"step":"package","why":"upstream","detail":"test failed"}"#),
         (
             "task_finished",

@@ -36,4 +36,5 @@ pub mod state;
 pub mod time;
 pub mod trigger;
 pub mod version;
+pub mod wait;
 mod words;

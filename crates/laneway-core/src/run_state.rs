@@ -12,6 +12,7 @@ use crate::plan::merge_name;
 use crate::reason::Reason;
 use crate::state::{Illegal, RunMove, RunStatus, TaskMove, TaskStatus};
 use crate::time::Millis;
+use crate::wait::{Signal, Waiting};
 
 /// Everything about a run that is a consequence of its events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,10 +56,13 @@ pub struct TaskState {
     pub retries: u32,
     /// How often it was lost with its node since the run was last opened.
     pub lost: u32,
+    /// Of a step that waits, since it is parked or somebody has signaled it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Box<Waiting>>,
 }
 
 impl TaskState {
-    fn new(step: String) -> Self {
+    pub(crate) fn new(step: String) -> Self {
         Self {
             step,
             status: TaskStatus::Pending,
@@ -74,6 +78,7 @@ impl TaskState {
             took_ms: None,
             retries: 0,
             lost: 0,
+            wait: None,
         }
     }
 
@@ -250,6 +255,26 @@ impl Fold {
                 task.took_ms = None;
                 task.lost += 1;
             }
+            Fact::TaskParked(f) => {
+                let task = self.task(seq, &f.step)?;
+                task.status = moved(seq, task, TaskMove::Park)?;
+                task.run_at = None;
+                forget_last_attempt(task);
+                task.started_at = Some(at);
+                let wait = task.wait.get_or_insert_default();
+                (wait.until, wait.timeout_at) = (f.until, f.timeout_at);
+            }
+            Fact::TaskSignaled(f) => {
+                let task = self.task(seq, &f.step)?;
+                let is_first = task.wait.as_ref().is_none_or(|wait| wait.signal.is_none());
+                if !is_first || !matches!(task.status, TaskStatus::Pending | TaskStatus::Parked) {
+                    let from = if is_first { task.status.as_str() } else { "signaled" };
+                    let illegal = Illegal { entity: "task", from, to: "signal" };
+                    return Err(Broken::Illegal { seq, illegal });
+                }
+                let (by, reason, payload) = (f.by.clone(), f.reason.clone(), f.payload.clone());
+                task.wait.get_or_insert_default().signal = Some(Signal { by, reason, at, payload });
+            }
             Fact::TaskSkipped(f) => {
                 let task = self.task(seq, &f.step)?;
                 let step = if f.why == Reason::SkippedByPerson { TaskMove::Pardon } else { TaskMove::Skip };
@@ -258,6 +283,7 @@ impl Fold {
                 task.detail.clone_from(&f.detail);
                 task.run_at = None;
                 task.finished_at = Some(at);
+                task.wait.iter_mut().for_each(|wait| wait.end());
             }
             Fact::TaskFinished(f) => {
                 let task = self.task(seq, &f.step)?;
@@ -282,6 +308,7 @@ impl Fold {
                 task.output.clone_from(&f.output);
                 task.run_at = None;
                 task.finished_at = Some(at);
+                task.wait.iter_mut().for_each(|wait| wait.end());
             }
             // What they tell follows from the tasks; only that they speak of this run can be looked at.
             Fact::LaneStarted(f) => {
@@ -390,7 +417,7 @@ fn claim_if_unseen(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Reopening, TaskAvailable, TaskStarted};
+    use crate::event::{Reopening, TaskAvailable, TaskFinished, TaskParked, TaskSignaled, TaskStarted};
     use crate::event::{RunFinished, RunPaused, RunReopened, RunResumed, RunStarted, RunSubmitted};
 
     fn history(facts: Vec<Fact>) -> Vec<Event> {
@@ -448,6 +475,73 @@ mod tests {
         let state = told(more).expect("a good history");
         assert_eq!(state.paused, []);
         assert_eq!(statuses(&state), [TaskStatus::Running, TaskStatus::Available]);
+    }
+
+    fn parked(until: Option<i64>) -> Fact {
+        let (signal, until) = (Some("go".to_owned()), until.map(Millis));
+        TaskParked { step: "a".into(), signal, until, timeout_at: None }.into()
+    }
+
+    fn signaled(step: &str) -> Fact {
+        let payload = Map::from_iter([("n".to_owned(), 1.into())]);
+        TaskSignaled { step: step.into(), signal: "go".into(), by: "ada".into(), reason: None, payload }
+            .into()
+    }
+
+    fn over(status: TaskStatus) -> Fact {
+        TaskFinished {
+            step: "a".into(),
+            attempt: 0,
+            status,
+            reason: None,
+            detail: None,
+            exit_code: None,
+            took_ms: Some(5),
+            output: Map::from_iter([("n".to_owned(), 1.into())]),
+        }
+        .into()
+    }
+
+    #[test]
+    fn a_parked_task_is_ended_without_an_attempt() {
+        let state = told(vec![started(), parked(Some(9)), signaled("a"), over(TaskStatus::Succeeded)]);
+        let task = &state.expect("a good history").tasks[0];
+        assert_eq!((task.status, task.attempt), (TaskStatus::Succeeded, 0));
+        assert_eq!((task.started_at, task.finished_at), (Some(Millis(1003)), Some(Millis(1005))));
+        let wait = task.wait.as_ref().expect("what it waited for");
+        let signal = wait.signal.as_ref().expect("who let it go on");
+        assert_eq!((wait.until, signal.by.as_str(), signal.at), (Some(Millis(9)), "ada", Millis(1004)));
+        assert!(signal.payload.is_empty(), "it is the output");
+    }
+
+    #[test]
+    fn a_signal_may_come_before_the_task_is_parked_and_only_once() {
+        let early = told(vec![started(), signaled("a"), parked(None)]).expect("a good history");
+        let signal = early.tasks[0].wait.as_ref().and_then(|wait| wait.signal.as_ref()).expect("it is kept");
+        assert_eq!(signal.payload.len(), 1);
+        assert_eq!(
+            told(vec![started(), parked(None), signaled("a"), signaled("a")]),
+            Err("event 5: a task that is signaled cannot signal".into())
+        );
+        assert_eq!(
+            told(vec![started(), available("b"), signaled("b")]),
+            Err("event 4: a task that is available cannot signal".into())
+        );
+        assert_eq!(
+            told(vec![started(), available("a"), parked(None)]),
+            Err("event 4: a task that is available cannot park".into())
+        );
+        // Whoever opens it again has to be told anew.
+        let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()] };
+        let again = vec![
+            started(),
+            parked(None),
+            signaled("a"),
+            over(TaskStatus::Succeeded),
+            canceled(),
+            reopened.into(),
+        ];
+        assert_eq!(told(again).expect("a retry").tasks[0].wait, None);
     }
 
     #[test]

@@ -166,6 +166,10 @@ impl Client {
         self.post(&format!("/v1/runs/{}/tasks/{}/skip", part(run), part(step)), &NOTHING).await
     }
 
+    pub async fn signal(&self, run: &str, step: &str, signal: &wire::Signal) -> Result<wire::Signaled> {
+        self.post(&format!("/v1/runs/{}/tasks/{}/signal", part(run), part(step)), signal).await
+    }
+
     /// Or lets it go on.
     pub async fn pause_run(&self, run: &str, is_paused: bool) -> Result<wire::Paused> {
         self.post(&format!("/v1/runs/{}/{}", part(run), pause(is_paused)), &NOTHING).await

@@ -13,6 +13,9 @@ use crate::problem::{Code, Problem};
 /// Bodies that hold no document.
 pub(crate) const SMALL: usize = 64 * 1024;
 
+/// With what may become an output, however it is escaped.
+pub(crate) const MEDIUM: usize = 8 * laneway_core::output::LIMIT;
+
 /// Those that do, with what JSON adds to it.
 pub(crate) const LARGE: usize = laneway_core::definition::MAX_BYTES + laneway_core::definition::MAX_BYTES / 4;
 

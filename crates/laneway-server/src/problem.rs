@@ -6,6 +6,7 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use laneway_core::definition::Diagnostics;
+use laneway_core::wait::BadSignal;
 use laneway_store::Error;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
@@ -104,6 +105,10 @@ codes! {
     NotSetAside = "not_set_aside", CONFLICT;
     NothingToRetry = "nothing_to_retry", CONFLICT;
     StepNotFailed = "step_not_failed", CONFLICT;
+    /// The step waits for no signal, or for another one.
+    NoSuchSignal = "no_such_signal", CONFLICT;
+    /// The step has ended.
+    StepNotWaiting = "step_not_waiting", CONFLICT;
     /// The same is being done just now: ask again in a moment.
     UnderWay = "under_way", CONFLICT;
     /// The state does not allow it.
@@ -233,6 +238,10 @@ fn code_of(error: &Error) -> Code {
         Error::Shared { .. } => Code::RunShared,
         Error::NothingToRetry { .. } => Code::NothingToRetry,
         Error::NotFailed { .. } => Code::StepNotFailed,
+        Error::NoSignal { .. } | Error::OtherSignal { .. } => Code::NoSuchSignal,
+        Error::NotWaiting { .. } => Code::StepNotWaiting,
+        Error::BadSignal(BadSignal::Large) => Code::BodyTooLarge,
+        Error::BadSignal(BadSignal::Payload { .. } | BadSignal::Reason) => Code::BadRequest,
         Error::NotSetAside { .. } => Code::NotSetAside,
         Error::Exists { .. } => Code::Exists,
         Error::UnderWay { .. } => Code::UnderWay,

@@ -103,6 +103,8 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/runs/{run}/tasks/{step}/explain", VIEWER, tasks::explain, "Why a task waits, or ended so, with what it waits for")
             .json::<wire::ExplainedStep>(),
         post("/v1/runs/{run}/tasks/{step}/skip", OPERATOR, tasks::skip, "Let a run go on past a failed step").json::<wire::Reopened>(),
+        post("/v1/runs/{run}/tasks/{step}/signal", OPERATOR, tasks::signal, "Say what a step waits for; the first one counts")
+            .takes::<wire::Signal>().json::<wire::Signaled>(),
         get("/v1/runs/{run}/tasks/{step}/attempts", VIEWER, tasks::attempts, "The attempts of a task, oldest first").json::<wire::AttemptList>(),
         get("/v1/runs/{run}/tasks/{step}/attempts/{attempt}/log", VIEWER, logs::read, "What an attempt printed, from an offset on")
             .asks::<logs::LogQuery>().json::<wire::LogPage>().also("application/octet-stream"),

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::reason::Reason;
 use laneway_core::state::{Illegal, RunStatus, TaskStatus};
+use laneway_core::wait::BadSignal;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -87,6 +89,14 @@ pub enum Error {
     NothingToRetry { run: RunId },
     #[error("step `{step}` of run {} is {status}; only a failed step can be skipped", run.short())]
     NotFailed { run: RunId, step: String, status: TaskStatus },
+    #[error("step `{step}` of run {} waits for no signal", run.short())]
+    NoSignal { run: RunId, step: String },
+    #[error("step `{step}` of run {} waits for the signal `{expected}`, not for `{found}`", run.short())]
+    OtherSignal { run: RunId, step: String, expected: String, found: String },
+    #[error("step `{step}` of run {} waits no more: it is {status}{}", run.short(), because(*why))]
+    NotWaiting { run: RunId, step: String, status: TaskStatus, why: Option<Reason> },
+    #[error(transparent)]
+    BadSignal(#[from] BadSignal),
     #[error("run {} is not set aside", run.short())]
     NotSetAside { run: RunId },
     #[error("{} is there already", path.display())]
@@ -129,6 +139,11 @@ pub enum Error {
     Illegal(#[from] Illegal),
 }
 
+/// Why it ended so, in brackets.
+fn because(why: Option<Reason>) -> String {
+    why.map(|why| format!(" ({why})")).unwrap_or_default()
+}
+
 impl Error {
     /// What to do next, where there is something.
     pub fn hint(&self) -> Option<String> {
@@ -160,6 +175,15 @@ impl Error {
             Self::Shared { .. } => Some("`laneway worker` runs a worker".to_owned()),
             Self::Owned { run, .. } => Some(format!("`laneway cancel {}` stops it", run.short())),
             Self::NotFailed { run, .. } => Some(format!("`laneway show {}` lists its steps", run.short())),
+            Self::NoSignal { run, .. } => Some(format!("`laneway explain {}` says what its steps wait for", run.short())),
+            Self::OtherSignal { run, step, expected, .. } => {
+                Some(format!("`laneway signal {} {step} {expected}` sends it", run.short()))
+            }
+            Self::NotWaiting { run, step, .. } => Some(format!(
+                "`laneway show {0}` lists its steps; once its run has ended, `laneway retry {0} --from {step}` lets it wait again",
+                run.short()
+            )),
+            Self::BadSignal(_) => Some("write large data to a file, and where it is into the payload".to_owned()),
             Self::NoSuchWorkflow { .. } => {
                 Some("`laneway workflows` lists those that were applied, `laneway runs` what has run".to_owned())
             }

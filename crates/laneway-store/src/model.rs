@@ -18,6 +18,7 @@ use laneway_core::role::Role;
 use laneway_core::run_state::RunState;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
+use laneway_core::wait::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -363,6 +364,36 @@ pub struct Answer {
     pub is_closing: bool,
     /// When `promote` will have something to do.
     pub wake_at: Option<Millis>,
+}
+
+/// What somebody says to a step that waits, or will.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSignal {
+    /// As the step names it.
+    pub name: String,
+    pub by: String,
+    /// Why, in the words of whoever says it.
+    pub reason: Option<String>,
+    /// The output of the step.
+    pub payload: Map<String, Value>,
+}
+
+impl NewSignal {
+    pub(crate) fn at(&self, at: Millis) -> Signal {
+        let (by, reason, payload) = (self.by.clone(), self.reason.clone(), self.payload.clone());
+        Signal { by, reason, at, payload }
+    }
+}
+
+/// What became of a signal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signaled {
+    /// The step waited for it, and is over.
+    Woken,
+    /// The step does not wait yet. It is kept, and the step will be over as soon as it would wait.
+    Kept,
+    /// Somebody was first. Nothing was changed.
+    Before { by: String, at: Millis },
 }
 
 /// The store asks a claim's holder to end what runs, and to finish it as canceled for this reason.

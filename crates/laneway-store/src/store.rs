@@ -29,8 +29,9 @@ use crate::fence::{ClaimRef, Fate};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
-    RunSummary, RunView, SecretView, Stamp, Submission, Tally, Token, Whom, Wish, WorkflowView,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
+    RunHead, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom, Wish,
+    WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::tally::GateWaits;
@@ -181,6 +182,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Lets an ended run go on past a failed step. Returns the steps that will run now.
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>>;
 
+    /// Says what a step waits for. The first one counts, and ends the step with what it brings as its output; one that comes before
+    /// the step waits is kept for it. Refused for a step that waits for another one, for none, or no more.
+    async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled>;
+
     /// Holds a run or a workflow up: nothing of it starts until it is resumed; what runs goes on. Once is enough.
     async fn pause(&self, what: Pausable, by: &str) -> Result<()>;
 
@@ -243,6 +248,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// What this session is asked to do: claims to be stopped, wishes for its pools. An error if the session is over: somebody
     /// had proof of its death, and nothing that it does counts any more.
     async fn orders(&self, session: SessionId) -> Result<Orders>;
+    /// When `promote` will have something to do, as far as that is known now.
+    async fn wake_at(&self) -> Result<Option<Millis>>;
     /// The session of a worker that is elsewhere; `None` if there is none, or it is over.
     async fn remote(&self, session: SessionId) -> Result<Option<RemoteView>>;
     /// All of those, oldest first.

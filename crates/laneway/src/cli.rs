@@ -90,6 +90,8 @@ pub(crate) enum Command {
     Cancel(command::cancel::Args),
     /// Run again what failed, was skipped or canceled, and everything behind it
     Retry(command::retry::Args),
+    /// Say what a step waits for, such as an approval
+    Signal(command::signal::Args),
     /// Let a run go on past a failed step
     Skip(command::skip::Args),
     /// Rebuild a run from its events and compare it with the store

@@ -2,7 +2,7 @@
 //! What reads the output of a step is shown as written. Writes nothing and makes no store.
 
 use laneway_core::definition::{Action, Housing, Merge, Step, When};
-use laneway_core::expression::{Part, Scope, Template};
+use laneway_core::expression::{Scope, Template};
 use laneway_core::plan::Plan;
 use serde_json::{Map, Value, json};
 
@@ -64,7 +64,7 @@ impl Known {
     fn of(template: &Template, scope: &Scope) -> Self {
         match template.render(scope) {
             Ok(value) => Self::Now(value),
-            Err(_) => Self::Later(source(template)),
+            Err(_) => Self::Later(template.source()),
         }
     }
 
@@ -91,9 +91,11 @@ impl<'a> Foreseen<'a> {
                 Merge::Custom { command } => (command, NO_ARGS),
                 Merge::Concatenate | Merge::Workspace { .. } => (&[], NO_ARGS),
             },
-            Action::Function { .. } | Action::Post { .. } | Action::Queue { .. } | Action::Call { .. } => {
-                (&[], NO_ARGS)
-            }
+            Action::Function { .. }
+            | Action::Post { .. }
+            | Action::Queue { .. }
+            | Action::Wait(_)
+            | Action::Call { .. } => (&[], NO_ARGS),
         };
         let argv = head.iter().cloned().map(Known::Now).chain(args.iter().map(|arg| Known::of(arg, scope)));
         let condition = step.condition.as_ref().and_then(|condition| condition.holds(scope).ok());
@@ -108,6 +110,7 @@ impl<'a> Foreseen<'a> {
             | Action::Queue { .. }
             | Action::Call { .. }
             | Action::Post { .. }
+            | Action::Wait(_)
             | Action::Merge { .. } => None,
         };
         let function = match &self.step.action {
@@ -117,6 +120,7 @@ impl<'a> Foreseen<'a> {
             | Action::Queue { .. }
             | Action::Call { .. }
             | Action::Post { .. }
+            | Action::Wait(_)
             | Action::Merge { .. } => None,
         };
         let queue = match &self.step.action {
@@ -126,6 +130,7 @@ impl<'a> Foreseen<'a> {
             | Action::Function { .. }
             | Action::Call { .. }
             | Action::Post { .. }
+            | Action::Wait(_)
             | Action::Merge { .. } => None,
         };
         let (image, pool) = match self.step.housing() {
@@ -145,6 +150,7 @@ impl<'a> Foreseen<'a> {
             "image": image,
             "pool": pool,
             "call": self.called(),
+            "wait": self.step.wait().map(ToString::to_string),
             "argv": self.argv.iter().map(Known::text).collect::<Vec<_>>(),
             "env": env,
             "if": self.step.condition.as_ref().map(|condition| &condition.source),
@@ -155,12 +161,13 @@ impl<'a> Foreseen<'a> {
     /// `POST /resize`, with what is not known yet as it is written.
     fn called(&self) -> Option<String> {
         match &self.step.action {
-            Action::Call { method, path, .. } => Some(format!("{method} {}", source(path))),
+            Action::Call { method, path, .. } => Some(format!("{method} {}", path.source())),
             Action::Run { .. }
             | Action::Command { .. }
             | Action::Function { .. }
             | Action::Queue { .. }
             | Action::Post { .. }
+            | Action::Wait(_)
             | Action::Merge { .. } => None,
         }
     }
@@ -192,6 +199,9 @@ impl<'a> Foreseen<'a> {
         if let Some(call) = self.called() {
             out.push_str(&format!("  {call}\n"));
         }
+        if let Some(wait) = self.step.wait() {
+            out.push_str(&format!("  waits for {wait}\n"));
+        }
         if let Action::Run { script, .. } = &self.step.action {
             for line in script.trim_end().lines() {
                 out.push_str(&format!("  {line}\n"));
@@ -210,6 +220,7 @@ impl<'a> Foreseen<'a> {
                 Action::Command { .. }
                 | Action::Function { .. }
                 | Action::Post { .. }
+                | Action::Wait(_)
                 | Action::Call { .. }
                 | Action::Queue { .. }
                 | Action::Merge { .. } => "",
@@ -225,15 +236,6 @@ impl<'a> Foreseen<'a> {
         }
         out
     }
-}
-
-/// A template as it was written.
-fn source(template: &Template) -> String {
-    let part = |part: &Part| match part {
-        Part::Text(text) => text.clone(),
-        Part::Expression(expression) => format!("${{{{ {} }}}}", expression.source),
-    };
-    template.parts.iter().map(part).collect()
 }
 
 /// As a shell would read it back.

@@ -148,6 +148,19 @@ impl Face {
         })
     }
 
+    /// Says what a step waits for.
+    pub(crate) async fn signal(
+        &self,
+        run: RunId,
+        step: &str,
+        signal: wire::Signal,
+    ) -> anyhow::Result<wire::Signaled> {
+        Ok(match self {
+            Self::Store(store) => ask::signal(store.as_ref(), run, step, signal, &env::person()).await?,
+            Self::Server(client) => client.signal(&run.to_string(), step, &signal).await?,
+        })
+    }
+
     /// Holds a run up, or lets it go on.
     pub(crate) async fn pause_run(&self, run: RunId, is_paused: bool) -> anyhow::Result<()> {
         match self {

@@ -103,6 +103,24 @@ class Client:
         answer = self._transport.request("POST", f"/v1/runs/{quote(run, safe='')}/retry", {})
         return [str(step) for step in answer["steps"]]
 
+    def signal(
+        self,
+        run: str,
+        step: str,
+        name: str,
+        *,
+        reason: Optional[str] = None,
+        payload: Optional[Json] = None,
+    ) -> str:
+        """Says what a step waits for; `payload` is its output. `woken`, `kept` for later, or `before`: somebody was first."""
+        body: Json = {"signal": name}
+        if reason is not None:
+            body["reason"] = reason
+        if payload is not None:
+            body["payload"] = payload
+        path = f"/v1/runs/{quote(run, safe='')}/tasks/{quote(step, safe='')}/signal"
+        return str(self._transport.request("POST", path, body)["result"])
+
     def log(self, run: str, step: str, attempt: int = 1) -> str:
         """What an attempt has printed so far."""
         path = f"/v1/runs/{quote(run, safe='')}/tasks/{quote(step, safe='')}/attempts/{attempt}/log"

@@ -55,6 +55,15 @@ class WorkerTest(unittest.TestCase):
     def wait(self, run: str, client: "Client | None" = None) -> Any:
         return (client or self.client).wait(run, SOON)
 
+    def test_a_signal_wakes_a_step_that_waits(self) -> None:
+        run = self.submit("  gate: {wait: {signal: go}}\n  next: {needs: [gate], queue: mail, with: {n: '${{ steps.gate.output.n }}'}}")
+        self.assertEqual(self.client.run(run).task("gate").status, "parked")
+        self.assertEqual(self.client.signal(run, "gate", "go", reason="fine", payload={"n": 7}), "woken")
+        self.assertEqual(self.client.signal(run, "gate", "go"), "before")
+        with self.assertRaises(ApiError):
+            self.client.signal(run, "next", "go")
+        self.assertEqual(self.client.run(run).task("gate").status, "succeeded")
+
     def marked(self, name: str) -> bool:
         return os.path.exists(os.path.join(self.service.dir.name, name))
 

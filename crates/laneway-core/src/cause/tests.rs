@@ -201,3 +201,34 @@ fn a_chain_ends_though_its_causes_never_do() {
     let endless = chain(run(1), "s", |_, step| Some(locked_by(waiting(1, &format!("{step}s")))));
     assert_eq!(endless.len(), 20);
 }
+
+#[test]
+fn a_parked_task_says_since_when_until_when_and_how_it_is_signaled() {
+    let source = crate::definition::Source {
+        file: "flow.yaml".into(),
+        default_name: "flow".into(),
+        text: "steps: {ask: {wait: {signal: go, timeout: 1m}}, open: {wait: {signal: go}}, nap: {wait: {for: 5m}}, late: {wait: {until: \"${{ '2999-01-01T00:00:00Z' }}\", timeout: 1m}}}".into(),
+    };
+    let plan = crate::definition::compile(&source).expect("a plan");
+    let told = |step: &str| {
+        let wait = plan.step(plan.position(step).expect("a step")).wait().expect("a wait");
+        let waiting = wait.begin(&crate::expression::Scope::new(), AT).expect("moments");
+        let task = TaskState {
+            started_at: Some(AT),
+            wait: Some(Box::new(waiting)),
+            status: TaskStatus::Parked,
+            ..TaskState::new(step.to_owned())
+        };
+        told(&parked::cause(wait, run(7), &task).expect("a cause"))
+    };
+    insta::assert_snapshot!(["ask", "open", "nap", "late"].map(told).join("\n"), @r#"
+    waits for the signal `go` since 2023-11-14T22:13:20.000Z, and fails without it at 2023-11-14T22:14:20.000Z; `laneway signal 00000007 ask go` sends it
+    opens when somebody sends it: `laneway signal 00000007 ask go`, until 2023-11-14T22:14:20.000Z
+    waits for the signal `go` since 2023-11-14T22:13:20.000Z; `laneway signal 00000007 open go` sends it
+    opens when somebody sends it: `laneway signal 00000007 open go`
+    waits until 2023-11-14T22:18:20.000Z, since 2023-11-14T22:13:20.000Z
+    opens at 2023-11-14T22:18:20.000Z
+    waits until 2999-01-01T00:00:00.000Z, since 2023-11-14T22:13:20.000Z, and fails before that at 2023-11-14T22:14:20.000Z
+    opens at 2999-01-01T00:00:00.000Z
+    "#);
+}

@@ -58,9 +58,10 @@ pub(super) const STEP: Keys = Keys {
         "container",
         "pool",
         "call",
+        "wait",
         "description",
     ],
-    later: &["for_each", "matrix", "wait", "workflow", "cache", "isolate", "key"],
+    later: &["for_each", "matrix", "workflow", "cache", "isolate", "key"],
 };
 
 pub(super) const GROUP: Keys = Keys {
@@ -121,6 +122,9 @@ pub(super) const ENDPOINT: Keys = Keys { owner: "`endpoint`", known: &["port", "
 pub(super) const HEALTH: Keys = Keys { owner: "`health`", known: &["command"], later: &[] };
 
 pub(super) const CALL: Keys = Keys { owner: "`call`", known: &["method", "path", "body"], later: &[] };
+
+pub(super) const WAIT: Keys =
+    Keys { owner: "`wait`", known: &["signal", "until", "for", "timeout"], later: &[] };
 
 pub(super) const MERGE: Keys = Keys { owner: "`merge`", known: &["custom"], later: &[] };
 

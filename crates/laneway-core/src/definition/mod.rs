@@ -29,6 +29,7 @@ mod secrets;
 mod text;
 mod triggers;
 mod value;
+mod waits;
 mod words;
 mod yaml;
 

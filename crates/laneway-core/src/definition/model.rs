@@ -16,6 +16,7 @@ use crate::limit::Limit;
 use crate::max_runs::MaxRuns;
 use crate::reason::Reason;
 use crate::trigger::Trigger;
+use crate::wait::Wait;
 
 /// A whole document.
 #[derive(Debug, Clone, PartialEq)]
@@ -138,6 +139,7 @@ impl Step {
             | Action::Function { .. }
             | Action::Queue { .. }
             | Action::Call { .. }
+            | Action::Wait(_)
             | Action::Post { .. } => self.when.accepts_failure(),
         }
     }
@@ -151,6 +153,21 @@ impl Step {
             | Action::Function { .. }
             | Action::Queue { .. }
             | Action::Call { .. }
+            | Action::Wait(_)
+            | Action::Post { .. } => None,
+        }
+    }
+
+    /// What it waits for, if it is a wait: nobody claims it.
+    pub fn wait(&self) -> Option<&Wait> {
+        match &self.action {
+            Action::Wait(wait) => Some(wait),
+            Action::Run { .. }
+            | Action::Command { .. }
+            | Action::Function { .. }
+            | Action::Queue { .. }
+            | Action::Call { .. }
+            | Action::Merge { .. }
             | Action::Post { .. } => None,
         }
     }
@@ -179,6 +196,8 @@ pub enum Action {
     Queue { queue: String, with: Vec<(String, Input)> },
     /// A question to the endpoint of a container of its pool; the answer is its output.
     Call { method: Method, path: Template, body: Input },
+    /// Nothing: it is over when a signal or a moment has come. Boxed, because few steps are one.
+    Wait(Box<Wait>),
     /// Brings the results of a group together; the number is that of the group in its workflow. Never written in a document.
     Merge { group: u32 },
     /// A callback: the outcome of a run is sent to an address, signed with a secret if one is named. For hooks only.

@@ -8,6 +8,7 @@ use super::groups;
 use super::keys;
 use super::model::{Action, Demands, Files, OnFailure, OnLost, Placement, Step, When, Workflow};
 use super::reader::{Field, Keys, Reader, Site};
+use super::waits;
 use super::yaml::{Data, Tree};
 use crate::class::is_label;
 use crate::nearest::nearest;
@@ -233,6 +234,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         spans.has_broken_needs = true;
         return (step, spans);
     };
+    let (fields, wait) = waits::sorted(reader, fields);
     let (mut run, mut command, mut function, mut queue) = (None, None, None, None);
     let (mut args, mut with) = (None, None);
     let mut housed = Housed::default();
@@ -304,7 +306,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         let advice = "a remote worker has its own; pass values by `with: {NAME: VALUE}`";
         of_processes.drain(..).for_each(|field| does_not_belong(reader, field, advice));
     }
-    if let Some(call) = housed.call.filter(|_| run.or(command).or(function).or(queue).is_none()) {
+    if let Some(call) = housed.call.filter(|_| run.or(command).or(function).or(queue).or(wait).is_none()) {
         let advice = "what is called has its own; pass values by `body`";
         of_processes.drain(..).for_each(|field| does_not_belong(reader, field, advice));
         if let Some(field) = args {
@@ -318,9 +320,15 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     }
     step.housing = housed.read(reader, function.or(queue));
     let actions: Vec<Field<'_>> =
-        [run, command, function, queue, housed.call].into_iter().flatten().collect();
+        [run, command, function, queue, housed.call, wait].into_iter().flatten().collect();
     if let [first, second, ..] = actions.as_slice() {
         both(reader, entry.name, *first, *second);
+        return (step, spans);
+    }
+    if let Some(wait) = wait {
+        if let Some(wait) = reader.wait(wait) {
+            step.action = Action::Wait(Box::new(wait));
+        }
         return (step, spans);
     }
     if let Some(queue) = queue {
@@ -376,7 +384,7 @@ fn both(reader: &mut Reader<'_>, step: &str, one: Field<'_>, other: Field<'_>) {
         )
         .note("the other one", first.min(second))
         .hint(
-            "keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, or `call` for a container's endpoint",
+            "keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, or `wait` for a signal or a moment",
         ),
     );
 }
@@ -413,7 +421,7 @@ fn has_later_action(reader: &Reader<'_>, entry: Field<'_>) -> bool {
     match &reader.tree.node(entry.value).data {
         Data::Map(flat) => Tree::pairs(flat).any(|(key, _)| {
             let key = reader.tree.key(key);
-            matches!(key, "wait" | "workflow")
+            key == "workflow"
                 || !keys::STEP.known.contains(&key) && nearest(key, ["run", "command"]).is_some()
         }),
         Data::Scalar { .. } | Data::List(_) => false,

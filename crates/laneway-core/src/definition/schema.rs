@@ -20,6 +20,10 @@ const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 const DURATION: &str = "^(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 /// A count above zero and a duration.
 const RATE: &str = "^0*[1-9][0-9]*/(?=.*[1-9])(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+/// A moment, or anything with an expression in it.
+const MOMENT: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}|\\$\\{\\{";
+/// A duration, or anything with an expression in it.
+const SPAN: &str = "^(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$|\\$\\{\\{";
 const LABEL: &str = "^[A-Za-z0-9_./:-]{1,100}$";
 /// Seen, and without blanks around it.
 const KEY: &str = "^\\S([\\s\\S]*\\S)?$";
@@ -122,6 +126,7 @@ pub fn schema() -> Value {
         },
         "$defs": {
             "step": step(),
+            "wait": wait(),
             "hook": hook(),
             "group": group(),
             "container": container(),
@@ -144,7 +149,7 @@ pub fn schema() -> Value {
 
 fn step() -> Value {
     json!({
-        "description": "One step: a script, a program, a function, or work of a queue; a script or program may run in a container.",
+        "description": "One step: a script, a program, a function, work of a queue, or a wait; a script or program may run in a container.",
         "type": "object",
         "additionalProperties": false,
         "dependentRequired": {"container": ["image"], "call": ["pool"]},
@@ -162,6 +167,7 @@ fn step() -> Value {
             {"required": ["call"],
              "not": {"anyOf": [{"required": ["args"]}, {"required": ["with"]}, {"required": ["env"]},
                                {"required": ["workdir"]}, {"required": ["artifacts"]}, {"required": ["inputs"]}]}},
+            {"required": ["wait"], "not": {"anyOf": NOT_OF_WAITS.map(|key| json!({"required": [key]}))}},
         ],
         "properties": {
             "run": {
@@ -185,6 +191,7 @@ fn step() -> Value {
                 "description": "Remote workers that take this queue do it, over HTTP.",
                 "type": "string", "pattern": LABEL,
             },
+            "wait": {"$ref": "#/$defs/wait"},
             "with": {
                 "description": "The input of the function, by name, or that of a queue's worker, which may be any JSON; a value that is one ${{ … }} keeps its type.",
                 "type": "object",
@@ -265,6 +272,50 @@ fn order() -> Value {
                 "description": "Numbers between dots, in quotes: 2.9 goes before 2.10. ${{ params.NAME }} can stand in it.",
                 "type": "string", "pattern": VERSION,
             },
+        },
+    })
+}
+
+/// What means nothing to a step that waits.
+const NOT_OF_WAITS: [&str; 16] = [
+    "args",
+    "with",
+    "env",
+    "workdir",
+    "timeout",
+    "retry",
+    "on_lost",
+    "lock",
+    "limits",
+    "runs_on",
+    "prefers",
+    "priority",
+    "artifacts",
+    "inputs",
+    "image",
+    "pool",
+];
+
+fn wait() -> Value {
+    json!({
+        "description": "What the step waits for: a signal, a moment, or a while. It is parked meanwhile, and takes up no slot.",
+        "type": "object",
+        "additionalProperties": false,
+        "oneOf": [{"required": ["signal"]}, {"required": ["until"]}, {"required": ["for"]}],
+        "properties": {
+            "signal": {
+                "description": "The name of a signal. It comes by `laneway signal RUN STEP NAME`, or over HTTP; what it brings is the output of the step.",
+                "type": "string", "pattern": LABEL,
+            },
+            "until": {
+                "description": "A moment with its offset, such as 2026-12-24T18:00:00Z; ${{ … }} can stand in it. One that is past is over at once.",
+                "type": "string", "pattern": MOMENT,
+            },
+            "for": {
+                "description": "A duration, from the moment on at which what it needs is done; ${{ … }} can stand in it.",
+                "type": "string", "pattern": SPAN,
+            },
+            "timeout": duration("After how long the step fails, if what it waits for has not come. 0s is never."),
         },
     })
 }
@@ -622,6 +673,26 @@ mod tests {
         (false, r#"{"steps": {"a": {"queue": "two words"}}}"#),
         (false, r#"{"steps": {"a": {"queue": "${{ run.id }}"}}}"#),
         (false, r#"{"steps": {"a": {"function": "resize", "with": {"list": ["x"]}}}}"#),
+        (true, r#"{"steps": {"a": {"wait": {"signal": "release/approved", "timeout": "24h"}}}}"#),
+        (true, r#"{"steps": {"a": {"wait": {"until": "2020-01-01T00:00:00Z"}, "when": "always"}}}"#),
+        (
+            true,
+            r#"{"params": {"p": {"type": "string", "required": true}}, "steps": {"a": {"wait": {"until": "${{ params.p }}"}}}}"#,
+        ),
+        (true, r#"{"steps": {"a": {"wait": {"for": "1h30m"}, "order": {"key": "k", "version": "1"}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"timeout": "5m"}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": "5m"}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"signal": "x", "for": "5m"}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"signal": "two words"}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"signal": "${{ run.id }}"}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"until": "tomorrow"}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"for": "a while"}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "run": "x"}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "timeout": "5m"}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "retry": {"max": 1}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "lock": "k"}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "env": {"A": "x"}}}}"#),
         (true, r#"{"steps": {"a": {"run": "make"}}, "params": {"p": {"type": "list", "default": []}}}"#),
         (false, r#"{}"#),
         (false, r#"[]"#),

@@ -88,6 +88,15 @@ impl Template {
         })
     }
 
+    /// As it was written.
+    pub fn source(&self) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Expression(expression) => format!("${{{{ {} }}}}", expression.source),
+        };
+        self.parts.iter().map(part).collect()
+    }
+
     /// Names of the secrets it reads; a name may come more than once.
     pub fn secrets_read(&self) -> impl Iterator<Item = &str> {
         self.expressions().flat_map(Expression::secrets_read)

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::definition::Step;
 use crate::plan::{Lane, Plan};
 
 /// Writes the graph; layout is left to Graphviz.
@@ -12,13 +13,13 @@ pub fn dot(plan: &Plan) -> String {
     out.push_str("  rankdir=LR;\n  node [shape=box, style=rounded];\n");
     for (number, lane) in plan.lanes.iter().enumerate() {
         let _ = match lane {
-            Lane::Step(position) => writeln!(out, "  {};", quote(&plan.step(*position).name)),
+            Lane::Step(position) => writeln!(out, "  {};", node(plan.step(*position))),
             Lane::Group { name, steps } => {
                 // Graphviz takes a subgraph for a cluster by this prefix.
                 let _ = writeln!(out, "  subgraph cluster_{number} {{");
                 let _ = writeln!(out, "    label={};", quote(name));
                 for step in steps {
-                    let _ = writeln!(out, "    {};", quote(&plan.step(*step).name));
+                    let _ = writeln!(out, "    {};", node(plan.step(*step)));
                 }
                 writeln!(out, "  }}")
             }
@@ -32,6 +33,18 @@ pub fn dot(plan: &Plan) -> String {
     }
     out.push_str("}\n");
     out
+}
+
+/// What waits runs nothing, and is drawn so.
+fn node(step: &Step) -> String {
+    let name = quote(&step.name);
+    match step.wait() {
+        Some(wait) => {
+            let tip = quote(&format!("waits for {wait}"));
+            format!("{name} [style=\"rounded,dashed\", tooltip={tip}]")
+        }
+        None => name,
+    }
 }
 
 /// Always quoted: a step may be called `node` or `graph`, which are words of the language.

@@ -9,8 +9,10 @@ pub fn mermaid(plan: &Plan) -> String {
     let mut out = String::from("flowchart LR\n");
     let node = |out: &mut String, indent: &str, position: Position| {
         let label = quote(&plan.step(position).name);
+        // What waits runs nothing, and has another shape.
+        let (open, close) = if plan.step(position).wait().is_some() { ("([", "])") } else { ("[", "]") };
         // Writing to a string cannot fail, so the results carry nothing.
-        let _ = writeln!(out, "{indent}s{position}[{label}]");
+        let _ = writeln!(out, "{indent}s{position}{open}{label}{close}");
     };
     for (number, lane) in plan.lanes.iter().enumerate() {
         match lane {

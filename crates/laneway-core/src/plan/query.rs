@@ -37,6 +37,13 @@ impl Plan {
         pools
     }
 
+    /// Whether a step waits for nothing but a place, from the start of its run on. What waits for a signal or a moment is
+    /// given no place, and a condition has to be asked.
+    pub fn is_ready(&self, position: Position) -> bool {
+        let step = self.step(position);
+        self.needs_set_of[position as usize].is_none() && step.condition.is_none() && step.wait().is_none()
+    }
+
     /// Finds a step by its name, in O(log steps).
     pub fn position(&self, name: &str) -> Option<Position> {
         self.by_name

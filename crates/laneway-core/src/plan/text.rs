@@ -44,6 +44,16 @@ pub fn describe(plan: &Plan) -> String {
         );
     }
 
+    let waits: Vec<String> = (0..)
+        .zip(&plan.workflow.steps)
+        .filter_map(|(position, step): (Position, _)| Some((position, step.wait()?)))
+        .map(|(position, wait)| format!("{}: {wait}", plan.step(position).name))
+        .collect();
+    if !waits.is_empty() {
+        out.push_str("\nwaits\n");
+        numbered(&mut out, waits.into_iter());
+    }
+
     let _ = writeln!(
         out,
         "\ncritical path: {}: {}",

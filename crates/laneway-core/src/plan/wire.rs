@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Position;
+use crate::definition::Step;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Plan<'a> {
@@ -13,6 +14,18 @@ pub struct Plan<'a> {
     pub width: usize,
     pub critical_path: Vec<&'a str>,
     pub prewarm: Prewarm,
+    /// Steps that wait for a signal or a moment, and for what.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait<'a>>,
+}
+
+/// With a `signal`, or in words what else it waits for.
+#[derive(Debug, Clone, Serialize)]
+pub struct Wait<'a> {
+    pub step: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<&'a str>,
+    pub text: String,
 }
 
 /// `{"step": …}` or `{"group": …, "steps": […]}`. Untagged is safe here: this is never read, only written.
@@ -38,6 +51,10 @@ impl<'a> From<&'a super::Plan> for Plan<'a> {
             super::Lane::Step(position) => Lane::Step { step: name(position) },
             super::Lane::Group { name, steps } => Lane::Group { group: name, steps: names(steps) },
         };
+        let wait = |step: &'a Step| {
+            let wait = step.wait()?;
+            Some(Wait { step: &step.name, signal: wait.signal(), text: wait.to_string() })
+        };
         Self {
             order: names(&plan.order),
             levels: plan.levels.iter().map(|level| names(level)).collect(),
@@ -45,6 +62,7 @@ impl<'a> From<&'a super::Plan> for Plan<'a> {
             width: plan.width(),
             critical_path: names(&plan.critical_path),
             prewarm: Prewarm { lane: plan.prewarm.lane, width: plan.prewarm.width },
+            waits: plan.workflow.steps.iter().filter_map(wait).collect(),
         }
     }
 }

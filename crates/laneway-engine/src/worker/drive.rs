@@ -220,7 +220,8 @@ enum Message {
     Claimed(Wanted, Result<Vec<Claim>, laneway_store::Error>),
     GivenBack(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
     Promoted(Result<Option<Millis>, laneway_store::Error>),
-    Looked(Result<Orders, laneway_store::Error>),
+    /// What the session is asked to do, and when `promote` will have something to do.
+    Looked(Result<(Orders, Option<Millis>), laneway_store::Error>),
     Canceled(Result<RunStatus, laneway_store::Error>),
     Swept(Result<Reaped, laneway_store::Error>),
     /// What the store knows of this session, asked for at that moment.
@@ -487,9 +488,10 @@ impl Loop {
                 self.tolerate(error)?;
                 self.wake_at = Some(Instant::now() + ASK_AGAIN);
             }
-            Message::Looked(Ok(orders)) => {
+            Message::Looked(Ok((orders, wake_at))) => {
                 self.stop(&orders.stops);
                 self.grant(orders.wishes);
+                self.wake(wake_at);
                 if !has(Bug::HintNeeded) {
                     self.claim();
                 }

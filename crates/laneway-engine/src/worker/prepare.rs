@@ -60,7 +60,7 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
         Action::Run { args, .. } | Action::Command { args, .. } => args.iter().collect(),
         Action::Function { with, .. } => with.iter().map(|(_, template)| template).collect(),
         Action::Call { path, body, .. } => body.templates().into_iter().chain([path]).collect(),
-        Action::Post { .. } | Action::Queue { .. } | Action::Merge { .. } => Vec::new(),
+        Action::Post { .. } | Action::Queue { .. } | Action::Merge { .. } | Action::Wait(_) => Vec::new(),
     };
     let named = plan.workflow.env.iter().chain(&step.env).map(|(_, template)| template);
     let templates = named.chain(own);
@@ -133,6 +133,8 @@ pub(super) fn work(
         Action::Queue { queue, .. } => {
             return Err(format!("it is for remote workers of the queue `{queue}`"));
         }
+        // It is parked, and nobody is offered it.
+        Action::Wait(_) => return Err("it waits, and runs nothing".to_owned()),
         Action::Call { method, path, body } => {
             let path = path.render(scope).map_err(|error| format!("`call.path`: {error}"))?;
             let body = match body {

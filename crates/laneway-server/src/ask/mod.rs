@@ -9,7 +9,7 @@ mod submit;
 
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{NodeView, RunFilter};
+use laneway_store::model::{NewSignal, NodeView, RunFilter};
 use laneway_store::{Error, Result, Store};
 
 use crate::wire;
@@ -105,6 +105,19 @@ pub async fn cancel(store: &dyn Store, run: RunId, by: &str) -> Result<wire::Can
     store.reap().await?;
     let status: RunStatus = store.status(run).await?;
     Ok(wire::Canceled { run, status, was })
+}
+
+pub async fn signal(
+    store: &dyn Store,
+    run: RunId,
+    step: &str,
+    signal: wire::Signal,
+    by: &str,
+) -> Result<wire::Signaled> {
+    let wire::Signal { signal: name, reason, payload } = signal;
+    let signaled =
+        store.signal(run, step, NewSignal { name: name.clone(), by: by.to_owned(), reason, payload }).await?;
+    Ok(wire::Signaled::new(run, step, name, signaled))
 }
 
 pub async fn nodes(store: &dyn Store) -> Result<wire::NodeList> {

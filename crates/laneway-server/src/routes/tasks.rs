@@ -6,7 +6,7 @@ use laneway_store::Error;
 
 use super::runs::has_takers;
 use crate::access::Caller;
-use crate::extract::Path;
+use crate::extract::{Body, MEDIUM, Path};
 use crate::problem::Answer;
 use crate::service::App;
 use crate::{ask, wire};
@@ -53,4 +53,21 @@ pub(crate) async fn skip(
     let steps = app.store.skip(run, &step, &caller.name).await?;
     app.record(&caller, "skip", format!("step {step} of run {run}")).await?;
     Ok(Json(wire::Reopened { run, steps }))
+}
+
+pub(crate) async fn signal(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path((run, step)): Path<(String, String)>,
+    Body(signal): Body<wire::Signal, MEDIUM>,
+) -> Answer<Json<wire::Signaled>> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    let why = signal.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    let deed = format!("{} to step {step} of run {run}{why}", signal.signal);
+    let signaled = ask::signal(app.store.as_ref(), run, &step, signal, &caller.name).await?;
+    // One that came second has changed nothing.
+    if signaled.result != wire::SignalResult::Before {
+        app.record(&caller, "signal", deed).await?;
+    }
+    Ok(Json(signaled))
 }

@@ -7,6 +7,7 @@ mod explain;
 mod node;
 mod pool;
 mod run;
+mod signal;
 mod submit;
 mod trigger;
 mod worker;
@@ -29,6 +30,7 @@ pub use node::{
 };
 pub use pool::{AskedNode, AskedPool, DrainPool, Pool, PoolEventList, PoolList, WarmContainer, WarmPool};
 pub use run::{Cause, EventList, Holder, Place, Run, RunList, RunSummary, SetAside, Task, TaskList};
+pub use signal::{Signal, SignalResult, Signaled, Wait};
 pub use submit::{Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
 pub use trigger::{Trigger, TriggerList, TriggersPaused};
 pub(crate) use worker::millis;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::Moment;
+use super::{Moment, Wait};
 
 /// A run and its tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -76,6 +76,9 @@ pub struct Task {
     pub took_ms: Option<u64>,
     /// Not before this moment.
     pub run_at: Option<Moment>,
+    /// Of a step that waits, since it is parked or somebody has signaled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
 }
 
 /// Why a task is not running: which gate, who holds it, since when, what would open it.
@@ -220,6 +223,7 @@ impl Task {
             detail: task.detail.clone(),
             took_ms: task.took_ms,
             run_at: time(task.run_at),
+            wait: task.wait.as_deref().map(Wait::from),
         }
     }
 }

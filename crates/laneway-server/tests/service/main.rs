@@ -11,6 +11,7 @@ mod matrix;
 mod pools;
 mod remote;
 mod runs;
+mod signals;
 mod stream;
 mod support;
 mod webhooks;

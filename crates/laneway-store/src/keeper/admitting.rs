@@ -43,8 +43,8 @@ impl<F: Facts> Keeper<F> {
         self.run.started_at = Some(self.now);
         let head = Arc::clone(&self.head);
         self.run.deadline_at = head.plan.workflow.timeout.map(|timeout| self.now.after(timeout));
-        for (position, step) in (0..).zip(&head.plan.workflow.steps) {
-            if step.condition.is_some() && head.plan.needs_set_of[position as usize].is_none() {
+        for (position, set) in (0..).zip(&head.plan.needs_set_of) {
+            if set.is_none() && !head.plan.is_ready(position) {
                 self.examine_later(position);
             }
         }

@@ -68,7 +68,8 @@ impl<F: Facts> Keeper<F> {
     fn end_unstarted(&mut self) -> Result<(), F::Error> {
         let rows = self.facts.unstarted()?;
         self.keep_all(rows);
-        for position in self.those_that_are(&[TaskStatus::Pending, TaskStatus::Available]) {
+        for position in self.those_that_are(&[TaskStatus::Pending, TaskStatus::Available, TaskStatus::Parked])
+        {
             self.end_if_closing(position)?;
         }
         Ok(())
@@ -79,7 +80,7 @@ impl<F: Facts> Keeper<F> {
         are.map(|(position, _)| *position).collect()
     }
 
-    /// Ends a task that has not started, if the run's closing says so.
+    /// Ends a task that nobody holds, if the run's closing says so.
     pub(super) fn end_if_closing(&mut self, position: Position) -> Result<(), F::Error> {
         let facts = GateFacts {
             when: self.step(position).when,
@@ -87,13 +88,14 @@ impl<F: Facts> Keeper<F> {
             closing: self.run.closing,
             ..GateFacts::open(self.now)
         };
+        let task = self.task(position)?;
+        let (attempt, is_parked) = (task.attempt, task.status == TaskStatus::Parked);
         match gate::judge(&facts) {
             Verdict::Open | Verdict::Closed(_) => Ok(()),
+            // It has begun, so it is not skipped; and nobody would want a run that has failed to wait for it.
+            Verdict::Skip(reason) if is_parked => self.cancel_task(position, attempt, reason, None),
             Verdict::Skip(reason) => self.skip(position, reason, None),
-            Verdict::Cancel(reason) => {
-                let attempt = self.task(position)?.attempt;
-                self.cancel_task(position, attempt, reason, None)
-            }
+            Verdict::Cancel(reason) => self.cancel_task(position, attempt, reason, None),
         }
     }
 

@@ -96,7 +96,7 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// Whether the output of a group's member counts as a failure.
-    fn says_it_failed(&self, position: Position, output: &Map<String, Value>) -> bool {
+    pub(super) fn says_it_failed(&self, position: Position, output: &Map<String, Value>) -> bool {
         self.plan().group_of(position).is_some() && group::says_it_failed(output)
     }
 

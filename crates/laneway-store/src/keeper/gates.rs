@@ -101,9 +101,15 @@ impl<F: Facts> Keeper<F> {
         self.fill()?;
         let soon: Vec<Position> = self.to_examine.iter().copied().collect();
         self.facts.prepare(&soon, &[])?;
+        self.has_left = false;
         loop {
             while let Some(position) = self.to_examine.pop_front() {
                 self.examine(position)?;
+            }
+            // What is parked may fail while it is looked at, and halt what was available: its place is free then.
+            if std::mem::take(&mut self.has_left) {
+                self.fill()?;
+                continue;
             }
             // Those who wait in their group come behind those who wait in the run, and may settle others in turn.
             if self.roomy.is_empty() {
@@ -180,9 +186,14 @@ impl<F: Facts> Keeper<F> {
         let task = self.task(position)?;
         let (status, closed, run_at, attempt) = (task.status, task.gate, task.run_at, task.attempt);
         let class = task.class;
+        if status == TaskStatus::Parked {
+            return self.look_at_parked(position);
+        }
         if status != TaskStatus::Pending {
             return Ok(());
         }
+        // Nobody runs it, so that it needs neither a node nor a place.
+        let is_wait = self.step(position).wait().is_some();
         let when = self.step(position).when;
         let counts = match self.plan().needs_set_of[position as usize] {
             Some(set) => Some(self.counts(set)?),
@@ -206,10 +217,10 @@ impl<F: Facts> Keeper<F> {
             run_at,
             is_queued: self.run.status == RunStatus::Queued,
             is_paused: !self.run.pauses.is_empty(),
-            has_node: self.has_node(class)?,
-            live: self.live()?,
+            has_node: is_wait || self.has_node(class)?,
+            live: if is_wait { 0 } else { self.live()? },
             max_parallel: self.places(),
-            group: self.room(position)?,
+            group: if is_wait { None } else { self.room(position)? },
             ..GateFacts::open(self.now)
         };
         // Behind keys of others is looked only if nothing of its own stands in the way.
@@ -219,6 +230,7 @@ impl<F: Facts> Keeper<F> {
         };
         let mut limits = Vec::new();
         match gate::judge(&GateFacts { keys: found.lend(&mut limits), ..facts }) {
+            Verdict::Open if is_wait => self.park(position),
             Verdict::Open => self.promote(position),
             Verdict::Closed(wait) => self.close_gate(position, wait),
             Verdict::Skip(reason) => {
@@ -234,15 +246,21 @@ impl<F: Facts> Keeper<F> {
     fn condition(&mut self, position: Position) -> Result<Option<bool>, F::Error> {
         let head = Arc::clone(&self.head);
         let Some(condition) = &head.plan.step(position).condition else { return Ok(None) };
-        let steps: Vec<Position> =
-            condition.steps_read().filter_map(|step| head.plan.position(&step)).collect();
+        let scope = self.scope_of(condition.steps_read())?;
+        Ok(condition.holds(&scope).ok())
+    }
+
+    /// What expressions see that read these steps.
+    pub(super) fn scope_of(&mut self, steps: impl Iterator<Item = String>) -> Result<Scope, F::Error> {
+        let head = Arc::clone(&self.head);
+        let steps: Vec<Position> = steps.filter_map(|step| head.plan.position(&step)).collect();
         self.facts.prepare(&steps, &[])?;
         let mut seen = Vec::with_capacity(steps.len());
         for step in steps {
             let task = self.task(step)?;
             seen.push((step, task.status, task.output.clone()));
         }
-        Ok(condition.holds(&scope(&head, seen)?).ok())
+        Ok(scope(&head, seen)?)
     }
 
     /// Notes which gate it waits for, and where in that line; the full cause is computed when it is read.
@@ -305,16 +323,22 @@ impl<F: Facts> Keeper<F> {
         Ok(if against.is_empty() { None } else { Some(against.join(", ").replace("was failed", "failed")) })
     }
 
-    fn promote(&mut self, position: Position) -> Result<(), F::Error> {
+    /// A task is through its gates: how long it stood at the last of them is known now.
+    pub(super) fn note_wait(&mut self, position: Position) -> Result<(), F::Error> {
         let task = self.task(position)?;
-        let (status, stood) = (task.status.next(TaskMove::Promote)?, task.gate.zip(task.rank));
-        if let Some((gate, rank)) = stood {
+        if let Some((gate, rank)) = task.gate.zip(task.rank) {
             let waited = self.now.since(rank::since(rank, self.step(position).demands().priority));
             // Who passed in the moment in which it came has not waited.
             if !waited.is_zero() {
                 self.waits.push((gate, waited));
             }
         }
+        Ok(())
+    }
+
+    fn promote(&mut self, position: Position) -> Result<(), F::Error> {
+        let status = self.task(position)?.status.next(TaskMove::Promote)?;
+        self.note_wait(position)?;
         self.take_keys(position)?;
         let (rank, class) = (self.rank(position), self.offered_to());
         self.change(position, |task| {

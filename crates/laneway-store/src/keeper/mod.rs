@@ -10,7 +10,7 @@
 //! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause, `binding.rs`
 //! keeps pinned ones on one node, `grouping.rs` knows what members mean to their group,
 //! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
-//! `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
+//! `waiting.rs` parks what waits and takes signals, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
 
 mod admitting;
 mod binding;
@@ -23,6 +23,7 @@ mod holding;
 mod keys;
 mod reopening;
 mod rows;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub(crate) use facts::{Facts, Failures, Rows};
 pub(crate) use gates::{Settled, scope};
 pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
-pub(crate) use rows::{Pause, pauses_text, read_pauses};
+pub(crate) use rows::{Pause, pauses_text, read_pauses, read_wait, wait_text};
 
 use crate::error::Error;
 use crate::model::{Placed, RunHead};
@@ -69,6 +70,8 @@ pub(crate) struct Keeper<F> {
     to_examine: VecDeque<Position>,
     /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
     may_fill: bool,
+    /// Whether a task has left its place since the line was last looked at.
+    has_left: bool,
     /// Groups in which a place may be free for a member that waits for one.
     roomy: BTreeSet<u32>,
 }
@@ -101,6 +104,7 @@ impl<F: Facts> Keeper<F> {
             live_since: 0,
             to_examine: VecDeque::new(),
             may_fill: false,
+            has_left: false,
             roomy: BTreeSet::new(),
         }
     }
@@ -175,6 +179,7 @@ impl<F: Facts> Keeper<F> {
             (true, false) => {
                 self.live_since -= 1;
                 self.may_fill = true;
+                self.has_left = true;
                 self.free_keys(position);
                 self.leave_group(position);
             }

@@ -77,7 +77,7 @@ impl<F: Facts> Keeper<F> {
         Ok(())
     }
 
-    fn find(&self, step: &str) -> Result<Position, F::Error> {
+    pub(super) fn find(&self, step: &str) -> Result<Position, F::Error> {
         self.plan().position(step).ok_or_else(|| no_such_step(&self.head, step).into())
     }
 
@@ -139,6 +139,8 @@ impl<F: Facts> Keeper<F> {
             task.lost = 0;
             task.output = None;
             task.finished_at = None;
+            // Whoever let it go on has said that of the former time.
+            task.wait = None;
         })
     }
 

@@ -11,6 +11,7 @@ use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
+use laneway_core::wait::Waiting;
 use serde_json::{Map, Value, json};
 
 use super::keys::{Key, KeyChanges};
@@ -97,6 +98,8 @@ pub(crate) struct TaskRow {
     pub(crate) started_at: Option<Millis>,
     pub(crate) took_ms: Option<u64>,
     pub(crate) finished_at: Option<Millis>,
+    /// Of a step that waits, since it is parked or somebody has signaled it.
+    pub(crate) wait: Option<Box<Waiting>>,
 }
 
 impl TaskRow {
@@ -119,6 +122,11 @@ impl TaskRow {
         }
     }
 
+    /// When a parked one is to be looked at, if nobody signals it before. Stored beside `wait`, for the index.
+    pub(crate) fn due_at(&self) -> Option<Millis> {
+        self.wait.as_ref().filter(|_| self.status == TaskStatus::Parked)?.due_at()
+    }
+
     pub(crate) fn fence(&self) -> Fence {
         Fence { status: self.status, attempt: self.attempt, session: self.session }
     }
@@ -133,6 +141,7 @@ impl TaskRow {
         self.session = None;
         self.is_ahead = false;
         self.stop = None;
+        self.wait.iter_mut().for_each(|wait| wait.end());
     }
 
     /// What its last attempt said stands in that attempt's record.
@@ -225,6 +234,16 @@ impl Changes {
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (u64, &Fact)> {
         (self.was.last_event + 1..).zip(&self.events)
     }
+}
+
+/// What is known of a wait, as it is stored: nothing for none.
+pub(crate) fn wait_text(wait: Option<&Waiting>) -> Option<String> {
+    wait.map(|wait| serde_json::to_string(wait).expect("texts, numbers and JSON"))
+}
+
+/// `None` for what this program would not have written.
+pub(crate) fn read_wait(text: &str) -> Option<Box<Waiting>> {
+    serde_json::from_str(text).ok()
 }
 
 /// An output as it is stored: nothing for none.

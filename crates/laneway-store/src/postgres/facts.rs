@@ -130,6 +130,19 @@ impl Missing {
         }
     }
 
+    /// What the end of a task that waits will most likely lead to.
+    pub(super) fn for_waking(plan: &Plan, position: Position) -> Self {
+        let mut missing = Self::for_examining(plan, &[position]);
+        for set in &plan.counted_in[position as usize] {
+            missing.sets.insert(*set);
+            let waiters = &plan.needs_sets[*set as usize].waiters;
+            if missing.tasks.len() + waiters.len() < GUESS {
+                missing.tasks.extend(waiters);
+            }
+        }
+        missing
+    }
+
     /// What the keys of a task will lead to, in one go: they are locked in one order.
     pub(super) fn add_keys(&mut self, head: &RunHead, position: Position) {
         let Some(keys) = head.keys.get(&position) else { return };

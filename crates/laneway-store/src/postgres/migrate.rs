@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_pools.sql"),
     include_str!("migrations/0003_wishes.sql"),
     include_str!("migrations/0004_rooms.sql"),
+    include_str!("migrations/0005_waits.sql"),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

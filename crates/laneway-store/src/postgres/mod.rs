@@ -63,9 +63,9 @@ use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewToken,
-    NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead, RunSummary,
-    RunView, SecretView, Submission, Tally, Token, Whom, Wish, WorkflowView,
+    Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewSignal,
+    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
+    RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::sqlite::Clock;
@@ -432,6 +432,15 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled> {
+        let signal = &signal;
+        self.base
+            .change(|link, terms| async move {
+                people::signal(&self.base.shelf, &link, terms, run, (step, signal)).await
+            })
+            .await
+    }
+
     async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
         let what = &what;
         self.base
@@ -613,6 +622,10 @@ impl Store for PostgresStore {
 
     async fn orders(&self, session: SessionId) -> Result<Orders> {
         self.base.ask(|link| async move { read::orders(&link, session).await }).await
+    }
+
+    async fn wake_at(&self) -> Result<Option<Millis>> {
+        self.base.ask(|link| async move { promote::next(&link).await }).await
     }
 
     async fn remote(&self, session: SessionId) -> Result<Option<RemoteView>> {

@@ -18,7 +18,7 @@ use super::row::{self, unreadable};
 use super::shelf::Head;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{self, read_pauses};
+use crate::keeper::{self, read_pauses, read_wait};
 use crate::model::{Attempt, Known, Orders, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
@@ -190,6 +190,7 @@ fn task_row(found: &Row, plan: &Plan) -> Done<TaskState> {
         retries: row::number(found, 11)?,
         lost: row::number(found, 12)?,
         took_ms: row::maybe_number(found, 13)?,
+        wait: row::maybe_word(found, 15, "wait of a task", read_wait)?,
     };
     // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
     // that the claim minted has not been heard of.

@@ -31,7 +31,7 @@ use super::row;
 use super::shelf::Head;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{Changes, Failures, Keeper, Key, RunRow, TaskRow, read_pauses};
+use crate::keeper::{Changes, Failures, Keeper, Key, RunRow, TaskRow, read_pauses, read_wait};
 
 /// A run that a verb works on, with what it will most likely need of it.
 #[derive(Debug, Clone)]
@@ -606,13 +606,14 @@ fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
         gate_key: row::maybe_text(found, 20)?,
         wake_at: row::moment(found, 21)?,
         class: found.try_get(22)?,
+        wait: row::maybe_word(found, 23, "wait of a task", read_wait)?,
     };
     Ok((row::number(found, 1)?, task))
 }
 
 /// Some statements tell along with a task whether somebody takes its class.
 fn note_taker(known: &mut Known, task: &TaskRow, found: &Row) -> Done<()> {
-    if let Some(has_taker) = found.try_get(23)? {
+    if let Some(has_taker) = found.try_get(24)? {
         // That nobody takes it is looked at again, behind a lock, if it matters.
         if has_taker {
             known.takers.insert(task.class, true);

@@ -8,7 +8,7 @@ use laneway_core::reason::Reason;
 use laneway_core::time::Millis;
 
 use super::link::{Flight, Value, sql};
-use crate::keeper::{Changed, Changes, Record, RunRow, Touch, pauses_text};
+use crate::keeper::{Changed, Changes, Record, RunRow, Touch, pauses_text, wait_text};
 
 type Numbers = Vec<i64>;
 type MaybeNumbers = Vec<Option<i64>>;
@@ -75,6 +75,8 @@ struct Tasks {
     gate_key: MaybeTexts,
     wake_at: MaybeNumbers,
     class: Numbers,
+    wait: MaybeTexts,
+    due_at: MaybeNumbers,
 }
 
 /// Which row, and what it must still say.
@@ -259,6 +261,8 @@ impl Columns {
                     INT8_ARRAY,
                     TEXT_ARRAY,
                     INT8_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
                     INT8_ARRAY
                 ),
                 self.tasks.values(),
@@ -399,11 +403,13 @@ impl Tasks {
         self.gate_key.push(row.gate_key.clone());
         self.wake_at.push(row.wake_at.map(|at| at.0));
         self.class.push(row.class);
+        self.wait.push(wait_text(row.wait.as_deref()));
+        self.due_at.push(row.due_at().map(|at| at.0));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
         let mut values = self.fence.values();
-        let row: [&Value<'_>; 21] = [
+        let row: [&Value<'_>; 23] = [
             &self.status,
             &self.gate,
             &self.rank,
@@ -425,6 +431,8 @@ impl Tasks {
             &self.gate_key,
             &self.wake_at,
             &self.class,
+            &self.wait,
+            &self.due_at,
         ];
         values.extend(row);
         values

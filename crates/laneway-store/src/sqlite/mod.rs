@@ -64,8 +64,9 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
-    RunSummary, RunView, SecretView, Stamp, Submission, Tally, Token, Whom, Wish, WorkflowView,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
+    RunHead, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom, Wish,
+    WorkflowView,
 };
 use crate::prune::{Keep, Prunable, Swept};
 use crate::store::Store;
@@ -517,6 +518,11 @@ impl Store for SqliteStore {
         self.write(move |txn| reopen::skip(txn, run, &step, &by)).await
     }
 
+    async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled> {
+        let step = step.to_owned();
+        self.write(move |txn| people::signal(txn, run, &step, &signal)).await
+    }
+
     async fn pause(&self, what: Pausable, by: &str) -> Result<()> {
         let by = by.to_owned();
         self.write(move |txn| people::pause(txn, &what, &by)).await
@@ -741,6 +747,10 @@ impl Store for SqliteStore {
                 wishes: pools::wishes(connection, session)?,
             })
         })
+    }
+
+    async fn wake_at(&self) -> Result<Option<Millis>> {
+        self.look(|connection, _| promote::next(connection))
     }
 
     async fn token(&self, id: &str) -> Result<Option<Token>> {

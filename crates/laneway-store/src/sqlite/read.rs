@@ -16,7 +16,7 @@ use super::txn::{Done, Head, sql};
 use super::verbs::apply::bundle_of;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{self, read_pauses, unreadable};
+use crate::keeper::{self, read_pauses, read_wait, unreadable};
 use crate::model::{Attempt, Known, Renewed, Stop, Tally};
 use crate::tally;
 
@@ -230,7 +230,7 @@ fn read_pauses_of(row: &Row<'_>) -> Done<Vec<PauseScope>> {
 fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
     let position: Position = row.get(0)?;
     let status: String = row.get(1)?;
-    let reason: Option<String> = row.get(4)?;
+    let (reason, wait): (Option<String>, Option<String>) = (row.get(4)?, row.get(15)?);
     let millis = |column: usize| -> rusqlite::Result<Option<Millis>> {
         Ok(row.get::<_, Option<i64>>(column)?.map(Millis))
     };
@@ -254,6 +254,10 @@ fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
         retries: row.get(11)?,
         lost: row.get(12)?,
         took_ms: row.get(13)?,
+        wait: match wait {
+            None => None,
+            Some(text) => Some(read_wait(&text).ok_or_else(|| unreadable("wait of a task", &text))?),
+        },
     };
     // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
     // that the claim minted has not been heard of.

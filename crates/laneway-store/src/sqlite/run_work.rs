@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
     Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Record, Rows, RunRow, TaskRow, Touch,
-    pauses_text, read_pauses, unreadable,
+    pauses_text, read_pauses, read_wait, unreadable, wait_text,
 };
 
 /// Does something to a run, with everything that follows from it, also for other runs.
@@ -277,6 +277,7 @@ fn task_row(row: &Row<'_>) -> Done<(Position, TaskRow)> {
         gate_key: row.get(19)?,
         wake_at: millis(row, 20)?,
         class: row.get(21)?,
+        wait: word(row, 22, "wait of a task", read_wait)?,
     };
     Ok((row.get(0)?, task))
 }
@@ -359,7 +360,9 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             row.finished_at.map(|at| at.0),
             row.gate_key,
             row.wake_at.map(|at| at.0),
-            row.class
+            row.class,
+            wait_text(row.wait.as_deref()),
+            row.due_at().map(|at| at.0)
         ])?,
     };
     if written == 0 {

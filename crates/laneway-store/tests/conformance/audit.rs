@@ -110,7 +110,9 @@ fn check_state(plan: &Plan, state: &RunState, outside: &Outside) {
         }
     }
     if state.status == RunStatus::Running {
-        let moves = |task: &TaskState| task.status.is_live() || task.run_at.is_some();
+        let moves = |task: &TaskState| {
+            task.status.is_live() || task.run_at.is_some() || task.status == TaskStatus::Parked
+        };
         assert!(
             !ahead.is_empty() || state.tasks.iter().any(moves) || outside.behind_others.contains(&true),
             "nothing will ever move this run: {state:#?}"
@@ -124,22 +126,20 @@ fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskStat
     let when = plan.step(position).when;
     let needs = if plan.needs[position as usize].is_empty() { Needs::Met } else { gate::needs(when, counts) };
     match task.status {
-        TaskStatus::Available | TaskStatus::Running => {
+        TaskStatus::Available | TaskStatus::Running | TaskStatus::Parked => {
             assert_eq!(needs, Needs::Met, "{} is live: {state:#?}", task.step);
         }
         TaskStatus::Pending => {
             assert_ne!(needs, Needs::Never, "{} waits for ever: {state:#?}", task.step);
+            // What waits for a signal or a moment needs no place for that.
+            let is_claimed = plan.step(position).wait().is_none();
             let has_reason = needs == Needs::Wait
                 || task.run_at.is_some()
-                || is_full
-                || is_group_full(plan, state, position);
+                || is_claimed && is_full
+                || is_claimed && is_group_full(plan, state, position);
             assert!(has_reason, "{} waits for nothing: {state:#?}", task.step);
         }
-        TaskStatus::Parked
-        | TaskStatus::Succeeded
-        | TaskStatus::Failed
-        | TaskStatus::Canceled
-        | TaskStatus::Skipped => {}
+        TaskStatus::Succeeded | TaskStatus::Failed | TaskStatus::Canceled | TaskStatus::Skipped => {}
     }
 }
 

@@ -44,4 +44,5 @@ mod server;
 mod spread;
 mod submit;
 mod triggers;
+mod waits;
 mod writer;

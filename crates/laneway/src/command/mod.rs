@@ -29,6 +29,7 @@ pub(crate) mod secret;
 pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod show;
+pub(crate) mod signal;
 pub(crate) mod skip;
 pub(crate) mod start;
 pub(crate) mod submit;
@@ -182,6 +183,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Explain(_)
         | Command::Cancel(_)
         | Command::Retry(_)
+        | Command::Signal(_)
         | Command::Skip(_)
         | Command::Settings(_)
         | Command::Completions(_)
@@ -221,6 +223,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Explain(args) => explain::execute(context, args).await,
         Command::Cancel(args) => cancel::execute(context, args).await,
         Command::Retry(args) => retry::execute(context, args).await,
+        Command::Signal(args) => signal::execute(context, args).await,
         Command::Skip(args) => skip::execute(context, args).await,
         Command::Replay(args) => replay::execute(context, args).await,
         Command::Doctor(args) => doctor::execute(context, args).await,

@@ -123,6 +123,7 @@ impl Start {
             | Action::Command { .. }
             | Action::Call { .. }
             | Action::Post { .. }
+            | Action::Wait(_)
             | Action::Merge { .. } => None,
             Action::Function { .. } => {
                 let message = format!("step `{}` calls a function, and `laneway` has none", step.name);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use comfy_table::Cell;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
-use laneway_server::wire::{Run, SetAside, Task};
+use laneway_server::wire::{Run, SetAside, Task, Wait};
 
 use super::Context;
 use crate::exit::Exit;
@@ -121,7 +121,7 @@ fn table(run: &Run, palette: Palette, width: Option<u16>) -> String {
 fn took(task: &Task) -> String {
     match (task.started_at, task.took_ms) {
         (_, Some(ms)) => text::duration(Duration::from_millis(ms)),
-        (Some(started), None) if task.status == TaskStatus::Running => {
+        (Some(started), None) if matches!(task.status, TaskStatus::Running | TaskStatus::Parked) => {
             format!("since {}", text::clock(started.0))
         }
         (Some(_) | None, None) => String::new(),
@@ -133,6 +133,13 @@ fn reason(task: &Task) -> String {
     match (&task.cause, task.reason) {
         (Some(cause), _) => cause.text.clone(),
         (None, Some(reason)) => why(reason, task.detail.as_deref()),
-        (None, None) => String::new(),
+        (None, None) => task.wait.as_ref().map(signaled).unwrap_or_default(),
     }
+}
+
+/// Who let it go on, and why.
+fn signaled(wait: &Wait) -> String {
+    let Some(by) = &wait.signaled_by else { return String::new() };
+    let why = wait.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("signaled by {by}{why}")
 }

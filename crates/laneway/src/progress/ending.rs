@@ -25,7 +25,8 @@ const WORTH_SAYING: Duration = Duration::from_millis(100);
 pub(crate) async fn show(palette: Palette, store: &dyn Store, run: RunId, tally: &Tally) -> String {
     // What failed is set apart from the lines above it.
     let mut text = String::from(if tally.failures().next().is_some() { "\n" } else { "" });
-    for (step, attempt) in tally.failures().take(MAX_FAILURES) {
+    // What only waited has printed nothing; the summary says why it failed.
+    for (step, attempt) in tally.failures().filter(|(_, attempt)| *attempt > 0).take(MAX_FAILURES) {
         text.push_str(&failure(palette, store, LogName { run, step: step.to_owned(), attempt }).await);
     }
     if let Some(more @ 1..) = tally.failures().count().checked_sub(MAX_FAILURES) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use laneway_core::event::{Closing, Event, Fact, Reopening};
+use laneway_core::event::{Closing, Event, Fact, Reopening, TaskParked};
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 
@@ -67,6 +67,11 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
         }
         Fact::TaskLost(f) => format!("{} lost: {} died", f.step, f.node),
         Fact::TaskReturned(f) => format!("{} given back unstarted", f.step),
+        Fact::TaskParked(f) => parked(event, f),
+        Fact::TaskSignaled(f) => {
+            let why = f.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+            format!("{} signaled by {}{why}", f.step, f.by)
+        }
         Fact::TaskSkipped(f) => format!("{} skipped: {}", f.step, why(f.why, f.detail.as_deref())),
         Fact::TaskFinished(f) => {
             let took = took(f.took_ms);
@@ -78,6 +83,20 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
             }
         }
     })
+}
+
+/// What a step waits for, and what would end that.
+fn parked(event: &Event, parked: &TaskParked) -> String {
+    let step = &parked.step;
+    let limit = parked.timeout_at.map(|at| format!(", until {}", text::date(at))).unwrap_or_default();
+    match (&parked.signal, parked.until) {
+        (Some(signal), _) => {
+            let run = event.run.short();
+            format!("{step} waits for the signal {signal}{limit}: laneway signal {run} {step} {signal}")
+        }
+        (None, Some(until)) => format!("{step} waits until {}", text::date(until)),
+        (None, None) => format!("{step} waits"),
+    }
 }
 
 fn took(took_ms: Option<u64>) -> String {

@@ -1,7 +1,7 @@
 //! The sums of a run as its events tell them: how many tasks are where, since when, and what failed.
 //! Pure. It counts; what is legal is decided by `laneway_core::run_state`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use laneway_core::event::{Event, Fact};
@@ -15,6 +15,8 @@ pub(crate) struct Tally {
     pub(crate) workflow: String,
     /// Steps that run now, with the moment they started.
     pub(crate) running: BTreeMap<String, Millis>,
+    /// Steps that wait for a signal or a moment.
+    pub(crate) parked: BTreeSet<String>,
     /// Steps that have ended.
     ended: HashMap<String, Ended>,
     /// How many have ended in each way. Kept, because the terminal asks many times a second.
@@ -40,6 +42,7 @@ impl Tally {
         Self {
             workflow: plan.workflow.name.clone(),
             running: BTreeMap::new(),
+            parked: BTreeSet::new(),
             ended: HashMap::new(),
             counts: BTreeMap::new(),
             failed: Vec::new(),
@@ -70,8 +73,13 @@ impl Tally {
                 }
                 self.end(&f.step, TaskStatus::Skipped, 0);
             }
+            Fact::TaskParked(f) => {
+                self.parked.insert(f.step.clone());
+            }
             Fact::TaskFinished(f) => {
-                self.attempt_ended(&f.step, f.took_ms, is_new);
+                // To wait is no work.
+                let took_ms = f.took_ms.filter(|_| !self.parked.remove(&f.step));
+                self.attempt_ended(&f.step, took_ms, is_new);
                 self.end(&f.step, f.status, f.attempt);
             }
             Fact::RunReopened(f) => {
@@ -92,6 +100,7 @@ impl Tally {
             | Fact::RunPaused(_)
             | Fact::RunResumed(_)
             | Fact::TaskAvailable(_)
+            | Fact::TaskSignaled(_)
             | Fact::LaneStarted(_)
             | Fact::LaneFinished(_)
             | Fact::MergeFinished(_) => {}

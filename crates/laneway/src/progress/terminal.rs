@@ -74,6 +74,8 @@ impl Terminal {
                 }
                 palette.dim(&format!("– {}", told(event)))
             }
+            Fact::TaskParked(_) if self.has_many => return,
+            Fact::TaskParked(_) => format!("{} {}", palette.yellow("·"), told(event)),
             Fact::TaskRetrying(_) | Fact::TaskLost(_) => {
                 format!("{} {}", palette.yellow("↻"), told(event))
             }
@@ -84,6 +86,7 @@ impl Terminal {
             | Fact::RunReleased(_)
             | Fact::RunPaused(_)
             | Fact::RunResumed(_)
+            | Fact::TaskSignaled(_)
             | Fact::RunReopened(_) => palette.dim(&format!("  {}", told(event))),
             // The id comes first: whoever wants to cancel from elsewhere needs it now.
             Fact::RunSubmitted(f) => {
@@ -155,6 +158,9 @@ impl Terminal {
 
     fn counts(&self, tally: &Tally) -> String {
         let mut counts = format!("{} running", tally.running.len());
+        if !tally.parked.is_empty() {
+            let _ = write!(counts, ", {} parked", tally.parked.len());
+        }
         for status in [TaskStatus::Failed, TaskStatus::Skipped, TaskStatus::Canceled] {
             match tally.count(status) {
                 0 => {}

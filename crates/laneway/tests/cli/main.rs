@@ -20,4 +20,5 @@ mod serve;
 mod settings;
 mod terminal;
 mod triggers;
+mod waits;
 mod workers;

@@ -12,14 +12,14 @@ use crate::place::{Outcome, Place, text, until};
 const FLOW: &str = "steps: {hello: {run: 'echo hello'}, after: {needs: [hello], run: 'echo after >&2'}}\n";
 
 /// A server that runs beside the test, on a port of its own.
-struct Served<'a> {
+pub(crate) struct Served<'a> {
     place: &'a Place,
     child: Child,
     url: String,
 }
 
 impl<'a> Served<'a> {
-    fn start(place: &'a Place, more: &[&str]) -> Self {
+    pub(crate) fn start(place: &'a Place, more: &[&str]) -> Self {
         let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
         args.extend(more);
         let mut command = place.command(&args);
@@ -31,17 +31,17 @@ impl<'a> Served<'a> {
         Self { place, child, url }
     }
 
-    fn ask(&self, line: &str) -> Outcome {
+    pub(crate) fn ask(&self, line: &str) -> Outcome {
         self.place.laneway(&format!("{line} --server {}", self.url))
     }
 
-    fn json(&self, line: &str) -> Value {
+    pub(crate) fn json(&self, line: &str) -> Value {
         let outcome = self.ask(line);
         serde_json::from_str(&outcome.stdout).unwrap_or_else(|error| panic!("{error}: {outcome}"))
     }
 
     /// Told once; its exit code and what it said.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it lives");
         let status = self.child.wait().expect("it ends");

@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, image, container, pool, call, description
+      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, image, container, pool, call, wait, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -69,7 +69,7 @@ fn a_key_that_is_known_and_not_built_yet_is_refused() {
 execution: levels
 steps:
   a: {run: make, for_each: [1, 2]}
-  b: {wait: {for: 5m}}
+  b: {run: make, cache: {key: x}}
 groups: {g: {steps: [a, b]}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
@@ -89,11 +89,11 @@ groups: {g: {steps: [a, b]}}
       |
       = help: remove it: this version would not act on it
 
-    error: `wait` is not supported yet
-     --> flow.yaml:4:7
+    error: `cache` is not supported yet
+     --> flow.yaml:4:18
       |
-    4 |   b: {wait: {for: 5m}}
-      |       ^^^^
+    4 |   b: {run: make, cache: {key: x}}
+      |                  ^^^^^
       |
       = help: remove it: this version would not act on it
     "#);
@@ -452,7 +452,7 @@ steps:
     9 |   e: {run: make, command: [make]}
       |       --- the other one
       |
-      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, or `call` for a container's endpoint
+      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, or `wait` for a signal or a moment
 
     error: step `f` has no `run` or `command`
       --> flow.yaml:10:3
@@ -570,6 +570,6 @@ steps:
     6 |   e: {function: resize, command: [make]}
       |       -------- the other one
       |
-      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, or `call` for a container's endpoint
+      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, or `wait` for a signal or a moment
     "#);
 }

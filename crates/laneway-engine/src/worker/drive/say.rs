@@ -163,6 +163,13 @@ impl Loop {
             self.renew();
         }
         let (store, session) = (Arc::clone(&self.store), self.session);
-        self.events.spawn(async move { Message::Looked(store.orders(session).await) });
+        // What others did may have made a moment matter of which nobody here was told.
+        self.events.spawn(async move {
+            let orders = store.orders(session).await;
+            Message::Looked(match orders {
+                Ok(orders) => store.wake_at().await.map(|wake_at| (orders, wake_at)),
+                Err(error) => Err(error),
+            })
+        });
     }
 }

@@ -15,7 +15,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 
 use crate::fence::ClaimRef;
-use crate::keeper::{Changes, Facts, Failures, Key, Rows, RunRow, TaskRow, pauses_text};
+use crate::keeper::{Changes, Facts, Failures, Key, Rows, RunRow, TaskRow, pauses_text, wait_text};
 use crate::model::{Deed, RunHead, Submission};
 use crate::postgres::fault::{Done, Failure};
 use crate::postgres::link::{Flight, Value, sql};
@@ -222,6 +222,10 @@ impl NewRows {
                     INT8_ARRAY,
                     TEXT_ARRAY,
                     TEXT_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    INT8_ARRAY,
+                    TEXT_ARRAY,
                     INT8_ARRAY
                 ),
                 tasks.values(),
@@ -314,6 +318,10 @@ struct Tasks {
     reason: Vec<Option<&'static str>>,
     detail: Vec<Option<String>>,
     finished_at: Vec<Option<i64>>,
+    started_at: Vec<Option<i64>>,
+    took_ms: Vec<Option<i64>>,
+    wait: Vec<Option<String>>,
+    due_at: Vec<Option<i64>>,
 }
 
 impl Tasks {
@@ -327,6 +335,10 @@ impl Tasks {
         self.reason.push(row.reason.map(Reason::as_str));
         self.detail.push(row.detail.clone());
         self.finished_at.push(row.finished_at.map(|at| at.0));
+        self.started_at.push(None);
+        self.took_ms.push(None);
+        self.wait.push(None);
+        self.due_at.push(None);
     }
 
     /// What the gate keeper made of some of a run, whose tasks begin at a place.
@@ -339,6 +351,11 @@ impl Tasks {
             self.reason[place] = row.reason.map(Reason::as_str);
             self.detail[place].clone_from(&row.detail);
             self.finished_at[place] = row.finished_at.map(|at| at.0);
+            // What waits is parked in the moment in which its run begins, and may be over then.
+            self.started_at[place] = row.started_at.map(|at| at.0);
+            self.took_ms[place] = row.took_ms.map(signed);
+            self.wait[place] = wait_text(row.wait.as_deref());
+            self.due_at[place] = row.due_at().map(|at| at.0);
         }
     }
 
@@ -355,6 +372,10 @@ impl Tasks {
                 reason: self.reason.split_off(CHUNK),
                 detail: self.detail.split_off(CHUNK),
                 finished_at: self.finished_at.split_off(CHUNK),
+                started_at: self.started_at.split_off(CHUNK),
+                took_ms: self.took_ms.split_off(CHUNK),
+                wait: self.wait.split_off(CHUNK),
+                due_at: self.due_at.split_off(CHUNK),
             };
             chunks.push(std::mem::replace(&mut self, rest));
         }
@@ -373,6 +394,10 @@ impl Tasks {
             &self.reason,
             &self.detail,
             &self.finished_at,
+            &self.started_at,
+            &self.took_ms,
+            &self.wait,
+            &self.due_at,
         ]
     }
 }
@@ -392,10 +417,12 @@ impl Fresh {
     /// A task of which nobody has said anything. What waits for nothing goes straight into the line for a place.
     fn row(&self, position: Position) -> TaskRow {
         let (plan, place) = (&self.plan, position as usize);
-        let is_ready = plan.needs_set_of[place].is_none() && plan.step(position).condition.is_none();
         let priority = plan.step(position).demands().priority;
-        let (gate, rank) =
-            if is_ready { (Gate::MaxParallel, Some(rank(self.now, priority))) } else { (Gate::Needs, None) };
+        let (gate, rank) = if plan.is_ready(position) {
+            (Gate::MaxParallel, Some(rank(self.now, priority)))
+        } else {
+            (Gate::Needs, None)
+        };
         TaskRow {
             class: self.classes[place],
             status: TaskStatus::Pending,
@@ -418,6 +445,7 @@ impl Fresh {
             started_at: None,
             took_ms: None,
             finished_at: None,
+            wait: None,
         }
     }
 

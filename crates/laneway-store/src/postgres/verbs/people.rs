@@ -1,4 +1,4 @@
-//! What people want: `cancel`, `retry`, `skip`, `pause` and `resume` and limits.
+//! What people want: `cancel`, `retry`, `skip`, `signal`, `pause` and `resume` and limits.
 
 use laneway_core::event::PauseScope;
 use laneway_core::id::RunId;
@@ -10,7 +10,7 @@ use laneway_core::time::Millis;
 use super::on_run;
 use crate::error::Error;
 use crate::keeper::{Key, Pause};
-use crate::model::Pausable;
+use crate::model::{NewSignal, Pausable, Signaled};
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{Follows, follow, job, on_each, runs_of};
@@ -81,6 +81,22 @@ async fn begin_to_go_on(link: &Link, terms: Terms, run: RunId, job: &Job) -> Don
 pub(super) fn pause_of(found: &tokio_postgres::Row) -> Done<Pause> {
     let (by, since) = (row::text(found, 0)?, Millis(found.try_get(1)?));
     Ok(Pause { scope: PauseScope::Workflow, by, since })
+}
+
+/// One run is locked, and the row of the step with it: of two who signal at once one is first.
+pub(in crate::postgres) async fn signal(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    run: RunId,
+    (step, signal): (&str, &NewSignal),
+) -> Done<Signaled> {
+    signal.at(Millis(0)).check().map_err(Error::from)?;
+    let mut job = job(shelf, link, run, Missing::default()).await?;
+    if let Some(position) = job.head.head.plan.position(step) {
+        job.seed = Missing::for_waking(&job.head.head.plan, position);
+    }
+    Ok(on_run(shelf, link, terms, job, |keeper| keeper.signal(step, signal)).await?.0)
 }
 
 fn everything() -> Missing {

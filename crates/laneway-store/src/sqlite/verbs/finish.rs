@@ -24,6 +24,6 @@ pub(in crate::sqlite) fn finish(txn: &Txn<'_>, finished: &[Finished], ask: Optio
         answer.claims = claim(txn, ask)?;
         answer.stops = read::stops(txn.connection, ask.session, |no| txn.run_id(no))?;
     }
-    answer.wake_at = promote::next(txn)?;
+    answer.wake_at = promote::next(txn.connection)?;
     Ok(answer)
 }

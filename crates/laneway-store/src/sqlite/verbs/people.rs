@@ -1,12 +1,13 @@
-//! What people change beside runs: `set_limit`, `pause` and `resume` of a workflow.
+//! What people change beside the ends of runs: `set_limit`, `signal`, `pause` and `resume` of a workflow.
 
 use laneway_core::event::PauseScope;
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use rusqlite::params;
 
+use crate::error::Error;
 use crate::keeper::{Key, unreadable};
-use crate::model::Pausable;
+use crate::model::{NewSignal, Pausable, Signaled};
 use crate::sqlite::run_work::{Follows, follow, on_each, on_run};
 use crate::sqlite::txn::{Done, Txn, sql};
 
@@ -15,6 +16,11 @@ pub(in crate::sqlite) fn set_limit(txn: &Txn<'_>, name: &str, limit: Limit, by: 
     let set = params![name, limit.to_string(), by, txn.now.0];
     txn.connection.prepare_cached(sql!("limit_set"))?.execute(set)?;
     follow(txn, Follows::of_key(Key::Limit(name.to_owned())))
+}
+
+pub(in crate::sqlite) fn signal(txn: &Txn<'_>, run: RunId, step: &str, signal: &NewSignal) -> Done<Signaled> {
+    signal.at(txn.now).check().map_err(Error::from)?;
+    on_run(txn, run, |keeper| keeper.signal(step, signal))
 }
 
 pub(in crate::sqlite) fn pause(txn: &Txn<'_>, what: &Pausable, by: &str) -> Done<()> {

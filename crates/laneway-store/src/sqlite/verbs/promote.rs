@@ -3,6 +3,7 @@
 use laneway_core::id::RunId;
 use laneway_core::plan::Position;
 use laneway_core::time::Millis;
+use rusqlite::Connection;
 
 use crate::sqlite::run_work::on_run;
 use crate::sqlite::txn::{Done, Txn, sql};
@@ -20,13 +21,12 @@ pub(in crate::sqlite) fn promote(txn: &Txn<'_>) -> Done<Option<Millis>> {
             Ok(())
         })?;
     }
-    next(txn)
+    next(txn.connection)
 }
 
 /// The next moment at which there will be something to do.
-pub(in crate::sqlite) fn next(txn: &Txn<'_>) -> Done<Option<Millis>> {
-    let at: Option<i64> =
-        txn.connection.prepare_cached(sql!("promote_next"))?.query_row([], |row| row.get(0))?;
+pub(in crate::sqlite) fn next(connection: &Connection) -> Done<Option<Millis>> {
+    let at: Option<i64> = connection.prepare_cached(sql!("promote_next"))?.query_row([], |row| row.get(0))?;
     Ok(at.map(Millis))
 }
 

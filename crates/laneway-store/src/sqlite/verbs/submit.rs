@@ -132,8 +132,7 @@ pub(in crate::sqlite) fn add(txn: &Txn<'_>, run: RunId, positions: std::ops::Ran
     let mut classes = Classes::new(&head);
     for position in positions {
         // What waits for nothing goes straight into the line for a place; `end` opens it from there.
-        let is_ready = head.head.plan.needs_set_of[position as usize].is_none()
-            && head.head.plan.step(position).condition.is_none();
+        let is_ready = head.head.plan.is_ready(position);
         let priority = head.head.plan.step(position).demands().priority;
         let (gate, rank) =
             if is_ready { (Gate::MaxParallel, Some(rank(txn.now, priority))) } else { (Gate::Needs, None) };

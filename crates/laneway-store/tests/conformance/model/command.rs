@@ -48,6 +48,10 @@ pub(super) enum Command {
         run: Dice,
         step: Dice,
     },
+    Signal {
+        run: Dice,
+        step: Dice,
+    },
     Pause {
         is_flow: bool,
         which: Dice,
@@ -81,6 +85,7 @@ pub(super) enum Deed {
     Cancel(usize),
     Retry(usize, Option<usize>),
     Skip(usize, usize),
+    Signal(usize, usize),
     PauseRun(usize),
     ResumeRun(usize),
     PauseFlow(usize),
@@ -169,6 +174,7 @@ fn others() -> impl Strategy<Value = Command> {
         1 => dice().prop_map(Command::Cancel),
         3 => (dice(), prop::option::of(dice())).prop_map(|(run, from)| Command::Retry { run, from }),
         2 => (dice(), dice()).prop_map(|(run, step)| Command::Skip { run, step }),
+        4 => (dice(), dice()).prop_map(|(run, step)| Command::Signal { run, step }),
         2 => (any::<bool>(), dice()).prop_map(|(is_flow, which)| Command::Pause { is_flow, which }),
         3 => (any::<bool>(), dice()).prop_map(|(is_flow, which)| Command::Resume { is_flow, which }),
         2 => limits.prop_map(|(name, bound)| Command::SetLimit(name, bound)),

@@ -186,15 +186,17 @@ impl Truth {
             is_live(other, task) && self.runs[other.0].wants(other.1).lock == wants.lock
         };
         let has_node = || (0..self.sessions.len()).any(|session| self.takes(session, wants));
+        let is_claimed = wants.wait.is_none();
         let gates = [
             ("max_runs", run.status == RunStatus::Queued),
             ("needs", run.needs(at.1) != Needs::Met),
             ("run_at", self.task(at).run_at.is_some_and(|run_at| run_at > self.now)),
             ("paused", self.is_paused(at.0)),
-            ("node", run.doc.is_shared && !has_node()),
+            ("node", is_claimed && run.doc.is_shared && !has_node()),
             (
                 "max_parallel",
-                others(&|other, task| other.0 == at.0 && is_live(other, task)) >= run.doc.max_parallel,
+                is_claimed
+                    && others(&|other, task| other.0 == at.0 && is_live(other, task)) >= run.doc.max_parallel,
             ),
             ("order", others(&is_smaller) > 0),
             ("lock", wants.lock.is_some() && others(&has_lock) > 0),

@@ -162,6 +162,7 @@ impl World {
             }
             Deed::Retry(run, from) => return truth.retry(*run, *from),
             Deed::Skip(run, step) => return truth.skip(*run, *step),
+            Deed::Signal(run, step) => return truth.signal(*run, *step),
             Deed::PauseRun(run) => {
                 if truth.runs[*run].status.is_final() {
                     return refused("Ended");
@@ -252,6 +253,16 @@ impl World {
             Command::Skip { run, step } => {
                 let run = run_with(TaskStatus::Failed, run)?;
                 Deed::Skip(run, usize::from(step) % truth.runs[run].tasks.len())
+            }
+            // Mostly one that waits, or will; now and then one that does not.
+            Command::Signal { run, step } => {
+                let run = run_with(TaskStatus::Parked, run)?;
+                let all: Vec<usize> = (0..truth.runs[run].tasks.len()).collect();
+                let waits = |step: &usize| truth.runs[run].wants(*step).wait.is_some();
+                let waiting: Vec<usize> = all.iter().copied().filter(waits).collect();
+                let step =
+                    if step.is_multiple_of(8) { None } else { pick(&waiting, step) }.or(pick(&all, step))?;
+                Deed::Signal(run, step)
             }
             Command::Pause { is_flow: true, which } => {
                 Deed::PauseFlow(usize::from(which) % spec::FLOWS.len())

@@ -12,7 +12,8 @@ use laneway_core::limit::Limit;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::replay;
 use laneway_store::model::{
-    Ask as StoreAsk, Claim, Finished, NewSession, Outcome, Pausable, RunView, Submission, Whom,
+    Ask as StoreAsk, Claim, Finished, NewSession, NewSignal, Outcome, Pausable, RunView, Signaled,
+    Submission, Whom,
 };
 use laneway_store::{ClaimRef, Error, Store};
 use serde_json::{Map, json};
@@ -102,6 +103,20 @@ impl Side {
             }
             Deed::Skip(run, step) => {
                 Reply::Steps(store.skip(self.runs[*run], &format!("s{step}"), "ada").await?)
+            }
+            Deed::Signal(run, step) => {
+                let signal = NewSignal {
+                    name: "go".to_owned(),
+                    by: "ada".to_owned(),
+                    reason: None,
+                    payload: Map::new(),
+                };
+                let signaled = store.signal(self.runs[*run], &format!("s{step}"), signal).await?;
+                Reply::Signaled(match signaled {
+                    Signaled::Woken => "woken",
+                    Signaled::Kept => "kept",
+                    Signaled::Before { .. } => "before",
+                })
             }
             Deed::PauseRun(run) => done(store.pause(Pausable::Run(self.runs[*run]), "ada").await?),
             Deed::ResumeRun(run) => done(store.resume(Pausable::Run(self.runs[*run]), "ada").await?),

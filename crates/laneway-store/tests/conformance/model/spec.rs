@@ -75,6 +75,28 @@ pub(super) struct Wants {
     pub(super) fails_when_lost: bool,
     pub(super) zone: Option<&'static str>,
     pub(super) is_function: bool,
+    /// It runs nothing, and asks for nothing that others could hold.
+    pub(super) wait: Option<Wait>,
+}
+
+/// What a step waits for, in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    Signal { timeout: Option<i64> },
+    For { span: i64, timeout: Option<i64> },
+}
+
+impl Wait {
+    fn text(self) -> String {
+        let limit = |timeout: Option<i64>| timeout.map(|ms| format!(", timeout: {ms}ms")).unwrap_or_default();
+        match self {
+            Self::Signal { timeout } => format!("wait: {{signal: go{}}}", limit(timeout)),
+            // A constant that would always time out is refused.
+            Self::For { span, timeout } => {
+                format!("wait: {{for: \"${{{{ '{span}ms' }}}}\"{}}}", limit(timeout))
+            }
+        }
+    }
 }
 
 impl Doc {
@@ -127,6 +149,13 @@ impl Wants {
     fn text(&self) -> String {
         let needs: Vec<String> = self.needs.iter().map(|need| format!("s{need}")).collect();
         let when = WHENS.iter().find(|(when, _)| *when == self.when).expect("all are listed").1;
+        let condition = self.condition.map(|holds| format!("if: \"${{{{ {holds} }}}}\""));
+        if let Some(wait) = self.wait {
+            let mut keys =
+                vec![wait.text(), format!("needs: [{}]", needs.join(", ")), format!("when: {when}")];
+            keys.extend(condition);
+            return keys.join(", ");
+        }
         let mut keys = vec![
             if self.is_function { "function: f".to_owned() } else { "run: \"true\"".to_owned() },
             format!("needs: [{}]", needs.join(", ")),
@@ -134,7 +163,7 @@ impl Wants {
             format!("priority: {}", self.priority),
             format!("limits: [{}]", self.limits.join(", ")),
         ];
-        keys.extend(self.condition.map(|holds| format!("if: \"${{{{ {holds} }}}}\"")));
+        keys.extend(condition);
         if self.retries > 0 {
             keys.push(format!("retry: {{max: {}, backoff: {}ms, factor: 1}}", self.retries, self.backoff));
         }
@@ -211,18 +240,50 @@ fn step() -> impl Strategy<Value = Wants> {
         select(vec![None, None, None, None, Some("eu"), Some("us"), Some("mars")]),
         select(vec![false, false, false, false, false, true]),
     );
-    (graph, attempts, keys).prop_map(|(graph, attempts, keys)| Wants {
-        needs: graph.0,
-        when: graph.1,
-        condition: graph.2,
-        retries: attempts.0.0,
-        backoff: attempts.0.1,
-        priority: attempts.1,
-        fails_when_lost: attempts.2,
-        lock: keys.0,
-        order: keys.1,
-        limits: keys.2,
-        zone: keys.3,
-        is_function: keys.4,
+    let signal = |timeout| Some(Wait::Signal { timeout });
+    let span = |span, timeout| Some(Wait::For { span, timeout });
+    let waits = select(vec![
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        signal(None),
+        signal(Some(2_000)),
+        span(0, None),
+        span(1_000, None),
+        span(2_000, Some(1_000)),
+    ]);
+    (graph, attempts, keys, waits).prop_map(|(graph, attempts, keys, wait)| {
+        let wants = Wants {
+            needs: graph.0,
+            when: graph.1,
+            condition: graph.2,
+            retries: attempts.0.0,
+            backoff: attempts.0.1,
+            priority: attempts.1,
+            fails_when_lost: attempts.2,
+            lock: keys.0,
+            order: keys.1,
+            limits: keys.2,
+            zone: keys.3,
+            is_function: keys.4,
+            wait,
+        };
+        match wait {
+            None => wants,
+            Some(_) => Wants {
+                retries: 0,
+                priority: 0,
+                fails_when_lost: false,
+                lock: None,
+                order: None,
+                limits: Vec::new(),
+                zone: None,
+                is_function: false,
+                ..wants
+            },
+        }
     })
 }

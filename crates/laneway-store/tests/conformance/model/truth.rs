@@ -12,7 +12,7 @@ use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Fate;
 
-use super::spec::{Bound, Doc, FLOWS, LIMITS, Wants};
+use super::spec::{Bound, Doc, FLOWS, LIMITS, Wait, Wants};
 
 /// A task: the number of its run, in the order of submission, and its position.
 pub(super) type At = (usize, usize);
@@ -36,6 +36,8 @@ pub(super) enum Reply {
     Fate(Fate),
     Steps(Vec<String>),
     Status(RunStatus),
+    /// What became of a signal.
+    Signaled(&'static str),
     /// How many sessions, and how many tasks of theirs.
     Reaped(usize, usize),
     /// By the name of the error.
@@ -92,12 +94,17 @@ pub(super) struct Task {
     pub(super) lost: u32,
     /// Since when nothing of its own keeps it: needs, condition and delay are behind it.
     pub(super) ready_at: Option<i64>,
+    /// Since when it is parked.
+    pub(super) parked_at: Option<i64>,
+    /// Somebody has said what it waits for.
+    pub(super) is_signaled: bool,
 }
 
 impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { attempt, told, holder, is_started, stop, reason, run_at, retries, lost, ready_at, .. } =
             self;
+        let Self { parked_at, is_signaled, .. } = self;
         write!(
             f,
             "{} attempt {attempt} (told {told}) holder {holder:?} started {is_started} ",
@@ -105,7 +112,8 @@ impl fmt::Debug for Task {
         )?;
         write!(
             f,
-            "stop {stop:?} reason {reason:?} run_at {run_at:?} retries {retries} lost {lost} ready {ready_at:?}"
+            "stop {stop:?} reason {reason:?} run_at {run_at:?} retries {retries} lost {lost} ready {ready_at:?} \
+             parked {parked_at:?} signaled {is_signaled}"
         )
     }
 }
@@ -158,7 +166,8 @@ impl Task {
     }
 
     fn is_unheld(&self) -> bool {
-        matches!(self.status.0, TaskStatus::Pending | TaskStatus::Available) && self.holder.is_none()
+        use TaskStatus::{Available, Parked, Pending};
+        matches!(self.status.0, Pending | Available | Parked) && self.holder.is_none()
     }
 
     /// Nobody holds it any more, and it waits for nothing: its attempts are what is left of it.
@@ -170,6 +179,7 @@ impl Task {
             told: self.told,
             retries: self.retries,
             lost: self.lost,
+            is_signaled: self.is_signaled,
             ..Self::default()
         }
     }
@@ -312,7 +322,8 @@ impl Truth {
         }
         self.limits = limits;
         let now = self.now;
-        let is_ready = |step: &Wants| step.needs.is_empty() && step.condition.is_none();
+        let is_ready =
+            |step: &Wants| step.needs.is_empty() && step.condition.is_none() && step.wait.is_none();
         let task = |step| Task { ready_at: is_ready(step).then_some(now), ..Task::default() };
         let run = self.runs.len();
         self.runs.push(Run {
@@ -417,8 +428,12 @@ impl Truth {
         let is_paused = self.is_paused(claim.at.0);
         let task = self.task_mut(claim.at);
         let back = if is_paused { TaskStatus::Pending } else { TaskStatus::Available };
-        let ready_at = task.ready_at;
+        let (ready_at, stop) = (task.ready_at, task.stop);
         *task = Task { ready_at, told: claim.attempt, ..task.let_go(back, None) };
+        // What was asked to stop has stopped, clean-up as well; the rest is skipped with its run.
+        if stop.is_some() && self.runs[claim.at.0].wants(claim.at.1).when.accepts_failure() {
+            self.end(claim.at, TaskStatus::Canceled, stop);
+        }
         Reply::Fate(Fate::Recorded)
     }
 
@@ -557,6 +572,23 @@ impl Truth {
         self.reopen(run, &again)
     }
 
+    /// The first one counts.
+    pub(super) fn signal(&mut self, run: usize, step: usize) -> Reply {
+        if !matches!(self.runs[run].wants(step).wait, Some(Wait::Signal { .. })) {
+            return refused("NoSignal");
+        }
+        let task = self.task_mut((run, step));
+        let was_signaled = task.is_signaled;
+        let said = match task.status.0 {
+            TaskStatus::Pending | TaskStatus::Succeeded | TaskStatus::Failed if was_signaled => "before",
+            TaskStatus::Pending => "kept",
+            TaskStatus::Parked => "woken",
+            _ => return refused("NotWaiting"),
+        };
+        task.is_signaled = true;
+        Reply::Signaled(said)
+    }
+
     fn reopen(&mut self, run: usize, again: &BTreeSet<usize>) -> Reply {
         let now = self.now;
         let of = &mut self.runs[run];
@@ -634,6 +666,8 @@ impl Truth {
             for run in 0..self.runs.len() {
                 self.end_what_closing_ends(run);
                 self.end_what_needs_end(run);
+                self.end_what_is_over(run);
+                self.park(run);
                 self.end_run(run);
             }
             for flow in 0..FLOWS.len() {
@@ -670,7 +704,10 @@ impl Truth {
                 Closing::Halted | Closing::Aborted
                     if !self.runs[run].wants(position).when.accepts_failure() =>
                 {
-                    self.end((run, position), TaskStatus::Skipped, Some(Reason::Halted));
+                    // What has begun is not skipped.
+                    let is_parked = self.task((run, position)).status.0 == TaskStatus::Parked;
+                    let status = if is_parked { TaskStatus::Canceled } else { TaskStatus::Skipped };
+                    self.end((run, position), status, Some(Reason::Halted));
                 }
                 Closing::Halted | Closing::Aborted => {}
             }
@@ -689,6 +726,49 @@ impl Truth {
                     self.end((run, position), TaskStatus::Skipped, Some(Reason::Condition));
                 }
                 Needs::Met | Needs::Open => {}
+            }
+        }
+    }
+
+    /// What waits is parked as soon as nothing of its own keeps it, and holds nothing.
+    fn park(&mut self, run: usize) {
+        if self.runs[run].status != RunStatus::Running || self.is_paused(run) {
+            return;
+        }
+        let now = self.now;
+        for position in self.runs[run].positions(|task| task.status.0 == TaskStatus::Pending) {
+            let of = &mut self.runs[run];
+            let wants = of.wants(position);
+            let is_wanted = wants.wait.is_some() && wants.condition != Some(false);
+            if is_wanted && of.needs(position) == Needs::Met {
+                of.tasks[position].status = Status(TaskStatus::Parked);
+                of.tasks[position].parked_at = Some(now);
+                self.steps += 1;
+            }
+        }
+    }
+
+    /// A signal, or time.
+    fn end_what_is_over(&mut self, run: usize) {
+        for position in self.runs[run].positions(|task| task.status.0 == TaskStatus::Parked) {
+            let (now, task) = (self.now, self.task((run, position)));
+            // The failure of another one may have ended it.
+            let Some(parked_at) = task.parked_at else { continue };
+            let is_past = |span: i64| parked_at + span <= now;
+            let has_come = match self.runs[run].wants(position).wait {
+                _ if task.is_signaled => Some(true),
+                Some(Wait::For { span, timeout }) if timeout.is_none_or(|timeout| span <= timeout) => {
+                    is_past(span).then_some(true)
+                }
+                Some(Wait::Signal { timeout } | Wait::For { timeout, .. }) => {
+                    timeout.is_some_and(is_past).then_some(false)
+                }
+                None => None,
+            };
+            match has_come {
+                Some(true) => self.end((run, position), TaskStatus::Succeeded, None),
+                Some(false) => self.fail((run, position), Reason::Timeout),
+                None => {}
             }
         }
     }
