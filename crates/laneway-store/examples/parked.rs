@@ -77,6 +77,7 @@ async fn park(address: &str, wanted: usize) -> Result<(), Box<dyn Error>> {
             is_shared: true,
             key: None,
             by: "bench".to_owned(),
+            origin: None,
         };
         store.submit(submission).await?;
     }

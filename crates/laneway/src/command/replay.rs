@@ -31,6 +31,9 @@ pub(crate) struct Args {
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     if let Some(at) = args.at {
         let run = context.face()?.run_at(&args.run, at).await?;
+        if !args.json {
+            context.printer.line(&format!("as it was after event {at}\n"))?;
+        }
         return show::print(context, &run, args.json);
     }
     let (store, run) = context.find(&args.run).await?;

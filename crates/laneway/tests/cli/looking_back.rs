@@ -332,7 +332,24 @@ fn replay_equals_the_store() {
 #[test]
 fn replay_shows_a_run_as_it_was_after_an_event() {
     let place = etl();
-    assert_snapshot!(place.laneway("replay last --at 5"), @r"");
+    assert_snapshot!(place.laneway("replay last --at 5"), @r#"
+    $ laneway replay last --at 5
+    exit code 0
+    ----- stdout
+    as it was after event 5
+
+    ▶ etl [uuid] running
+      submitted [date] by ada
+      directory [dir]
+      params    date = "today"
+
+    STEP   STATUS       ATTEMPT  TOOK WHY
+    fetch  ✓ succeeded  1        [took]
+    bad    · pending
+    after  · pending
+    extra  · pending
+    ----- stderr
+    "#);
     let now = place.json("show last --json");
     let last = now["last_event"].as_u64().expect("a number");
     assert_eq!(place.json(&format!("replay last --at {last} --json")), now, "the last event is now");
