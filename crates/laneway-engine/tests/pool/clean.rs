@@ -91,9 +91,16 @@ async fn an_abort_leaves_nothing_of_its_run_and_another_run_keeps_its_own() {
     let mut other = node.script(&pool, "true");
     other.run = run_id();
     let at_once = StopSignal::new();
-    let (one, two) = (node.script(&pool, "true"), other);
-    tokio::join!(execute(&node.pools, one, &at_once), execute(&node.pools, two, &at_once));
-    let resting = [node.told(ContainerState::Dormant).await, node.told(ContainerState::Dormant).await];
+    // That of the other run rests first, so that it is not the one that is woken.
+    let (one, two) = (node.script(&pool, "while [ ! -e go ]; do sleep 0.02; done"), other);
+    let pools = node.pools.clone();
+    let both = async { tokio::join!(execute(&pools, one, &at_once), execute(&pools, two, &at_once)) };
+    let here = async {
+        let rested = node.told(ContainerState::Dormant).await;
+        std::fs::write(node.path("work/go"), "").expect("a file");
+        [rested, node.told(ContainerState::Dormant).await]
+    };
+    let (_, resting) = tokio::join!(both, here);
     assert_eq!(node.containers().await.len(), 2, "{resting:?}");
     let stop = StopSignal::new();
     let job = node.script(&pool, "touch ready; exec sleep 300");
