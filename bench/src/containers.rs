@@ -2,26 +2,31 @@
 //! engine and interleaved. Owns the measurement; goals are in `goal.rs`.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use laneway_core::definition::{Container, Pool, PoolMode};
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_engine::container::pool::{Job, PoolMeans, PoolView, Pools, What, execute};
-use laneway_engine::container::{Docker, Exec, HostMounts, Spec, labels};
+use laneway_engine::container::{Bind, Docker, Exec, HostMounts, Spec, labels};
 use laneway_engine::process::{Outcome, Program, StopSignal};
 use laneway_engine::warden::{Warden, WardenCommand};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
+use crate::install;
 use crate::meter;
 use crate::report::note;
 use crate::stats::Spread;
-use crate::subject::{Places, fresh_dir};
+use crate::subject::{Peer, Places, fresh_dir};
 
 /// What `cargo xtask docker` brings along.
 const IMAGE: &str = "laneway-test/busybox:1";
+
+/// Where those of the bare calls see the directory in which all of them make a file when they begin.
+const BESIDE: &str = "/beside";
 
 /// How many containers a lane has.
 const WIDTH: u32 = 8;
@@ -35,7 +40,9 @@ pub(crate) struct ContainersResult {
     pub(crate) bare_ms: Spread,
     /// `docker run --rm`.
     pub(crate) cold_ms: Spread,
-    /// From the first to the last end of eight tasks that begin at once.
+    /// A run of one container step by Dagu, its program's start included.
+    pub(crate) dagu_ms: Option<Spread>,
+    /// From the first to the last start of eight tasks that are given at once.
     pub(crate) lane_ms: Spread,
     pub(crate) bare_lane_ms: Spread,
     /// From the word until nothing is left of eight that run.
@@ -43,13 +50,20 @@ pub(crate) struct ContainersResult {
     pub(crate) bare_abort_ms: Spread,
 }
 
-pub(crate) fn measure(rounds: usize, host: &str, places: &Places) -> Result<ContainersResult> {
+pub(crate) fn measure(
+    rounds: usize,
+    host: &str,
+    peers: &[Peer],
+    places: &Places,
+) -> Result<ContainersResult> {
     let dir = places.work.join("containers");
     fresh_dir(&dir.join("scratch"))?;
     fresh_dir(&dir.join("work"))?;
+    fresh_dir(&dir.join("dagu"))?;
+    let dagu = peers.contains(&Peer::Dagu).then(|| places.tools.join(install::DAGU));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let mut bench = Bench::new(host, dir, places)?;
+        let mut bench = Bench { dagu, ..Bench::new(host, dir, places)? };
         let measured = bench.measure(rounds).await;
         bench.pools.close().await;
         bench.clear().await;
@@ -61,6 +75,7 @@ struct Bench {
     docker: Docker,
     host: String,
     dir: PathBuf,
+    dagu: Option<PathBuf>,
     pools: Pools,
     /// Made without Laneway, for the bare calls.
     bare: Vec<String>,
@@ -89,19 +104,20 @@ impl Bench {
             start_concurrency: 10,
             told: None,
         });
-        Ok(Self { docker, host: host.to_owned(), dir, pools, bare: Vec::new() })
+        Ok(Self { docker, host: host.to_owned(), dir, dagu: None, pools, bare: Vec::new() })
     }
 
     async fn measure(&mut self, rounds: usize) -> Result<ContainersResult> {
         // Twice: behind the first one some have not slept yet.
         self.warm_up().await?;
         self.warm_up().await?;
-        let mut figures: [Vec<f64>; 7] = Default::default();
+        let (mut figures, mut dagu): ([Vec<f64>; 7], Vec<f64>) = Default::default();
         for round in 1..=rounds {
             note(&format!("containers: round {round} of {rounds}"));
             figures[0].push(self.warm_task().await?);
             figures[1].push(bare_task(&self.docker, &self.bare[0]).await?);
             figures[2].push(self.cold()?);
+            dagu.extend(self.dagu.as_deref().map(|program| self.dagu_run(program)).transpose()?);
             figures[3].push(self.lane().await?);
             figures[4].push(self.bare_lane().await?);
             figures[5].push(self.abort().await?);
@@ -114,6 +130,7 @@ impl Bench {
             warm_ms: next()?,
             bare_ms: next()?,
             cold_ms: next()?,
+            dagu_ms: Spread::of(dagu),
             lane_ms: next()?,
             bare_lane_ms: next()?,
             abort_ms: next()?,
@@ -127,7 +144,13 @@ impl Bench {
         while self.bare.len() < WIDTH as usize {
             let settings = Container { image: IMAGE.to_owned(), ..Container::default() };
             let argv = ["sleep", "86400"].map(str::to_owned).to_vec();
-            let body = Spec { settings, argv, ..Spec::default() }.body();
+            let binds = vec![Bind {
+                source: self.work(),
+                target: BESIDE.to_owned(),
+                is_read_only: false,
+                follows_mounts: false,
+            }];
+            let body = Spec { settings, argv, binds, ..Spec::default() }.body();
             let name = format!("laneway-bench-{}-{}", std::process::id(), self.bare.len());
             let id = self.docker.create(&name, body).await?;
             self.bare.push(id.clone());
@@ -155,31 +178,60 @@ impl Bench {
         Ok(millis(begun.elapsed()))
     }
 
+    fn dagu_run(&self, dagu: &Path) -> Result<f64> {
+        let home = self.dir.join("dagu");
+        let step = format!(
+            "steps:\n  - name: a\n    executor: {{type: docker, config: {{image: \"{IMAGE}\", pull: missing, autoRemove: true}}}}\n    command: /bin/true\n"
+        );
+        std::fs::write(home.join("step.yaml"), step)?;
+        let mut command = meter::program(dagu);
+        command.args(["start", "-q", "step.yaml"]).current_dir(&home).stdout(Stdio::null());
+        command.env("DOCKER_HOST", &self.host).env("HOME", &home).env("DAGU_HOME", &home);
+        let begun = Instant::now();
+        if !command.status().context("Dagu could not be started")?.success() {
+            bail!("Dagu's container step failed");
+        }
+        Ok(millis(begun.elapsed()))
+    }
+
     async fn lane(&mut self) -> Result<f64> {
         let mut tasks = JoinSet::new();
-        for _ in 0..WIDTH {
-            let (pools, job) = (self.pools.clone(), self.job("true"));
-            tasks.spawn(async move { run(&pools, job, &StopSignal::new()).await.map(|()| Instant::now()) });
+        for at in 0..WIDTH {
+            let (pools, job) = (self.pools.clone(), self.job(&format!(": > begun-{at}")));
+            tasks.spawn(async move { run(&pools, job, &StopSignal::new()).await });
         }
-        let spread = spread_of(tasks).await?;
+        all(tasks).await?;
         self.rested().await;
-        Ok(spread)
+        self.spread()
     }
 
     async fn bare_lane(&self) -> Result<f64> {
         let mut tasks = JoinSet::new();
-        for id in &self.bare {
+        for (at, id) in self.bare.iter().enumerate() {
             let (docker, id) = (self.docker.clone(), id.clone());
-            tasks.spawn(async move {
-                call(&docker, &id).await?;
-                Ok(Instant::now())
-            });
+            tasks.spawn(async move { call(&docker, &id, &format!(": > {BESIDE}/begun-{at}")).await });
         }
-        let spread = spread_of(tasks).await?;
+        all(tasks).await?;
         for id in &self.bare {
             self.docker.pause(id).await?;
         }
-        Ok(spread)
+        self.spread()
+    }
+
+    /// Between the first and the last of those who began: each has made a file then, by one clock.
+    fn spread(&self) -> Result<f64> {
+        let mut begun = Vec::new();
+        for at in 0..WIDTH {
+            let file = self.work().join(format!("begun-{at}"));
+            begun.push(std::fs::metadata(&file)?.modified()?);
+            std::fs::remove_file(file)?;
+        }
+        let (first, last) = begun.iter().min().zip(begun.iter().max()).context("a lane has tasks")?;
+        Ok(millis(last.duration_since(*first)?))
+    }
+
+    fn work(&self) -> PathBuf {
+        self.dir.join("work")
     }
 
     /// Eight that sleep are stopped; it is over when the engine has none of them.
@@ -192,7 +244,7 @@ impl Bench {
             tasks.spawn(async move { execute(&pools, job, &stop).await.outcome });
         }
         for at in 0..WIDTH {
-            let ready = self.dir.join(format!("work/ready-{at}"));
+            let ready = self.work().join(format!("ready-{at}"));
             while !ready.exists() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
@@ -250,7 +302,7 @@ impl Bench {
             pool: pool(),
             dormancy: None,
             run: RunId::parse("0199f2a0-0000-7000-8000-00000000bead").expect("an id"),
-            dir: self.dir.join("work"),
+            dir: self.work(),
             what: What::Exec { program, env: Vec::new(), workdir: None },
             log: self.dir.join("log").into(),
             log_cap: 1 << 20,
@@ -286,16 +338,16 @@ async fn run(pools: &Pools, job: Job, stop: &StopSignal) -> Result<()> {
 
 async fn bare_task(docker: &Docker, id: &str) -> Result<f64> {
     let begun = Instant::now();
-    call(docker, id).await?;
+    call(docker, id, "true").await?;
     let took = millis(begun.elapsed());
     docker.pause(id).await?;
     Ok(took)
 }
 
 /// What no warm task can do without.
-async fn call(docker: &Docker, id: &str) -> Result<()> {
+async fn call(docker: &Docker, id: &str, script: &str) -> Result<()> {
     docker.unpause(id).await?;
-    let argv = ["/bin/sh", "-c", "true"].map(str::to_owned).to_vec();
+    let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
     let code = docker.run_to_end(id, Exec { argv, ..Exec::default() }).await?;
     if code != 0 {
         bail!("a bare exec ended with {code}");
@@ -303,13 +355,11 @@ async fn call(docker: &Docker, id: &str) -> Result<()> {
     Ok(())
 }
 
-async fn spread_of(mut tasks: JoinSet<Result<Instant>>) -> Result<f64> {
-    let mut ends = Vec::new();
+async fn all(mut tasks: JoinSet<Result<()>>) -> Result<()> {
     while let Some(ended) = tasks.join_next().await {
-        ends.push(ended??);
+        ended??;
     }
-    let (first, last) = ends.iter().min().zip(ends.iter().max()).context("a lane has tasks")?;
-    Ok(millis(*last - *first))
+    Ok(())
 }
 
 fn millis(took: Duration) -> f64 {
@@ -323,10 +373,11 @@ pub(crate) fn show(result: &ContainersResult) -> String {
         row("a warm task", &result.warm_ms),
         row("unpause, exec and exit code, bare", &result.bare_ms),
         row("`docker run --rm`", &result.cold_ms),
-        row("eight warm tasks, from the first end to the last", &result.lane_ms),
+        row("eight warm tasks, from the first start to the last", &result.lane_ms),
         row("the same, bare", &result.bare_lane_ms),
         row("eight that run, aborted until nothing is left", &result.abort_ms),
         row("the same, bare kill and remove", &result.bare_abort_ms),
     ];
-    format!("## containers\n\n| what | ms |\n|---|---|\n{}\n", rows.concat())
+    let dagu = result.dagu_ms.as_ref().map(|spread| row("dagu: a run of one container step", spread));
+    format!("## containers\n\n| what | ms |\n|---|---|\n{}{}\n", rows.concat(), dagu.unwrap_or_default())
 }

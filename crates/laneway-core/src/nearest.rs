@@ -46,6 +46,10 @@ impl Nearest {
                 break;
             }
             self.comparisons_left -= 1;
+            // Wrong itself, and nothing to be shown.
+            if candidate.chars().any(char::is_control) {
+                continue;
+            }
             let Some(distance) = distance(&folded, candidate, allowed) else { continue };
             // Only a strictly nearer name may replace it, so ties go to the earlier one.
             if best.is_none_or(|(nearest, _)| distance < nearest) {

@@ -109,15 +109,41 @@ pub enum Broken {
 
 /// Rebuilds a run. `steps` are the names of its workflow's steps in definition order.
 pub fn replay<'a>(steps: impl IntoIterator<Item = &'a str>, events: &[Event]) -> Result<RunState, Broken> {
-    let (first, rest) = events.split_first().ok_or(Broken::Empty)?;
-    let tasks = steps.into_iter().map(|step| TaskState::new(step.to_owned())).collect();
-    let mut fold = Fold::begin(first, tasks)?;
-    for event in rest {
-        fold.apply(event)?;
-    }
-    Ok(fold.state)
+    let mut replay = Replay::new(steps);
+    replay.go_on(events)?;
+    replay.end()
 }
 
+/// The same, page by page: of a long history no more is held than the run itself.
+#[derive(Debug)]
+pub struct Replay {
+    /// Until the first event.
+    tasks: Vec<TaskState>,
+    fold: Option<Fold>,
+}
+
+impl Replay {
+    pub fn new<'a>(steps: impl IntoIterator<Item = &'a str>) -> Self {
+        let tasks = steps.into_iter().map(|step| TaskState::new(step.to_owned())).collect();
+        Self { tasks, fold: None }
+    }
+
+    pub fn go_on(&mut self, events: &[Event]) -> Result<(), Broken> {
+        for event in events {
+            match &mut self.fold {
+                Some(fold) => fold.apply(event)?,
+                None => self.fold = Some(Fold::begin(event, std::mem::take(&mut self.tasks))?),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn end(self) -> Result<RunState, Broken> {
+        self.fold.map(|fold| fold.state).ok_or(Broken::Empty)
+    }
+}
+
+#[derive(Debug)]
 struct Fold {
     state: RunState,
     /// Name of a step to its place: histories are long, so that a scan for each event would be quadratic.

@@ -30,8 +30,11 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(25);
 const FEW: usize = 16;
 const MOMENT: Duration = Duration::from_millis(5);
 
-/// Pages that are kept for a beat: those of many who look at the same. Who looks at something else reads it himself.
-const PAGES: usize = 256;
+/// Bytes of pages that are kept for a beat: those of many who look at the same. Who looks at something else reads it himself.
+const BYTES: usize = 4 << 20;
+
+/// What an entry takes beside what it says.
+const OF_A_PAGE: usize = 128;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
@@ -44,6 +47,8 @@ pub(crate) struct Pulse {
 struct Pages {
     beat: u64,
     kept: HashMap<(Source, u64), Arc<[Line]>>,
+    /// Of those pages, about.
+    bytes: usize,
 }
 
 /// Whose events.
@@ -115,6 +120,7 @@ impl Pulse {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.beat += 1;
         pages.kept.clear();
+        pages.bytes = 0;
         drop(pages);
         self.beats.send_modify(|beat| *beat += 1);
     }
@@ -127,7 +133,9 @@ impl Pulse {
     /// Unless a beat has come since its reader asked: it may lack what that one is about.
     fn keep(&self, beat: u64, source: Source, after: u64, page: &Arc<[Line]>) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        if pages.beat == beat && pages.kept.len() < PAGES {
+        let bytes = OF_A_PAGE + page.iter().map(|line| OF_A_PAGE + line.data.len()).sum::<usize>();
+        if pages.beat == beat && pages.bytes + bytes <= BYTES {
+            pages.bytes += bytes;
             pages.kept.insert((source, after), Arc::clone(page));
         }
     }
@@ -181,8 +189,13 @@ mod tests {
     fn pages_of_a_beat_are_bounded() {
         let pulse = Pulse::default();
         let page: Arc<[Line]> = Vec::new().into();
-        (0..2 * PAGES as u64).for_each(|after| pulse.keep(0, Source::Nodes, after, &page));
-        let kept = (0..2 * PAGES as u64).filter(|after| pulse.kept(Source::Nodes, *after).1.is_some());
-        assert_eq!(kept.count(), PAGES);
+        let empty = BYTES / OF_A_PAGE;
+        (0..2 * empty as u64).for_each(|after| pulse.keep(0, Source::Nodes, after, &page));
+        let kept = (0..2 * empty as u64).filter(|after| pulse.kept(Source::Nodes, *after).1.is_some());
+        assert_eq!(kept.count(), empty);
+        pulse.turn();
+        let large: Arc<[Line]> = vec![Line::new(1, "x", &json!("x".repeat(BYTES)))].into();
+        pulse.keep(1, Source::Nodes, 0, &large);
+        assert!(pulse.kept(Source::Nodes, 0).1.is_none(), "larger than all of them may be");
     }
 }

@@ -63,6 +63,10 @@ fn known(cause: &(dyn std::error::Error + 'static)) -> Option<(Exit, Option<Stri
         let exit = if client.is_about_the_server() { Exit::Store } else { Exit::BadInput };
         return Some((exit, client.hint()));
     }
+    if let Some(problem) = cause.downcast_ref::<laneway_server::Problem>() {
+        let exit = if problem.status >= 500 { Exit::Store } else { Exit::BadInput };
+        return Some((exit, problem.hint.clone()));
+    }
     // The engine adds nothing of its own to a store that fails: look behind it.
     match (cause.downcast_ref::<laneway_engine::Error>(), cause.source()) {
         (Some(_), None) => Some((Exit::Store, None)),

@@ -591,7 +591,9 @@ impl Loop {
             return;
         }
         for (number, wish) in wishes {
-            if self.granted.insert(wish.pool.clone(), number) != Some(number) {
+            // Answers may overtake each other; numbers only grow.
+            if self.granted.get(&wish.pool).is_none_or(|granted| *granted < number) {
+                self.granted.insert(wish.pool.clone(), number);
                 self.setting.grant(wish);
             }
         }
@@ -627,9 +629,13 @@ impl Loop {
 
     fn wake(&mut self, at: Option<Millis>) {
         // Our clock may be ahead of the store's: a moment that is over here and has not come there is asked for again.
-        let floor = if at.is_some() && at == self.waking { WAKE_AGAIN } else { Duration::ZERO };
+        let is_same = at.is_some() && at == self.waking;
+        let floor = if is_same { WAKE_AGAIN } else { Duration::ZERO };
+        let new = at.map(|at| Instant::now() + at.since(now()).clamp(floor, LONGEST_WAIT));
+        // Whoever is told of it again and again, being busy, does not put it off.
+        let armed = self.wake_at.filter(|_| is_same);
+        self.wake_at = armed.into_iter().chain(new).min();
         self.waking = at;
-        self.wake_at = at.map(|at| Instant::now() + at.since(now()).clamp(floor, LONGEST_WAIT));
     }
 
     fn later(&mut self, delay: Duration) {

@@ -22,6 +22,9 @@ const INSTANT: Duration = Duration::from_millis(1);
 /// So many. What is held when a node dies is lost to it, and comes back as another attempt: not more than that.
 const INSTANT_PER_SLOT: usize = 32;
 
+/// So many may wait for room in a pool, for the same reason.
+const WAITING_PER_SLOT: usize = 4;
+
 #[derive(Debug)]
 pub(super) struct Lineup {
     slots: usize,
@@ -70,12 +73,14 @@ impl Lineup {
     pub(super) fn ask(&mut self, running: usize) -> Wanted {
         let places = self.places();
         let free = places.saturating_sub(running + self.held.len());
-        let spare = self.spare();
+        let (spare, waiting) = (self.spare(), self.rooms.waiting());
+        let now = free.saturating_sub(self.asked.now);
+        self.is_short = now < free;
         let wanted = Wanted {
-            now: free.saturating_sub(self.asked.now),
-            ahead: spare.saturating_sub(self.held.len() + self.asked.ahead),
+            // What has no room is passed by for what needs none, and not without end.
+            now: now.min(self.most_waiting().saturating_sub(waiting)),
+            ahead: spare.saturating_sub(self.held.len() + self.asked.ahead + waiting),
         };
-        self.is_short = wanted.now < free;
         self.asked = Wanted { now: self.asked.now + wanted.now, ahead: self.asked.ahead + wanted.ahead };
         wanted
     }
@@ -90,7 +95,7 @@ impl Lineup {
             match self.rooms.admit(claim) {
                 Some(claim) => self.held.push_back(claim),
                 // The place that it was asked for is free still.
-                None => self.is_short = true,
+                None => self.is_short = self.rooms.waiting() < self.most_waiting(),
             }
         }
     }
@@ -113,6 +118,11 @@ impl Lineup {
         self.pace = if self.pace >= QUICK { took } else { took.max(self.pace * 3 / 4) };
     }
 
+    /// How many claims may wait for room in a pool: what is claimed is lost with this node, and nobody else can take it.
+    fn most_waiting(&self) -> usize {
+        self.slots * WAITING_PER_SLOT
+    }
+
     /// How many claims to hold.
     fn spare(&self) -> usize {
         if self.pace < INSTANT {
@@ -131,7 +141,7 @@ impl Lineup {
 
     /// Nothing is held and nothing is on its way.
     pub(super) fn is_empty(&self) -> bool {
-        self.held.is_empty() && !self.rooms.is_waited_for() && self.asked == Wanted::default()
+        self.held.is_empty() && self.rooms.waiting() == 0 && self.asked == Wanted::default()
     }
 
     /// Whether enough is held to go on for a while without the store: what is left lasts for its next answer.

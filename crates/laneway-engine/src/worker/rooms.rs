@@ -37,8 +37,8 @@ impl Rooms {
         Some(claim)
     }
 
-    pub(super) fn is_waited_for(&self) -> bool {
-        !self.waiting.is_empty()
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
     }
 
     pub(super) fn has_waiting(&self, claim: &ClaimRef) -> bool {
@@ -123,13 +123,13 @@ steps:
         let at: Vec<ClaimRef> = claims.iter().map(|claim| claim.at).collect();
         let mut rooms = Rooms::default();
         assert_eq!(admitted(&mut rooms, claims), [0, 1, 4]);
-        assert!(rooms.is_waited_for() && rooms.has_waiting(&at[2]) && !rooms.has_waiting(&at[1]));
+        assert!(rooms.waiting() == 2 && rooms.has_waiting(&at[2]) && !rooms.has_waiting(&at[1]));
         assert_eq!(rooms.leave(at[4]).map(|claim| claim.at), None, "it had no room to give");
         assert_eq!(rooms.leave(at[1]).map(|claim| claim.at), Some(at[2]));
         assert_eq!(rooms.leave(at[1]).map(|claim| claim.at), None, "it has left already");
         assert_eq!(rooms.let_go(|claim| claim.at == at[3]), [at[3]]);
         assert_eq!(rooms.leave(at[0]).map(|claim| claim.at), None);
-        assert!(!rooms.is_waited_for());
+        assert_eq!(rooms.waiting(), 0);
     }
 
     #[test]

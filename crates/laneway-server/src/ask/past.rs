@@ -1,14 +1,15 @@
 //! A run as it was: its events up to one of them, folded through the functions that made them.
 
-use laneway_core::event::Event;
 use laneway_core::id::RunId;
-use laneway_core::run_state;
+use laneway_core::run_state::{Broken, Replay, RunState};
 use laneway_store::Store;
+use laneway_store::model::RunView;
 
 use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
-const PAGE: usize = 5_000;
+/// Events that are folded at once: less than a millisecond, so that others who ask need not wait.
+const PAGE: usize = 500;
 
 /// The run as it was after event `at`. Nothing is executed and nothing changed. What stands in no event is left out: why a task
 /// waited, and whether its owner lived.
@@ -20,37 +21,25 @@ pub async fn run_at(store: &dyn Store, run: RunId, at: u64) -> Answer<wire::Run>
         let hint = format!("its events are numbered from 1 to {last}: `laneway events {}`", run.short());
         return Err(Problem::new(Code::NoSuchEvent, what).hint(hint));
     }
-    let events = events(store, run, at).await?;
-    let plan = view.plan;
-    // On a thread of its own: a long history takes its time, and others are asking.
-    let folded = tokio::task::spawn_blocking(move || {
-        run_state::replay(plan.workflow.steps.iter().map(|step| step.name.as_str()), &events)
-    });
-    let state = match folded.await {
-        Ok(Ok(state)) => state,
-        Ok(Err(broken)) => {
-            let what = format!("the history of run {} cannot have happened: {broken}", run.short());
-            let hint =
-                format!("`laneway doctor` says more; `laneway replay {}` compares all of it", run.short());
-            return Err(Problem::new(Code::Unreadable, what).hint(hint));
-        }
-        Err(error) => {
-            tracing::error!(%run, %error, "a history could not be folded");
-            return Err(Problem::new(Code::Internal, "something inside went wrong; the log says what"));
-        }
-    };
+    let state = fold(store, &view, at).await?.map_err(|broken| {
+        let what = format!("the history of run {} cannot have happened: {broken}", run.short());
+        let hint = format!("`laneway doctor` says more; `laneway replay {}` compares all of it", run.short());
+        Problem::new(Code::Unreadable, what).hint(hint)
+    })?;
     Ok(wire::Run::past(&state, view.dir, view.submitted_by))
 }
 
-async fn events(store: &dyn Store, run: RunId, at: u64) -> laneway_store::Result<Vec<Event>> {
-    let mut all: Vec<Event> = Vec::new();
-    loop {
-        let after = all.last().map_or(0, |event| event.seq);
-        let page = store.events_since(run, after, PAGE).await?;
-        let is_last = page.is_empty() || page.last().is_some_and(|event| event.seq >= at);
-        all.extend(page.into_iter().take_while(|event| event.seq <= at));
-        if is_last {
-            return Ok(all);
+async fn fold(store: &dyn Store, view: &RunView, at: u64) -> laneway_store::Result<Result<RunState, Broken>> {
+    let mut replay = Replay::new(view.plan.workflow.steps.iter().map(|step| step.name.as_str()));
+    let mut after = 0;
+    while after < at {
+        let mut page = store.events_since(view.state.run, after, PAGE).await?;
+        page.retain(|event| event.seq <= at);
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        if let Err(broken) = replay.go_on(&page) {
+            return Ok(Err(broken));
         }
     }
+    Ok(replay.end())
 }

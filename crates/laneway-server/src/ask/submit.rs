@@ -110,7 +110,8 @@ pub(super) fn absolute(given: &str) -> Answer<PathBuf> {
     Err(Problem::new(Code::BadBody, "`directory` is no absolute path"))
 }
 
-/// Documents up to so many bytes are read where they came in: that takes less than to hand them to another thread.
+/// Documents up to so many bytes are read where they came in, unless they have aliases, by which few bytes may say much: that takes
+/// less than to hand them to another thread.
 const SHORT: usize = 4_096;
 
 pub(super) async fn compile(document: String, name: Option<String>) -> Answer<(Plan, String)> {
@@ -119,7 +120,7 @@ pub(super) async fn compile(document: String, name: Option<String>) -> Answer<(P
         return Err(Problem::new(Code::BadBody, "`name` is no name of a workflow")
             .hint("use 1 to 100 characters without line breaks"));
     }
-    let is_short = document.len() <= SHORT;
+    let is_short = document.len() <= SHORT && !document.contains('*');
     let compile = move || {
         let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
         match definition::compile(&source) {

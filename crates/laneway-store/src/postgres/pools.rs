@@ -36,7 +36,9 @@ pub(super) async fn keep(link: &Link, session: SessionId, pools: &[KeptPool]) ->
     let images: Vec<String> = pools.iter().map(|pool| pool.image.clone()).collect();
     let maxima: Vec<i64> = pools.iter().map(|pool| i64::from(pool.max)).collect();
     let kept = sql!("pool_keep", TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-    link.rows(kept, &[&session, &names, &images, &maxima]).await?;
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(kept, vec![&session, &names, &images, &maxima]);
+    flight.commit().await?;
     Ok(())
 }
 
@@ -63,7 +65,9 @@ pub(super) async fn wish(link: &Link, sessions: &[SessionId], wish: &Wish) -> Do
         Wanted::Drain => (None, None),
     };
     let statement = sql!("pool_wish", TEXT_ARRAY, TEXT, INT8, TEXT);
-    link.rows(statement, &[&sessions, &wish.pool, &warm, &version]).await?;
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(statement, vec![&sessions, &wish.pool, &warm, &version]);
+    flight.commit().await?;
     Ok(())
 }
 

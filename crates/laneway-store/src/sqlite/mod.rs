@@ -258,11 +258,13 @@ impl Shared {
         }
     }
 
-    /// Of a run with few tasks and a plan that need not be made first.
+    /// Of a run with few tasks, a plan that need not be made first, and nothing that waits for other runs, of which there may be many.
     fn small_head(&self, connection: &Connection, run: RunId) -> Done<Option<Head>> {
         let row = HeadRow::read(connection, run)?;
         let plan = self.plans.kept(&row.version).filter(|plan| plan.workflow.steps.len() <= SMALL);
-        plan.map(|plan| row.with(plan)).transpose()
+        let Some(plan) = plan else { return Ok(None) };
+        let head = row.with(plan)?;
+        Ok(if read::waits_for_others(connection, head.no)? { None } else { Some(head) })
     }
 
     fn head(&self, connection: &Connection, run: RunId) -> Done<Head> {

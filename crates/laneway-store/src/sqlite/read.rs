@@ -97,6 +97,11 @@ pub(super) fn status(connection: &Connection, run: RunId) -> Done<RunStatus> {
     Ok(RunStatus::parse(&word).ok_or_else(|| unreadable("status of a run", &word))?)
 }
 
+/// Whether a run, or one of its tasks, stands in a line with those of other runs.
+pub(super) fn waits_for_others(connection: &Connection, no: i64) -> Done<bool> {
+    Ok(connection.prepare_cached(sql!("run_in_line"))?.query_row([no], |row| row.get(0))?)
+}
+
 pub(super) fn run_id(connection: &Connection, no: i64) -> Done<RunId> {
     let text: String = connection.prepare_cached(sql!("run_id"))?.query_row([no], |row| row.get(0))?;
     Ok(RunId::parse(&text).ok_or_else(|| unreadable("run id", &text))?)

@@ -15,7 +15,7 @@ use crate::text;
 const PAGE: usize = 5_000;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  laneway replay last\n  laneway replay last --at 7\n\n\
+#[command(after_help = "Example:\n  laneway replay last\n  laneway replay last --at 7\n\n\
     Exit codes: 0 equal, 1 they part.")]
 pub(crate) struct Args {
     /// Run id, the beginning of one, or `last`

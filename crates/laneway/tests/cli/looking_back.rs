@@ -368,7 +368,7 @@ fn replay_shows_a_run_as_it_was_after_an_event() {
     assert_eq!(running.first(), first["seq"].as_u64().as_ref());
     for at in [0, last + 1] {
         let refused = place.laneway(&format!("replay last --at {at}"));
-        assert_eq!(refused.code, Some(1), "{refused}");
+        assert_eq!(refused.code, Some(2), "{refused}");
         assert!(refused.stderr.contains(&format!("no event {at}")), "{refused}");
         assert!(refused.stderr.contains(&format!("from 1 to {last}")), "{refused}");
     }

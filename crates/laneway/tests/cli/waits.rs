@@ -48,6 +48,27 @@ fn a_run_in_the_foreground_waits_and_hears_a_signal_from_elsewhere() {
     assert_eq!(place.laneway("replay last").code, Some(0));
 }
 
+/// What ends all the time must not put off what is to be done at its moment.
+#[test]
+fn time_ends_a_wait_beside_many_short_steps() {
+    let chain: String =
+        (1..=200).map(|step| format!("  s{step}: {{needs: [s{}], command: ['true']}}\n", step - 1)).collect();
+    let document = format!(
+        "steps:\n  nap: {{wait: {{for: 50ms}}}}\n  woken: {{needs: [nap], command: ['true']}}\n  s0: {{command: ['true']}}\n{chain}"
+    );
+    let place = Place::with("busy.yaml", &document);
+    assert_eq!(place.laneway("run busy.yaml").code, Some(0));
+    let events = place.laneway("events last --json").stdout;
+    let ends: Vec<String> = events
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an event"))
+        .filter(|event| event["event"] == "task_finished")
+        .map(|event| event["step"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    let place_of = |step: &str| ends.iter().position(|ended| ended == step);
+    assert!(place_of("woken") < place_of("s150"), "{ends:?}");
+}
+
 #[test]
 fn time_ends_a_wait_in_the_foreground() {
     let place = Place::with(

@@ -7,6 +7,7 @@ use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
 use laneway_core::id::RunId;
 use laneway_core::pool::{Event, Ticket};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::calm::Beginning;
 use super::inside::{self, Whose};
@@ -27,6 +28,8 @@ pub(super) struct Lease {
     loan: Option<Loan>,
     /// Until its program has run for a moment: many are over by then.
     beginning: Mutex<Option<Beginning>>,
+    /// Signals that are on their way.
+    signals: Mutex<Vec<JoinHandle<()>>>,
     is_over: bool,
 }
 
@@ -41,7 +44,18 @@ impl Lease {
     ) -> Self {
         let files = vessel.files.join(ticket.0.to_string());
         let beginning = Mutex::new(Some(beginning));
-        Self { vessel, ticket, keeper, common, mode, files, loan: None, beginning, is_over: false }
+        Self {
+            vessel,
+            ticket,
+            keeper,
+            common,
+            mode,
+            files,
+            loan: None,
+            beginning,
+            signals: Mutex::default(),
+            is_over: false,
+        }
     }
 
     /// It runs: what is done behind other tasks need not give way to it any more.
@@ -93,7 +107,7 @@ impl Lease {
     pub(super) fn signal(&self, signal: &'static str) {
         let (docker, vessel, mode, mark) =
             (self.docker().clone(), Arc::clone(&self.vessel), self.mode, self.mark());
-        tokio::spawn(async move {
+        let sent = tokio::spawn(async move {
             let whose = match (mode, vessel.pristine()) {
                 (_, None) => return,
                 (PoolMode::Multi, Some(pristine)) => Whose::Guests(pristine),
@@ -103,6 +117,7 @@ impl Lease {
                 tracing::debug!(container = vessel.name, %error, signal, "a task was not signaled");
             }
         });
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner).push(sent);
     }
 
     /// The run is being stopped: what it lets go of is not worth cleaning.
@@ -114,6 +129,9 @@ impl Lease {
     /// The task has ended. Its directory is taken back at once; the rest is the pool's business and nobody waits for it.
     /// What is not clean, because something of the task may run on, goes.
     pub(super) fn release(mut self, is_clean: bool) {
+        // One that is still on its way would hit the next task in there.
+        let signals = self.signals.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let is_clean = is_clean && signals.iter().all(JoinHandle::is_finished);
         if self.mode == PoolMode::Single && is_clean {
             // The others stay, so what this one left is sought out now and not when all have gone.
             self.is_over = true;

@@ -6,15 +6,17 @@ FROM (
     (SELECT run_no, position FROM tasks
      WHERE wake_at IS NOT NULL
        AND wake_at <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+       AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine))
      ORDER BY wake_at LIMIT 1000)
     UNION ALL
     (SELECT run_no, position FROM tasks
      WHERE due_at IS NOT NULL
        AND due_at <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+       AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine))
      ORDER BY due_at LIMIT 1000)
     UNION ALL
     (SELECT run_no, position FROM tasks
-     WHERE gate = 'node' AND EXISTS (SELECT 1 FROM takers WHERE takers.class = tasks.class) LIMIT 1000)
+     WHERE gate = 'node' AND EXISTS (SELECT 1 FROM takers WHERE takers.class = tasks.class)
+       AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine)) LIMIT 1000)
 ) AS due
-JOIN runs ON runs.no = due.run_no
-WHERE NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.run_no = runs.no);
+JOIN runs ON runs.no = due.run_no;
