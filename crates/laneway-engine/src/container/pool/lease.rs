@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
 use laneway_core::id::RunId;
 use laneway_core::pool::{Event, Ticket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::calm::Beginning;
 use super::inside::{self, Whose};
@@ -15,6 +17,9 @@ use super::keeper::{Common, Keeper, Message};
 use super::mounts::Loan;
 use super::vessel::{Vessel, make_open};
 use crate::container::{Docker, mounts};
+
+/// How long the engine may take for a signal whose task has ended.
+const SIGNALED: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Lease {
@@ -129,9 +134,24 @@ impl Lease {
     /// The task has ended. Its directory is taken back at once; the rest is the pool's business and nobody waits for it.
     /// What is not clean, because something of the task may run on, goes.
     pub(super) fn release(mut self, is_clean: bool) {
-        // One that is still on its way would hit the next task in there.
-        let signals = self.signals.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let is_clean = is_clean && signals.iter().all(JoinHandle::is_finished);
+        let signals = std::mem::take(self.signals.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if !is_clean || signals.iter().all(JoinHandle::is_finished) {
+            return self.let_go(is_clean);
+        }
+        // A signal that is still on its way would hit the next task in there. The run's directory does not wait for it.
+        let is_back = self.take_back();
+        tokio::spawn(async move {
+            let sent = async {
+                for signal in signals {
+                    drop(signal.await);
+                }
+            };
+            let is_sent = timeout(SIGNALED, sent).await.is_ok();
+            self.let_go(is_back && is_sent);
+        });
+    }
+
+    fn let_go(mut self, is_clean: bool) {
         if self.mode == PoolMode::Single && is_clean {
             // The others stay, so what this one left is sought out now and not when all have gone.
             self.is_over = true;
