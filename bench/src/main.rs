@@ -260,7 +260,7 @@ impl Bench {
                     .docker
                     .as_deref()
                     .context("`cargo xtask bench containers` brings a container engine")?;
-                results.containers = Some(containers::measure(rounds, docker, &peers, places)?);
+                results.containers = Some(containers::measure(rounds, docker, peers, places)?);
             }
             Workload::Service => {
                 let servers: Vec<Peer> = peers.iter().copied().filter(|peer| peer.is_server()).collect();
