@@ -146,10 +146,12 @@ impl Bench {
         let wants_queues = self.wants(Workload::Nodes) && self.has_part(nodes::Part::Queues);
         let wants_graphs = Workload::value_variants().iter().any(|each| each.is_graph() && self.wants(*each));
         let wants_servers = self.wants(Workload::Service);
+        let wants_containers = self.wants(Workload::Containers);
         peers.retain(|peer| {
             (peer.is_queue() && wants_queues)
                 || (peer.runs_graphs() && wants_graphs)
                 || (peer.is_server() && wants_servers)
+                || (*peer == Peer::Dagu && wants_containers)
         });
         let mut results = Results {
             measured_on: jiff::Zoned::now().strftime("%F").to_string(),
@@ -169,8 +171,9 @@ impl Bench {
         }
         let widths = results.graphs.iter().map(|graph| graph.calibration.spawn_ms.width());
         let width = widths.fold(0.0, f64::max);
-        results.noise =
-            if self.wants(Workload::Nodes) { watch.end_beside_a_server(width)? } else { watch.end(width)? };
+        // What a database or an engine does is part of what is measured.
+        let has_server = self.wants(Workload::Nodes) || wants_containers;
+        results.noise = if has_server { watch.end_beside_a_server(width)? } else { watch.end(width)? };
         results.verdicts = goal::judge(&results);
         let tables = results.tables();
         let file = self.json.unwrap_or_else(|| places.work.with_file_name("results.json"));
