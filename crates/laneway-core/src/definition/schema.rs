@@ -6,7 +6,9 @@ mod containers;
 use serde_json::{Value, json};
 
 use super::housing::PoolMode;
+use super::keys::STEP;
 use super::model::{GroupFailure, OnFailure, OnLost, ParamType, Placement, When};
+use super::waits;
 use crate::limit::MAX_LIMIT;
 use crate::max_runs::Strategy;
 use crate::rank::{HIGHEST_PRIORITY, LEAST_PRIORITY};
@@ -167,7 +169,7 @@ fn step() -> Value {
             {"required": ["call"],
              "not": {"anyOf": [{"required": ["args"]}, {"required": ["with"]}, {"required": ["env"]},
                                {"required": ["workdir"]}, {"required": ["artifacts"]}, {"required": ["inputs"]}]}},
-            {"required": ["wait"], "not": {"anyOf": NOT_OF_WAITS.map(|key| json!({"required": [key]}))}},
+            {"required": ["wait"], "not": {"anyOf": not_of_waits()}},
         ],
         "properties": {
             "run": {
@@ -276,25 +278,11 @@ fn order() -> Value {
     })
 }
 
-/// What means nothing to a step that waits.
-const NOT_OF_WAITS: [&str; 16] = [
-    "args",
-    "with",
-    "env",
-    "workdir",
-    "timeout",
-    "retry",
-    "on_lost",
-    "lock",
-    "limits",
-    "runs_on",
-    "prefers",
-    "priority",
-    "artifacts",
-    "inputs",
-    "image",
-    "pool",
-];
+/// Keys of a step that mean nothing to one that waits.
+fn not_of_waits() -> Vec<Value> {
+    let keys = STEP.known.iter().filter(|key| waits::advice(key).is_some());
+    keys.map(|key| json!({"required": [key]})).collect()
+}
 
 fn wait() -> Value {
     json!({

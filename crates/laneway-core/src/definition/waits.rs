@@ -37,7 +37,7 @@ pub(super) fn sorted<'t>(
 }
 
 /// Why a key does not belong to a step that waits.
-fn advice(key: &str) -> Option<&'static str> {
+pub(super) fn advice(key: &str) -> Option<&'static str> {
     match key {
         "timeout" => Some("a wait has its own: `wait: {signal: approved, timeout: 24h}`"),
         "retry" => Some("a wait is not tried again; `wait: {timeout: …}` says how long it lasts at most"),
