@@ -111,8 +111,12 @@ async fn many_who_listen_to_one_run_are_each_told_all_of_it() {
     let actor = Actor::join(&place, "actor:1").await;
     let run = server.submit(FLOW).await;
     let mut readings = Vec::new();
-    for after in (0..3).cycle().take(40) {
-        readings.push((after, Reading::open(&server, &format!("runs={run}:{after}"), None).await));
+    let before = server.store.run_state(run).await.expect("a run").last_event;
+    for after in (0..=before).cycle().take(40) {
+        let mut reading = Reading::open(&server, &format!("runs={run}:{after}"), None).await;
+        // So that all of them have read to the end, and wait for the same.
+        reading.take(usize::try_from(before - after).expect("few")).await;
+        readings.push((before, reading));
     }
     actor.work(true).await;
     let last = server.store.run_state(run).await.expect("a run").last_event;
