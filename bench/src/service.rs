@@ -180,6 +180,7 @@ fn bare_submits(dir: &Path, window: Duration) -> Result<f64> {
                 max_parallel: 4,
                 session,
                 is_shared: true,
+                is_paused: false,
                 key: None,
                 by: "bench".into(),
                 origin: None,

@@ -42,6 +42,7 @@ pub(super) async fn ceiling(tasks: usize, finishers: usize, batch: usize) -> Res
         max_parallel: u32::try_from(tasks)?,
         session: sessions[0],
         is_shared: true,
+        is_paused: false,
         key: None,
         by: "bench".to_owned(),
         origin: None,

@@ -98,6 +98,7 @@ impl Node {
             max_parallel: u32::try_from(plan.workflow.steps.len()).unwrap_or(u32::MAX),
             session: self.session,
             is_shared: true,
+            is_paused: false,
             key: None,
             by: "bench".to_owned(),
             origin: None,

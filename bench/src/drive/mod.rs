@@ -129,6 +129,7 @@ impl Home {
             },
             run,
             by: "bench".to_owned(),
+            is_over_when_paused: false,
         };
         let status = drive.until_done(Control::new()).await?;
         if status != RunStatus::Succeeded {
@@ -151,6 +152,7 @@ impl Home {
             max_parallel,
             session: self.session,
             is_shared: false,
+            is_paused: false,
             key: None,
             by: "bench".to_owned(),
             origin: None,

@@ -75,6 +75,8 @@ pub enum Waits {
     MaxParallel,
     /// Its group has no place for it.
     Group,
+    /// Its level is taken as a whole.
+    Level,
     /// The run is to stay on one node, and that is not known yet.
     FirstTask,
     MaxRuns(MaxRunsWait),
@@ -94,6 +96,7 @@ impl Waits {
             Gate::RunAt => Some(Self::RunAt),
             Gate::MaxParallel => Some(Self::MaxParallel),
             Gate::Group => Some(Self::Group),
+            Gate::Level => Some(Self::Level),
             Gate::MaxRuns
             | Gate::Paused
             | Gate::Node
@@ -122,8 +125,12 @@ pub fn causes(
         (TaskStatus::Pending, Some(Waits::Needs)) => {
             let set = plan.needs_set_of[position]?;
             let holders = sets.entry(set).or_insert_with(|| Holders::of_set(plan, state, set));
+            if holders.names.is_empty() && plan.is_leveled() {
+                return Some(level(plan, state, position as Position));
+            }
             Some(needs(plan, position as Position, holders))
         }
+        (TaskStatus::Pending, Some(Waits::Level)) => Some(level(plan, state, position as Position)),
         (TaskStatus::Pending, Some(Waits::RunAt)) => Some(run_at(task)),
         (TaskStatus::Pending, Some(Waits::MaxParallel)) => Some(max_parallel(state, &live)),
         (TaskStatus::Pending, Some(Waits::Group)) => group(plan, state, position as Position),
@@ -207,6 +214,33 @@ fn max_parallel(state: &RunState, live: &[&TaskState]) -> Cause {
         ),
         ..Cause::at(Gate::MaxParallel)
     }
+}
+
+/// Of a step whose level is not under way, or whose level is taken with another step.
+fn level(plan: &Plan, state: &RunState, position: Position) -> Cause {
+    let (own, next) =
+        (plan.level_of[position as usize], state.levels.as_ref().map_or(0, |levels| levels.count));
+    let mut open: Vec<&TaskState> = plan.levels[next.min(own) as usize]
+        .iter()
+        .map(|one| &state.tasks[*one as usize])
+        .filter(|task| !task.status.is_final() && task.step != plan.step(position).name)
+        .collect();
+    open.sort_unstable_by(|one, other| one.step.cmp(&other.step));
+    let others = listed(&open, |task| task.step.clone());
+    let (opens, text) = if next < own {
+        (
+            "when the levels before its own are committed",
+            format!("level {own} comes behind level {next}, of which {others} is not over"),
+        )
+    } else if plan.step(position).wait().is_some() {
+        (
+            "when the other steps of its level are done",
+            format!("what waits comes behind the other steps of its level: {others}"),
+        )
+    } else {
+        ("when somebody takes its level", format!("its level is taken as a whole, with {others}"))
+    };
+    Cause { holders: names(&open), opens: opens.to_owned(), text, ..Cause::at(Gate::Level) }
 }
 
 /// Of a member of a group that lets only so many at once.

@@ -168,6 +168,9 @@ facts! {
         by: String,
         /// What is pending again.
         tasks: Vec<String>,
+        /// From which level on it is done anew, of a run that goes level by level.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        level: Option<u32>,
     }
     RunFinished = "run_finished" v 1 {
         status: RunStatus,
@@ -266,6 +269,14 @@ facts! {
         /// Of its members, as they are listed.
         results: Vec<LaneResult>,
     }
+    /// All of a level has ended, and counts: of a run that goes level by level.
+    LevelCommitted = "level_committed" v 1 {
+        level: u32,
+        /// Address of what it and all before it have put out.
+        checkpoint: String,
+        /// In the order of names.
+        steps: Vec<String>,
+    }
     /// The results of a group are one.
     MergeFinished = "merge_finished" v 1 {
         group: String,
@@ -302,6 +313,7 @@ impl Fact {
             | Self::RunFinished(_)
             | Self::LaneStarted(_)
             | Self::LaneFinished(_)
+            | Self::LevelCommitted(_)
             | Self::MergeFinished(_) => None,
         }
     }
@@ -327,6 +339,7 @@ mod tests {
         ("run_paused", 1, r#"{"scope":"run","by":"ada","tasks":["test"]}"#),
         ("run_resumed", 1, r#"{"scope":"workflow","by":"ada"}"#),
         ("run_reopened", 1, r#"{"why":"retry","by":"ada","tasks":["test","package"]}"#),
+        ("run_reopened", 1, r#"{"why":"retry","by":"ada","tasks":["test"],"level":1}"#),
         ("run_finished", 1, r#"{"status":"failed","reason":"test failed: exit code 1"}"#),
         ("task_available", 1, r#"{"step":"test"}"#),
         ("task_started", 1, r#"{"step":"test","attempt":1,"node":"host:1"}"#),
@@ -357,6 +370,7 @@ mod tests {
             1,
             r#"{"lane":"quality","kind":"group","results":[{"step":"lint","status":"failed","success":false}]}"#,
         ),
+        ("level_committed", 1, r#"{"level":0,"checkpoint":"ab12","steps":["lint","test"]}"#),
         ("merge_finished", 1, r#"{"group":"quality","files":3,"conflicts":["src/a.rs"]}"#),
     ];
 

@@ -32,6 +32,8 @@ words! {
         Node = "node",
         /// Its group has as many members available or running as its `max_parallel` allows.
         Group = "group",
+        /// Its level is taken as a whole, with the first of its steps.
+        Level = "level",
         MaxParallel = "max_parallel",
         Order = "order",
         Lock = "lock",
@@ -101,8 +103,8 @@ pub struct Facts<'a> {
     /// `None` for a step that needs nothing.
     pub counts: Option<Counts>,
     pub closing: Option<Closing>,
-    /// It brings a group together: no clean-up, though it waits for members however they end.
-    pub is_merge: bool,
+    /// It cleans up nothing, though it may run however others end: it brings a group together, or stands in a level.
+    pub is_no_clean_up: bool,
     /// `None` as long as nobody had to evaluate it, or where there is no `if`.
     pub condition: Option<bool>,
     pub run_at: Option<Millis>,
@@ -118,6 +120,8 @@ pub struct Facts<'a> {
     pub has_node: bool,
     /// Of a member of a group that bounds how many there may be at once.
     pub group: Option<Room>,
+    /// Another step of its level is taken first, and this with it.
+    pub is_led: bool,
     pub keys: Keys<'a>,
 }
 
@@ -136,7 +140,7 @@ impl Facts<'_> {
             when: When::default(),
             counts: None,
             closing: None,
-            is_merge: false,
+            is_no_clean_up: false,
             condition: None,
             run_at: None,
             now,
@@ -146,6 +150,7 @@ impl Facts<'_> {
             is_paused: false,
             has_node: true,
             group: None,
+            is_led: false,
             keys: Keys::default(),
         }
     }
@@ -178,13 +183,15 @@ impl Wait<'_> {
     }
 }
 
-/// Gates in order: the run's closing, max_runs, needs, if, run_at, paused, node, group, max_parallel, then the keys (order,
+/// Gates in order: the run's closing, max_runs, needs, if, run_at, paused, node, group, level, max_parallel, then the keys (order,
 /// lock, limits, rates). The first that is closed is the cause; only a task behind none of them is open.
 pub fn judge<'a>(facts: &Facts<'a>) -> Verdict<'a> {
     match facts.closing {
         Some(closing) if !closing.lets_clean_up() => return Verdict::Cancel(closing.reason()),
         // "Aborted" is for what was running; what never started is told the same as under halt.
-        Some(_) if facts.is_merge || !facts.when.accepts_failure() => return Verdict::Skip(Reason::Halted),
+        Some(_) if facts.is_no_clean_up || !facts.when.accepts_failure() => {
+            return Verdict::Skip(Reason::Halted);
+        }
         Some(_) | None => {}
     }
     if facts.is_queued {
@@ -211,6 +218,9 @@ pub fn judge<'a>(facts: &Facts<'a>) -> Verdict<'a> {
     }
     if facts.group.is_some_and(|group| group.live >= group.max) {
         return Verdict::Closed(Wait::at(Gate::Group));
+    }
+    if facts.is_led {
+        return Verdict::Closed(Wait::at(Gate::Level));
     }
     if facts.live >= facts.max_parallel {
         return Verdict::Closed(Wait::at(Gate::MaxParallel));

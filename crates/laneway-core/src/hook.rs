@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::definition::{OnFailure, Placement, Step, When, Workflow};
+use crate::definition::{Execution, OnFailure, Placement, Step, When, Workflow};
 use crate::expression::Template;
 use crate::id::RunId;
 use crate::plan::Plan;
@@ -106,6 +106,7 @@ impl Plan {
             steps,
             secrets: of.secrets.clone(),
             on_failure: OnFailure::Continue,
+            execution: Execution::Dataflow,
             placement: Placement::Spread,
             params: Vec::new(),
             max_parallel: None,

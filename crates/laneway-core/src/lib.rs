@@ -17,6 +17,7 @@ pub mod hash;
 pub mod hook;
 pub mod id;
 pub mod key;
+pub mod level;
 pub mod limit;
 pub mod max_runs;
 pub mod merge;

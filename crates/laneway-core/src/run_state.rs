@@ -5,9 +5,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::event::{Closing, Event, Fact, PauseScope};
+use crate::event::{Closing, Event, Fact, LevelCommitted, PauseScope};
 use crate::hash::Version;
 use crate::id::RunId;
+use crate::level::{self, Cursor};
 use crate::plan::merge_name;
 use crate::reason::Reason;
 use crate::state::{Illegal, RunMove, RunStatus, TaskMove, TaskStatus};
@@ -32,8 +33,27 @@ pub struct RunState {
     pub finished_at: Option<Millis>,
     /// Number of the last event.
     pub last_event: u64,
+    /// How far it has come, of a run that goes level by level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Committed>,
     /// In definition order.
     pub tasks: Vec<TaskState>,
+}
+
+/// The levels of a run that are committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Committed {
+    /// How many.
+    pub count: u32,
+    /// Address of what they have put out.
+    pub checkpoint: String,
+}
+
+impl Committed {
+    /// `None` before the first.
+    pub fn of(cursor: Cursor) -> Option<Self> {
+        Some(Self { count: cursor.level, checkpoint: cursor.checkpoint? })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -105,6 +125,12 @@ pub enum Broken {
     WrongAttempt { seq: u64, step: String, found: u32, expected: u32 },
     #[error("event {seq}: {found} cannot end a {entity}")]
     NotFinal { seq: u64, found: &'static str, entity: &'static str },
+    #[error("event {seq} commits level {found}, and level {expected} is next")]
+    WrongLevel { seq: u64, found: u32, expected: u32 },
+    #[error("event {seq} commits a level in which `{step}` is {status}")]
+    OpenLevel { seq: u64, step: String, status: TaskStatus },
+    #[error("event {seq}: the checkpoint of level {level} is not that of its results")]
+    WrongCheckpoint { seq: u64, level: u32 },
 }
 
 /// Rebuilds a run. `steps` are the names of its workflow's steps in definition order.
@@ -148,6 +174,8 @@ struct Fold {
     state: RunState,
     /// Name of a step to its place: histories are long, so that a scan for each event would be quadratic.
     places: std::collections::HashMap<String, usize>,
+    /// Of the levels that are committed.
+    checkpoints: Vec<String>,
 }
 
 impl Fold {
@@ -173,9 +201,10 @@ impl Fold {
             started_at: None,
             finished_at: None,
             last_event: 1,
+            levels: None,
             tasks,
         };
-        Ok(Self { state, places })
+        Ok(Self { state, places, checkpoints: Vec::new() })
     }
 
     fn apply(&mut self, event: &Event) -> Result<(), Broken> {
@@ -215,6 +244,10 @@ impl Fold {
                     let task = self.task(seq, step)?;
                     let status = moved(seq, task, TaskMove::Reopen)?;
                     *task = TaskState { status, ..task.reopened() };
+                }
+                if let Some(level) = f.level {
+                    self.checkpoints.truncate(level as usize);
+                    self.note_levels();
                 }
             }
             Fact::RunFinished(f) => {
@@ -350,6 +383,7 @@ impl Fold {
             Fact::MergeFinished(f) => {
                 self.task(seq, &merge_name(&f.group))?;
             }
+            Fact::LevelCommitted(f) => self.commits(seq, f)?,
         }
         Ok(())
     }
@@ -390,6 +424,36 @@ impl Fold {
         }
         self.state.paused.retain(|paused| *paused != scope);
         Ok(())
+    }
+
+    /// A level counts only if all of it has ended, and with what it has put out.
+    fn commits(&mut self, seq: u64, committed: &LevelCommitted) -> Result<(), Broken> {
+        let (found, expected) = (committed.level, self.checkpoints.len() as u32);
+        if found != expected {
+            return Err(Broken::WrongLevel { seq, found, expected });
+        }
+        let mut results = Vec::with_capacity(committed.steps.len());
+        for step in &committed.steps {
+            let place =
+                *self.places.get(step).ok_or_else(|| Broken::UnknownStep { seq, step: step.clone() })?;
+            let TaskState { step, status, output, .. } = &self.state.tasks[place];
+            if !matches!(status, TaskStatus::Succeeded | TaskStatus::Skipped) {
+                return Err(Broken::OpenLevel { seq, step: step.clone(), status: *status });
+            }
+            results.push(level::Result { step, status: *status, output });
+        }
+        let before = self.checkpoints.last().map(String::as_str);
+        if level::checkpoint(before, found, results) != committed.checkpoint {
+            return Err(Broken::WrongCheckpoint { seq, level: found });
+        }
+        self.checkpoints.push(committed.checkpoint.clone());
+        self.note_levels();
+        Ok(())
+    }
+
+    fn note_levels(&mut self) {
+        let count = self.checkpoints.len() as u32;
+        self.state.levels = self.checkpoints.last().map(|last| Committed { count, checkpoint: last.clone() });
     }
 
     fn task(&mut self, seq: u64, step: &str) -> Result<&mut TaskState, Broken> {
@@ -558,7 +622,8 @@ mod tests {
             Err("event 4: a task that is available cannot park".into())
         );
         // Whoever opens it again has to be told anew.
-        let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()] };
+        let reopened =
+            RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()], level: None };
         let again = vec![
             started(),
             parked(None),
@@ -601,7 +666,8 @@ mod tests {
         let state =
             told(vec![paused(PauseScope::Run, &[]), canceled()]).expect("queued runs can be canceled");
         assert_eq!((state.status, state.started_at), (RunStatus::Canceled, None));
-        let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: Vec::new() };
+        let reopened =
+            RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: Vec::new(), level: None };
         let state = told(vec![paused(PauseScope::Run, &[]), canceled(), reopened.into()]).expect("a retry");
         assert_eq!((state.status, state.started_at), (RunStatus::Running, Some(Millis(1004))));
         assert_eq!(state.paused, [], "whoever retries a run wants it to go on");

@@ -181,6 +181,7 @@ impl Firer {
             max_parallel: workflow.max_parallel.map_or(self.max_parallel, std::num::NonZeroU32::get),
             session: self.session,
             is_shared: true,
+            is_paused: false,
             key: Some(key),
             by: by.to_owned(),
             origin: None,

@@ -45,6 +45,7 @@ pub async fn submit(
         max_parallel: MAX_PARALLEL,
         session,
         is_shared: whose == Whose::Anybodys,
+        is_paused: false,
         key: Some(format!("hooks of {} ({})", firing.end.run, firing.end.seq)),
         by: "hooks".to_owned(),
         origin: None,

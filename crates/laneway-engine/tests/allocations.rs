@@ -40,6 +40,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         max_parallel: 8,
         session,
         is_shared: false,
+        is_paused: false,
         key: None,
         by: "ada".into(),
         origin: None,
@@ -60,6 +61,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         },
         run,
         by: "ada".into(),
+        is_over_when_paused: false,
     };
     let region = Region::new(ALLOCATOR);
     let status = drive.until_done(Control::new()).await.expect("the worker works");

@@ -77,6 +77,7 @@ impl Setup {
             max_parallel,
             session,
             is_shared: false,
+            is_paused: false,
             key: None,
             by: "ada".into(),
             origin: None,
@@ -101,6 +102,7 @@ impl Setup {
             },
             run: self.run,
             by: "ada".into(),
+            is_over_when_paused: false,
         }
     }
 }

@@ -175,6 +175,10 @@ impl Client {
         self.post(&format!("/v1/runs/{}/{}", part(run), pause(is_paused)), &NOTHING).await
     }
 
+    pub async fn advance(&self, run: &str) -> Result<wire::Advanced> {
+        self.post(&format!("/v1/runs/{}/advance", part(run)), &NOTHING).await
+    }
+
     pub async fn pause_workflow(&self, name: &str, is_paused: bool) -> Result<wire::Paused> {
         self.post(&format!("/v1/workflows/{}/{}", part(name), pause(is_paused)), &NOTHING).await
     }

@@ -109,6 +109,8 @@ codes! {
     NoSuchSignal = "no_such_signal", CONFLICT;
     /// The step has ended.
     StepNotWaiting = "step_not_waiting", CONFLICT;
+    /// The run does not go level by level, or is not held up.
+    NotAdvancing = "not_advancing", CONFLICT;
     /// The same is being done just now: ask again in a moment.
     UnderWay = "under_way", CONFLICT;
     /// The state does not allow it.
@@ -240,6 +242,8 @@ fn code_of(error: &Error) -> Code {
         Error::NotFailed { .. } => Code::StepNotFailed,
         Error::NoSignal { .. } | Error::OtherSignal { .. } => Code::NoSuchSignal,
         Error::NotWaiting { .. } => Code::StepNotWaiting,
+        Error::NotLeveled { .. } | Error::GoesOn { .. } => Code::NotAdvancing,
+        Error::PartOfLevel { .. } => Code::Illegal,
         Error::BadSignal(BadSignal::Large) => Code::BodyTooLarge,
         Error::BadSignal(BadSignal::Payload { .. } | BadSignal::Reason) => Code::BadRequest,
         Error::NotSetAside { .. } => Code::NotSetAside,

@@ -75,6 +75,7 @@ async fn park(address: &str, wanted: usize) -> Result<(), Box<dyn Error>> {
             max_parallel: 4,
             session,
             is_shared: true,
+            is_paused: false,
             key: None,
             by: "bench".to_owned(),
             origin: None,

@@ -87,6 +87,12 @@ pub enum Error {
     Shared { run: RunId },
     #[error("nothing of run {} failed, was skipped or canceled", run.short())]
     NothingToRetry { run: RunId },
+    #[error("run {} does not go level by level", run.short())]
+    NotLeveled { run: RunId },
+    #[error("run {} goes on by itself", run.short())]
+    GoesOn { run: RunId },
+    #[error("a level of run {} ends as a whole, and this is a part of it", run.short())]
+    PartOfLevel { run: RunId },
     #[error("step `{step}` of run {} is {status}; only a failed step can be skipped", run.short())]
     NotFailed { run: RunId, step: String, status: TaskStatus },
     #[error("step `{step}` of run {} waits for no signal", run.short())]
@@ -183,6 +189,8 @@ impl Error {
                 "`laneway show {0}` lists its steps; once its run has ended, `laneway retry {0} --from {step}` lets it wait again",
                 run.short()
             )),
+            Self::NotLeveled { .. } => Some("`execution: levels` in its document makes it do so".to_owned()),
+            Self::GoesOn { run } => Some(format!("`laneway pause {}` holds it up behind its level", run.short())),
             Self::BadSignal(_) => Some("write large data to a file, and where it is into the payload".to_owned()),
             Self::NoSuchWorkflow { .. } => {
                 Some("`laneway workflows` lists those that were applied, `laneway runs` what has run".to_owned())
@@ -249,6 +257,7 @@ impl Error {
             | Self::NotRunnable { .. }
             | Self::NoSuchBlob { .. }
             | Self::TooLarge { .. }
+            | Self::PartOfLevel { .. }
             | Self::Illegal(_) => None,
         }
     }

@@ -163,6 +163,8 @@ pub struct Submission {
     pub session: SessionId,
     /// Any node takes its tasks.
     pub is_shared: bool,
+    /// It is paused from its first moment on, as if somebody had paused it.
+    pub is_paused: bool,
     /// Whoever submits with the same key again gets the same run.
     pub key: Option<String>,
     pub by: String,

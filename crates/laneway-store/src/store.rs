@@ -73,11 +73,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// may be taken before there is a place for them; to everybody else these wait as before until they start.
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>>;
 
+    /// Takes the rest of a level whose first task is claimed, by name, and records that all of it has started. Gives what is held
+    /// of it; nothing if the claim is lost. Idempotent by claim.
+    async fn claim_level(&self, first: ClaimRef) -> Result<Vec<Claim>>;
+
     /// Records that claimed tasks have started. An attempt that ends before this was said has started as well.
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
 
     /// Records how attempts ended and all that follows from it: retries, successors, gates, the run's end;
-    /// and may claim the next tasks, so that a chain costs one commit a step. Idempotent by claim.
+    /// and may claim the next tasks, so that a chain costs one commit a step. Idempotent by claim. A level ends as a whole, and
+    /// counts as a whole.
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer>;
 
     /// Returns claimed tasks that were never started. Spends no retry; in a run that is closing they end.
@@ -191,6 +196,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Lets what was paused go on.
     async fn resume(&self, what: Pausable, by: &str) -> Result<()>;
+
+    /// Lets a paused run that goes level by level go on by one level, and holds it up again behind that. Gives the level.
+    async fn advance(&self, run: RunId, by: &str) -> Result<u32>;
 
     /// Makes a named limit, or changes it for everybody; who may go on by that does so at once.
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()>;

@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Secret(command::secret::Args),
     /// Let a run or a workflow start nothing new
     Pause(command::pause::Args),
+    /// Let a paused run go on by one level
+    Advance(command::advance::Args),
     /// Let what was paused go on
     Resume(command::pause::ResumeArgs),
     /// Show what starts by itself, and when

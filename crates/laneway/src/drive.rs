@@ -54,6 +54,14 @@ pub(crate) struct Work {
     pub(crate) told: u64,
 }
 
+/// Until when it is driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    Over,
+    /// Or somebody holds it up, as `laneway advance` does behind a level.
+    Paused,
+}
+
 /// How it is driven, as the command line says.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct DriveArgs {
@@ -205,7 +213,7 @@ pub(crate) async fn take_over(
     store: Arc<dyn Store>,
     run: RunId,
     told: u64,
-    args: DriveArgs,
+    (args, until): (DriveArgs, Until),
 ) -> anyhow::Result<Exit> {
     let was_over = store.status(run).await?.is_final();
     let owes_hooks = was_over && store.hooks_owed(run).await?.is_some();
@@ -223,7 +231,7 @@ pub(crate) async fn take_over(
         }
         let view = node.store.run(run).await?;
         let work = Work { run, plan: view.plan, max_parallel: view.state.max_parallel, told };
-        to_the_end(context, &node, work, args).await
+        to_the_end(context, &node, work, (args, until)).await
     }
     .await;
     node.end(Leaving::because(LeaveReason::Done)).await;
@@ -235,10 +243,10 @@ pub(crate) async fn to_the_end(
     context: &Context,
     node: &Node,
     work: Work,
-    args: DriveArgs,
+    (args, until): (DriveArgs, Until),
 ) -> anyhow::Result<Exit> {
     let run = work.run;
-    let exit = drive(context, node, work, args).await?;
+    let exit = drive(context, node, work, (args, until)).await?;
     hooks(context, node, run, args).await?;
     Ok(exit)
 }
@@ -254,13 +262,18 @@ async fn hooks(context: &Context, node: &Node, of: RunId, args: DriveArgs) -> an
         let view = node.store.run(run).await?;
         let work = Work { run, plan: view.plan, max_parallel: view.state.max_parallel, told: 0 };
         if !view.state.status.is_final() {
-            drive(context, node, work, args).await?;
+            drive(context, node, work, (args, Until::Over)).await?;
         }
     }
     Ok(())
 }
 
-async fn drive(context: &Context, node: &Node, work: Work, args: DriveArgs) -> anyhow::Result<Exit> {
+async fn drive(
+    context: &Context,
+    node: &Node,
+    work: Work,
+    (args, until): (DriveArgs, Until),
+) -> anyhow::Result<Exit> {
     let store = &node.store;
     let mut interrupts = Interrupts::listen()?;
     let mut changes = store.changes();
@@ -281,6 +294,7 @@ async fn drive(context: &Context, node: &Node, work: Work, args: DriveArgs) -> a
         },
         run: work.run,
         by: env::person(),
+        is_over_when_paused: until == Until::Paused,
     }
     .until_done(control.clone());
     let mut worker = std::pin::pin!(worker);
@@ -359,6 +373,11 @@ async fn drive(context: &Context, node: &Node, work: Work, args: DriveArgs) -> a
     let (is_json, is_terminal) = (progress.is_json(), progress.is_terminal());
     let tally = progress.close();
     let printer = &context.printer;
+    if !status.is_final() {
+        let short = work.run.short();
+        printer.note(&format!("run {short} is paused; `laneway advance {short}` does its next level, `laneway resume {short}` the rest"));
+        return Ok(Exit::Succeeded);
+    }
     if is_terminal {
         let ending = progress::show_ending(printer.err_palette(), store.as_ref(), work.run, &tally).await;
         printer.note_text(&ending);

@@ -46,7 +46,9 @@ fn before(link: &Link) -> Vec<(RunId, String)> {
     }
     // Within the run the names of the steps say it all.
     match Gate::parse(link.cause.gate) {
-        Some(Gate::Needs) => link.cause.holders.iter().map(|step| (link.run, step.clone())).collect(),
+        Some(Gate::Needs | Gate::Level) => {
+            link.cause.holders.iter().map(|step| (link.run, step.clone())).collect()
+        }
         Some(
             Gate::MaxRuns
             | Gate::RunAt

@@ -10,6 +10,7 @@ pub(super) const WORKFLOW: Keys = Keys {
         "description",
         "params",
         "max_parallel",
+        "max_parallel_steps",
         "on_failure",
         "timeout",
         "env",

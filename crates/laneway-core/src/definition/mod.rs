@@ -16,6 +16,7 @@ mod housing;
 mod input;
 mod json;
 mod keys;
+mod levels;
 mod model;
 mod names;
 mod param;

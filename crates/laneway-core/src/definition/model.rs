@@ -26,6 +26,7 @@ pub struct Workflow {
     pub params: Vec<Param>,
     pub max_parallel: Option<NonZeroU32>,
     pub on_failure: OnFailure,
+    pub execution: Execution,
     /// `None` is no limit, also when the document says `0s`.
     pub timeout: Option<Duration>,
     /// Set for every step; a step's own `env` wins.
@@ -245,6 +246,16 @@ pub enum OnLost {
     Retry,
     /// For steps that must not run twice.
     Fail,
+}
+
+/// How the steps of a run follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Execution {
+    /// Each starts as soon as what it needs is done.
+    #[default]
+    Dataflow,
+    /// Level by level, each as one (`level.rs`). `max_parallel` says how many of a level run at once.
+    Levels,
 }
 
 /// Which nodes may run the tasks of a run.

@@ -6,7 +6,8 @@ use super::files;
 use super::finding::{Finding, Findings, Span};
 use super::groups;
 use super::keys;
-use super::model::{Action, Demands, Files, OnFailure, OnLost, Placement, Step, When, Workflow};
+use super::levels;
+use super::model::{Action, Demands, Execution, Files, OnFailure, OnLost, Placement, Step, When, Workflow};
 use super::reader::{Field, Keys, Reader, Site};
 use super::waits;
 use super::yaml::{Data, Tree};
@@ -97,6 +98,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
         params: Vec::new(),
         max_parallel: None,
         on_failure: OnFailure::default(),
+        execution: Execution::default(),
         timeout: None,
         env: Vec::new(),
         steps: Vec::new(),
@@ -113,6 +115,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     let mut triggers = Vec::new();
     let mut hooks = None;
     let mut placement = None;
+    let mut leveled = levels::Keys::default();
     for field in fields {
         match field.name {
             "name" => {
@@ -126,15 +129,20 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
             "params" => {
                 (workflow.params, spans.has_broken_params) = reader.params(field);
             }
-            "max_parallel" => workflow.max_parallel = reader.at_least_one(field),
+            "max_parallel" => {
+                workflow.max_parallel = reader.at_least_one(field);
+                leveled.max_parallel = Some(reader.tree.node(field.key).span);
+            }
+            "max_parallel_steps" => leveled.max_parallel_steps = Some(field),
             "on_failure" => {
+                leveled.on_failure = Some(reader.place(field));
                 let choices = OnFailure::ALL.map(|value| (value.as_str(), value));
                 workflow.on_failure = reader.choice(field, &choices).unwrap_or_default();
             }
             "timeout" => workflow.timeout = reader.timeout(field),
             "env" => workflow.env = reader.variables(field),
             "secrets" => workflow.secrets = reader.secrets(field),
-            "execution" => later(reader, field, &["dataflow"], &["levels"]),
+            "execution" => leveled.execution = Some(field),
             "placement" => {
                 let choices = Placement::ALL.map(|value| (value.as_str(), value));
                 workflow.placement = reader.choice(field, &choices).unwrap_or_default();
@@ -142,7 +150,10 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
             }
             "max_runs" => workflow.max_runs = reader.max_runs(field),
             "limits" => workflow.limits = reader.limits(field),
-            "groups" => (workflow.groups, spans.group) = groups::read(reader, field),
+            "groups" => {
+                leveled.groups = Some(reader.tree.node(field.key).span);
+                (workflow.groups, spans.group) = groups::read(reader, field);
+            }
             "pools" => workflow.pools = reader.pools(field),
             "schedule" | "after" | "webhook" => triggers.push(field),
             "hooks" => hooks = Some(field),
@@ -174,6 +185,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     files::check(&workflow, spans, &mut reader.findings);
     containers::check(&workflow, std::mem::take(&mut reader.named), &mut reader.findings);
     groups::check(&mut workflow, spans, placement, &mut reader.findings);
+    levels::read(reader, &mut workflow, spans, levels::Keys { placement, ..leveled });
     Some(workflow)
 }
 
@@ -194,19 +206,6 @@ fn workflow_name(reader: &mut Reader<'_>, field: Field<'_>) -> Option<String> {
         return None;
     }
     reader.literal(field, name, "a name is fixed; leave the expression out").then(|| name.to_owned())
-}
-
-/// A key of which only some values are built yet; the ones that are need no setting.
-fn later(reader: &mut Reader<'_>, field: Field<'_>, built: &[&str], later: &[&str]) {
-    let choices: Vec<(&str, bool)> =
-        built.iter().map(|word| (*word, true)).chain(later.iter().map(|word| (*word, false))).collect();
-    if reader.choice(field, &choices) == Some(false) {
-        let span = reader.place(field);
-        reader.findings.push(
-            Finding::new(format!("this value of `{}` is not supported yet", field.name), span)
-                .hint(format!("for now it can be: {}", built.join(", "))),
-        );
-    }
 }
 
 /// `keys` are those that it may have: a hook is a step as well.

@@ -70,9 +70,13 @@ pub fn schema() -> Value {
             },
             "timeout": duration("How long a run may take. 0s is no limit."),
             "env": env("Variables of every step. They can read params and run; a step's own env wins."),
+            "max_parallel_steps": {
+                "description": "How many steps of a level run at once; 0 is one after the other. For execution: levels. Default: 4.",
+                "type": "integer", "minimum": 0, "maximum": u32::MAX,
+            },
             "execution": {
-                "description": "A step starts as soon as what it needs is done.",
-                "enum": ["dataflow"],
+                "description": "dataflow: a step starts as soon as what it needs is done. levels: the steps of a level start together, and count together when all of them have succeeded; a failure cancels its level, and nothing of that counts. Default: dataflow.",
+                "enum": ["dataflow", "levels"],
             },
             "placement": {
                 "description": "Which nodes may run the steps of a run: spread, any; pinned, the one that took the first; local, the one it was submitted to. Default: spread.",
@@ -808,7 +812,8 @@ mod tests {
         (false, r#"{"steps": {"a": {"run": "x"}}, "max_parallel": 0}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "max_parallel": 1.5}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "on_failure": "stop"}"#),
-        (false, r#"{"steps": {"a": {"run": "x"}}, "execution": "levels"}"#),
+        (true, r#"{"steps": {"a": {"run": "x"}}, "execution": "levels", "max_parallel_steps": 0}"#),
+        (false, r#"{"steps": {"a": {"run": "x"}}, "execution": "level"}"#),
         (true, r#"{"steps": {"a": {"run": "x"}}, "placement": "pinned"}"#),
         (false, r#"{"steps": {"a": {"run": "x"}}, "placement": "anywhere"}"#),
         (

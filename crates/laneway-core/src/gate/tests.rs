@@ -91,7 +91,7 @@ fn gates_are_looked_at_in_order() {
 fn merge_of_a_halted_run_is_no_clean_up() {
     let halted = Facts { when: When::AllDone, closing: Some(Closing::Halted), ..open() };
     assert_eq!(judge(&halted), Verdict::Open);
-    assert_eq!(judge(&Facts { is_merge: true, ..halted }), Verdict::Skip(Reason::Halted));
+    assert_eq!(judge(&Facts { is_no_clean_up: true, ..halted }), Verdict::Skip(Reason::Halted));
 }
 
 #[test]
@@ -164,7 +164,8 @@ proptest! {
         run_at in prop_oneof![3 => Just(None), 1 => (98..103i64).prop_map(|at| Some(Millis(at)))],
         (is_queued, is_paused, has_node) in (prop::bool::weighted(0.1), prop::bool::weighted(0.1), prop::bool::weighted(0.9)),
         (live, max_parallel) in (0..4u32, 1..4u32),
-        (is_merge, room) in (prop::bool::weighted(0.1), prop::option::of((0..3u32, 1..3u32))),
+        (is_no_clean_up, is_led, room) in
+            (prop::bool::weighted(0.1), prop::bool::weighted(0.1), prop::option::of((0..3u32, 1..3u32))),
         order in prop::option::of(0..2u32),
         lock in prop::option::of(0..2u32),
         levels in prop::collection::vec(any_level(), 0..4),
@@ -174,7 +175,7 @@ proptest! {
             when,
             counts: needs_of.map(|(a, b, c, d)| counts(a, b, c, d)),
             closing,
-            is_merge,
+            is_no_clean_up,
             condition,
             run_at,
             now: NOW,
@@ -184,6 +185,7 @@ proptest! {
             is_paused,
             has_node,
             group: room.map(|(live, max)| Room { live, max }),
+            is_led,
             keys: Keys {
                 order: order.map(|smaller| Ordered { key: "k", smaller }),
                 lock: lock.map(|holders| Locked { key: "k", holders }),
@@ -191,7 +193,7 @@ proptest! {
             },
         };
         let gates = [
-            ("closing", closing.is_none_or(|closing| closing.lets_clean_up() && when.accepts_failure() && !is_merge)),
+            ("closing", closing.is_none_or(|closing| closing.lets_clean_up() && when.accepts_failure() && !is_no_clean_up)),
             ("max_runs", !is_queued),
             ("needs", facts.counts.is_none_or(|counts| needs(when, counts) == Needs::Met)),
             ("if", condition != Some(false)),
@@ -199,6 +201,7 @@ proptest! {
             ("paused", !is_paused),
             ("node", has_node),
             ("group", room.is_none_or(|(live, max)| live < max)),
+            ("level", !is_led),
             ("max_parallel", live < max_parallel),
             ("order", order.unwrap_or(0) == 0),
             ("lock", lock.unwrap_or(0) == 0),

@@ -2,7 +2,7 @@
 
 use super::{Plan, Position};
 use crate::class::{Class, Room};
-use crate::definition::{Housing, Pool, Step};
+use crate::definition::{Execution, Housing, Pool, Step};
 
 impl Plan {
     /// The pool that a step uses. Its group has the last word on how members share containers.
@@ -37,9 +37,24 @@ impl Plan {
         pools
     }
 
+    /// Whether runs go level by level.
+    pub fn is_leveled(&self) -> bool {
+        self.workflow.execution != Execution::Dataflow
+    }
+
+    /// The steps of a level, by name.
+    pub fn level(&self, level: u32) -> Vec<Position> {
+        let mut steps = self.levels.get(level as usize).cloned().unwrap_or_default();
+        steps.sort_unstable_by(|one, other| self.step(*one).name.cmp(&self.step(*other).name));
+        steps
+    }
+
     /// Whether a step waits for nothing but a place, from the start of its run on. What waits for a signal or a moment is
-    /// given no place, and a condition has to be asked.
+    /// given no place, a condition has to be asked, and a level is taken as a whole.
     pub fn is_ready(&self, position: Position) -> bool {
+        if self.is_leveled() {
+            return false;
+        }
         let step = self.step(position);
         self.needs_set_of[position as usize].is_none() && step.condition.is_none() && step.wait().is_none()
     }

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::{Fault, Plan};
-use crate::definition::{Action, Group, OnFailure, OnLost, Placement, Retry, Step, When, Workflow};
+use crate::definition::{
+    Action, Execution, Group, OnFailure, OnLost, Placement, Retry, Step, When, Workflow,
+};
 use crate::hash::Version;
 
 /// Steps as `(name, needs)`.
@@ -68,6 +70,7 @@ fn of_steps(steps: Vec<Step>) -> Workflow {
         params: Vec::new(),
         max_parallel: None,
         on_failure: OnFailure::default(),
+        execution: Execution::default(),
         timeout: None,
         env: Vec::new(),
         steps,

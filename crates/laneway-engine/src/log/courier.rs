@@ -322,6 +322,7 @@ mod tests {
             max_parallel: 4,
             session,
             is_shared: false,
+            is_paused: false,
             key: None,
             by: "ada".into(),
             origin: None,

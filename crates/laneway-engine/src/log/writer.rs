@@ -23,6 +23,8 @@ pub struct Summary {
     pub bytes: u64,
     /// Bytes of output that the cap, or an error, kept out of the log.
     pub dropped: u64,
+    /// How long the log is, framing and notes included.
+    pub length: u64,
     /// The first error of the file, in words. The step ran on regardless.
     pub error: Option<String>,
 }
@@ -34,6 +36,8 @@ pub enum Target {
     File(PathBuf),
     /// With the store, for whoever reads it elsewhere.
     Store(Sending),
+    /// Behind what a former try of the same attempt has left there: so many bytes.
+    Behind(Box<Target>, u64),
 }
 
 impl From<PathBuf> for Target {
@@ -67,15 +71,11 @@ impl Writer {
     /// `cap` bounds the file, framing included, so that a step which prints byte by byte is bounded too.
     /// Notes come on top: they are few and short.
     pub fn new(target: impl Into<Target>, cap: u64) -> Self {
-        Self {
-            target: target.into(),
-            cap,
-            file: None,
-            length: 0,
-            is_capped: false,
-            summary: Summary::default(),
-            veil: None,
-        }
+        let (target, length) = match target.into() {
+            Target::Behind(target, length) => (*target, length),
+            target @ (Target::File(_) | Target::Store(_)) => (target, 0),
+        };
+        Self { target, cap, file: None, length, is_capped: false, summary: Summary::default(), veil: None }
     }
 
     /// With secrets that are not to be seen in it.
@@ -156,7 +156,7 @@ impl Writer {
             };
             self.note(&text);
         }
-        self.summary
+        Summary { length: self.length, ..self.summary }
     }
 
     fn put(&mut self, stream: Stream, framed: &mut [u8], counted: u64) {
@@ -175,7 +175,9 @@ impl Writer {
                 if self.summary.error.is_none() {
                     self.summary.error = Some(match &self.target {
                         Target::File(path) => format!("cannot write the log {}: {error}", path.display()),
-                        Target::Store(_) => format!("cannot keep all of the log: {error}"),
+                        Target::Store(_) | Target::Behind(..) => {
+                            format!("cannot keep all of the log: {error}")
+                        }
                     });
                 }
             }
@@ -185,6 +187,7 @@ impl Writer {
     fn write_frame(&mut self, framed: &[u8]) -> io::Result<()> {
         let path = match &self.target {
             Target::File(path) => path,
+            Target::Behind(..) => return Err(io::Error::other("a log goes to one place")),
             Target::Store(sending) => {
                 if self.length == 0 {
                     sending.push(0, &MAGIC)?;
@@ -197,7 +200,7 @@ impl Writer {
         };
         if self.file.is_none() {
             pass(Point::LogMake);
-            self.file = Some(create(path)?);
+            self.file = Some(if self.length == 0 { create(path)? } else { go_on(path, self.length)? });
         }
         let file = self.file.as_mut().expect("it was made just above");
         if self.length == 0 {
@@ -229,6 +232,16 @@ fn create(path: &Path) -> io::Result<File> {
         }
         (result, _) => result,
     }
+}
+
+/// Behind what is there. If that has become shorter, a reader would stop at the hole.
+fn go_on(path: &Path, length: u64) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).open(path)?;
+    if file.metadata()?.len() < length {
+        return Err(io::Error::other("what was there before is gone"));
+    }
+    file.set_len(length)?;
+    Ok(file)
 }
 
 /// What a log says when it is full.

@@ -21,7 +21,7 @@ use crate::container::orphans::Sweeper;
 use crate::container::pool::{self, PoolMeans, Pools, Recorder};
 use crate::container::{self, Containers, labels};
 use crate::function::{self, Functions};
-use crate::log::Courier;
+use crate::log::{Courier, Target, Writer};
 use crate::process::{self, Ending, StopSignal};
 use crate::secret::{self, Masks};
 use crate::warden::Warden;
@@ -141,15 +141,31 @@ pub(super) struct Ended {
     /// `None`: it was stopped because somebody asked, who also knows the reason.
     pub(super) outcome: Option<Outcome>,
     pub(super) took: Duration,
+    /// How long its log is.
+    pub(super) log: u64,
 }
 
 impl Ended {
     fn unstarted(reason: Reason, detail: String) -> Self {
-        Self { outcome: Some(failed(reason, detail)), took: Duration::ZERO }
+        Self { outcome: Some(failed(reason, detail)), took: Duration::ZERO, log: 0 }
     }
 }
 
-pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> Ended {
+/// Leaves a line of Laneway's own behind what an attempt has printed so far. Gives how long its log is then.
+pub(super) fn note(setting: &Setting, claim: &Claim, log: u64, text: &str) -> u64 {
+    let (target, cap) = prepare::log_of(claim, &setting.places, setting.courier.as_ref());
+    let mut writer = Writer::new(Target::Behind(Box::new(target), log), cap);
+    writer.note(text);
+    writer.finish().length
+}
+
+/// `log` is how long the log of the attempt is already: what goes level by level is tried again within it.
+pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> Ended {
+    let ended = attempt(setting, claim, stop, log).await;
+    Ended { log: ended.log.max(log), ..ended }
+}
+
+async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> Ended {
     let begun = Instant::now();
     let mut scope = loop {
         match scope(&setting, &claim).await {
@@ -174,7 +190,7 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
     let merged = match merge::merge(&setting, &claim, &dir, &stop).await {
         None => None,
         Some(Ok(Merged::Ended(outcome))) => {
-            return Ended { outcome: Some(outcome), took: begun.elapsed() };
+            return Ended { outcome: Some(outcome), took: begun.elapsed(), log: 0 };
         }
         Some(Ok(Merged::Pipe(stdin))) => Some(stdin),
         Some(Err(error)) => return Ended::unstarted(Reason::StartFailed, error),
@@ -200,6 +216,7 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         containers: &setting.containers,
         instance: setting.store.instance(),
         session: setting.session,
+        log,
     };
     let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
         Ok(Work::Process(job)) => Housed::Here(job),
@@ -253,7 +270,7 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
     {
         tracing::warn!("{error}; the steps go on, and `laneway logs` shows where something is missing");
     }
-    let took = ending.duration;
+    let (took, log) = (ending.duration, ending.log.length);
     let mut outcome = outcome(ending, timeout);
     if matches!(outcome, Some(Outcome::Succeeded { .. })) {
         let kept = passing_by(&stop, || artifacts::keep(setting.store.as_ref(), &claim, &workdir)).await;
@@ -261,7 +278,7 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
             outcome = Some(failed(Reason::BadOutput, error.to_string()));
         }
     }
-    Ended { took, outcome }
+    Ended { took, outcome, log }
 }
 
 /// A program, and where it runs.
@@ -354,7 +371,7 @@ async fn call(setting: &Setting, job: function::Job, stop: &StopSignal) -> Ended
         function::Ending::TimedOut => Some(timed_out(timeout)),
         function::Ending::Stopped => None,
     };
-    Ended { outcome, took: begun.elapsed() }
+    Ended { outcome, took: begun.elapsed(), log: 0 }
 }
 
 /// The read costs a thread's round trip, so it is made only for steps that read something.

@@ -3,6 +3,7 @@
 
 mod compare;
 mod leave;
+mod level;
 mod say;
 
 use std::collections::{HashMap, VecDeque};
@@ -26,6 +27,7 @@ use super::attempt::{Ended, Setting};
 use super::control::{Control, Urge};
 use super::counts::Counts;
 use super::heartbeat::{Beat, Pulse};
+use super::levels::Levels;
 use super::lineup::{Lineup, Wanted};
 use super::poll::Poll;
 use super::prepare::{Ground, Places};
@@ -88,13 +90,15 @@ pub struct Drive {
     pub run: RunId,
     /// Who cancels, when `Control` says so.
     pub by: String,
+    /// Whether a pause ends it as well.
+    pub is_over_when_paused: bool,
 }
 
 impl Drive {
     /// Runs what can be run until the run has ended. An error leaves nothing running; the run itself stays as
     /// the store has it and can be resumed.
     pub async fn until_done(self, control: Control) -> Result<RunStatus, Error> {
-        let aim = Aim::Run { run: self.run, by: self.by };
+        let aim = Aim::Run { run: self.run, by: self.by, is_over_when_paused: self.is_over_when_paused };
         let end = drive(self.means, aim, Ground::Caller, control).await?;
         match end {
             End::Run(status) => Ok(status),
@@ -137,7 +141,7 @@ pub struct Cut {
 /// What a loop is for.
 #[derive(Debug, Clone)]
 enum Aim {
-    Run { run: RunId, by: String },
+    Run { run: RunId, by: String, is_over_when_paused: bool },
     Any { shutdown_grace: Duration },
 }
 
@@ -218,6 +222,10 @@ enum Message {
     Recorded(Wanted, Result<Answer, laneway_store::Error>),
     Started(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
     Claimed(Wanted, Result<Vec<Claim>, laneway_store::Error>),
+    /// All of the level whose first step was claimed.
+    LevelTaken(ClaimRef, Result<Vec<Claim>, laneway_store::Error>),
+    /// A step of a level may be tried again.
+    Rested(ClaimRef),
     GivenBack(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
     Promoted(Result<Option<Millis>, laneway_store::Error>),
     /// What the session is asked to do, and when `promote` will have something to do.
@@ -237,6 +245,11 @@ struct Loop {
     setting: Setting,
     running: HashMap<ClaimRef, Running>,
     lineup: Lineup,
+    /// Of runs that go level by level, those that are held.
+    levels: Levels,
+    /// First steps of levels, while the rest is being taken; and those for which the store could not do it yet.
+    taking: HashMap<ClaimRef, Claim>,
+    untaken: Vec<Claim>,
     /// Over, and not recorded yet.
     ended: Vec<Finished>,
     /// Started, and the store was not told yet. Oldest first.
@@ -300,6 +313,8 @@ struct Running {
     reason: Option<Reason>,
     /// The store says that this claim is not ours any more: drop the result.
     is_lost: bool,
+    /// Of a step that may be tried again within its attempt.
+    claim: Option<Claim>,
 }
 
 impl Loop {
@@ -311,6 +326,9 @@ impl Loop {
             setting,
             running: HashMap::new(),
             lineup: Lineup::new(means.slots, matches!(aim, Aim::Run { .. })),
+            levels: Levels::default(),
+            taking: HashMap::new(),
+            untaken: Vec::new(),
             ended: Vec::new(),
             unsaid: VecDeque::new(),
             unreturned: Vec::new(),
@@ -396,6 +414,9 @@ impl Loop {
             && self.recording.is_none()
             && self.unreturned.is_empty()
             && self.lineup.is_empty()
+            && self.levels.is_empty()
+            && self.taking.is_empty()
+            && self.untaken.is_empty()
             && !self.is_telling
     }
 
@@ -459,6 +480,11 @@ impl Loop {
                 self.return_strangers();
                 self.begin();
                 self.ask_for_the_rest();
+            }
+            Message::LevelTaken(first, taken) => self.on_level_taken(first, taken)?,
+            Message::Rested(claim) => {
+                self.levels.rested(&claim);
+                self.begin();
             }
             Message::Claimed(wanted, Err(error)) => {
                 self.is_unsure = true;
@@ -546,6 +572,12 @@ impl Loop {
         self.lineup.left(claim);
         // Behind the lease the warden kills what runs; that is no end that anybody should read about.
         let is_cut_off = self.pulse.as_ref().is_some_and(Pulse::is_overdue);
+        if self.levels.holds(&claim) {
+            let is_lost = running.is_lost || is_cut_off;
+            self.on_level_ended(claim, running, ended, is_lost);
+            self.begin();
+            return;
+        }
         if !running.is_lost && !is_cut_off {
             let reason = running.reason.unwrap_or(Reason::Canceled);
             let outcome = ended.outcome.unwrap_or(Outcome::Canceled { reason });
@@ -574,7 +606,9 @@ impl Loop {
 
     fn stop(&mut self, stops: &[Stop]) {
         for stop in stops {
-            if let Some(running) = self.running.get_mut(&stop.claim) {
+            if self.levels.holds(&stop.claim) {
+                self.close_level(stop.claim.run, stop.reason);
+            } else if let Some(running) = self.running.get_mut(&stop.claim) {
                 pass(Point::StopAsked);
                 running.reason = Some(stop.reason);
                 running.stop.stop();
@@ -605,6 +639,10 @@ impl Loop {
         self.later(Duration::ZERO);
         tracing::warn!(run = %claim.run.short(), attempt = claim.attempt, "claim lost; what ran under it is killed");
         self.counts.add(|tally| tally.lost += 1);
+        if self.levels.holds(&claim) {
+            self.levels.forget(claim.run);
+            self.stop_level(claim.run, None);
+        }
         if let Some(running) = self.running.get_mut(&claim) {
             running.is_lost = true;
             running.stop.kill_now();
@@ -657,6 +695,7 @@ impl Loop {
 
     /// After an error that ends this worker: leaves no process behind.
     async fn kill_everything(&mut self) {
+        self.levels.forget_all();
         for running in self.running.values() {
             running.stop.kill_now();
         }

@@ -112,6 +112,11 @@ impl Lineup {
         if running < self.places() { self.held.pop_front() } else { None }
     }
 
+    /// Whether a step of a level could begin now.
+    pub(super) fn has_slot(&self, busy: usize) -> bool {
+        busy < self.slots
+    }
+
     /// How long the task took that has just ended: a hint on how long the next one will. One that was short does not make
     /// a long one forgotten at once.
     pub(super) fn ended(&mut self, took: Duration) {

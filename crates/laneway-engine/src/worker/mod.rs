@@ -17,6 +17,7 @@ mod control;
 mod counts;
 mod drive;
 mod heartbeat;
+mod levels;
 mod lineup;
 mod merge;
 mod poll;

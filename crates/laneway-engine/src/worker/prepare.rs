@@ -108,6 +108,8 @@ pub(super) struct Spot<'a> {
     /// Whose containers these are.
     pub(super) instance: InstanceId,
     pub(super) session: SessionId,
+    /// How long the log of the attempt is already.
+    pub(super) log: u64,
 }
 
 /// Everything that an engine needs. An expression that cannot be evaluated fails the attempt.
@@ -170,7 +172,7 @@ pub(super) fn work(
         ("LANEWAY_TASK".to_owned(), step.name.clone()),
         ("LANEWAY_ATTEMPT".to_owned(), claim.at.attempt.to_string()),
     ]);
-    let (log, log_cap) = log_of(claim, spot);
+    let (log, log_cap) = spot.log_of(claim);
     match step.housing() {
         None => {}
         Some(Housing::Pool(_)) => {
@@ -215,12 +217,21 @@ pub(super) fn work(
     }))
 }
 
-fn log_of(claim: &Claim, spot: &Spot<'_>) -> (Target, u64) {
+/// Where the log of an attempt goes, and how long it may be.
+pub(super) fn log_of(claim: &Claim, places: &Places, courier: Option<&Courier>) -> (Target, u64) {
     let (run, attempt) = (claim.head.run, claim.at.attempt);
     let step = &claim.head.plan.step(claim.at.position).name;
-    match spot.courier {
-        None => (Target::File(log_path(&spot.places.store_dir, run, step, attempt)), LOG_CAP),
+    match courier {
+        None => (Target::File(log_path(&places.store_dir, run, step, attempt)), LOG_CAP),
         Some(courier) => (Target::Store(courier.sending(claim.at)), SHARED_LOG_CAP),
+    }
+}
+
+impl Spot<'_> {
+    /// The same, behind what is there.
+    fn log_of(&self, claim: &Claim) -> (Target, u64) {
+        let (target, cap) = log_of(claim, self.places, self.courier);
+        (if self.log > 0 { Target::Behind(Box::new(target), self.log) } else { target }, cap)
     }
 }
 
@@ -232,7 +243,7 @@ fn warm(claim: &Claim, spot: &Spot<'_>, what: What, kill_grace: std::time::Durat
     let pool = pool.ok_or_else(|| format!("the workflow has no pool for the step `{}`", step.name))?;
     // A group has the last word on how long what its members used is kept.
     let group = plan.group_of(claim.at.position).map(|group| plan.group(group));
-    let (log, log_cap) = log_of(claim, spot);
+    let (log, log_cap) = spot.log_of(claim);
     Ok(Work::Warm(Box::new(pool::Job {
         pool,
         dormancy: group.and_then(|group| group.dormancy),

@@ -30,7 +30,7 @@ pub struct Terms {
 }
 
 pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Answer<wire::Submitted> {
-    let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel } = asked;
+    let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel, paused } = asked;
     if [&name, &workflow, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
     }
@@ -89,6 +89,7 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
         max_parallel,
         session,
         is_shared: true,
+        is_paused: paused,
         key,
         by,
         origin,

@@ -184,3 +184,14 @@ pub(crate) async fn resume(
     app.record(&caller, "resume", format!("run {run}")).await?;
     Ok(Json(wire::Paused { run: Some(run), workflow: None, paused: false }))
 }
+
+pub(crate) async fn advance(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Path(run): Path<String>,
+) -> Answer<Json<wire::Advanced>> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    let level = app.store.advance(run, &caller.name).await?;
+    app.record(&caller, "advance", format!("run {run}")).await?;
+    Ok(Json(wire::Advanced { run, level }))
+}

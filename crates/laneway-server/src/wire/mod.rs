@@ -31,7 +31,7 @@ pub use node::{
 pub use pool::{AskedNode, AskedPool, DrainPool, Pool, PoolEventList, PoolList, WarmContainer, WarmPool};
 pub use run::{Cause, EventList, Holder, Place, Run, RunList, RunSummary, SetAside, Task, TaskList};
 pub use signal::{Signal, SignalResult, Signaled, Wait};
-pub use submit::{Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
+pub use submit::{Advanced, Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
 pub use trigger::{Trigger, TriggerList, TriggersPaused};
 pub(crate) use worker::millis;
 pub use worker::{

@@ -36,6 +36,9 @@ pub struct Submit {
     /// How many tasks may run at once; wins over the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
+    /// Nothing of it starts before somebody resumes it, or lets it go on by one level.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
 }
 
 /// A run that is there now.
@@ -86,6 +89,15 @@ pub struct Paused {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
     pub paused: bool,
+}
+
+/// A run goes on by one level.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Advanced {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    /// The level that is done now.
+    pub level: u32,
 }
 
 /// Part of what an attempt printed.

@@ -135,6 +135,7 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         max_parallel: 1,
         session,
         is_shared: false,
+        is_paused: false,
         key: None,
         by: "ada".to_owned(),
         origin: None,

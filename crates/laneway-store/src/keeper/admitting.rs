@@ -21,15 +21,20 @@ impl<F: Facts> Keeper<F> {
             max_parallel: submission.max_parallel,
             by: submission.by.clone(),
         });
+        if submission.is_paused {
+            let by = submission.by.clone();
+            self.pause_between(Pause { scope: PauseScope::Run, by, since: self.now });
+        }
         if let Some(pause) = pause {
-            self.pause_from_the_start(pause);
+            self.pause_between(pause);
         }
     }
 
-    /// Its workflow is paused, and nothing of it has started.
-    pub(super) fn pause_from_the_start(&mut self, pause: Pause) {
+    /// It is paused while nothing of it is offered to anybody.
+    pub(super) fn pause_between(&mut self, pause: Pause) {
         self.append(RunPaused { scope: pause.scope, by: pause.by.clone(), tasks: Vec::new() });
         self.run.pauses.push(pause);
+        self.run.pauses.sort_unstable_by_key(|pause| pause.scope);
     }
 
     /// There is room for the run.

@@ -84,7 +84,7 @@ impl<F: Facts> Keeper<F> {
     pub(super) fn end_if_closing(&mut self, position: Position) -> Result<(), F::Error> {
         let facts = GateFacts {
             when: self.step(position).when,
-            is_merge: self.step(position).merges().is_some(),
+            is_no_clean_up: self.is_no_clean_up(position),
             closing: self.run.closing,
             ..GateFacts::open(self.now)
         };

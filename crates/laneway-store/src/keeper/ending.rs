@@ -47,8 +47,20 @@ struct Failure<'a> {
 }
 
 impl<F: Facts> Keeper<F> {
+    /// Holders of claims say how their attempts ended; of a level, how all of it did.
+    pub(crate) fn finish_all<'a>(
+        &mut self,
+        finished: impl IntoIterator<Item = &'a Finished>,
+    ) -> Result<Vec<Fate>, F::Error> {
+        let finished: Vec<&Finished> = finished.into_iter().collect();
+        if self.is_leveled() {
+            return self.finish_level(&finished);
+        }
+        finished.into_iter().map(|one| self.finish(one)).collect()
+    }
+
     /// The holder of a claim says how its attempt ended.
-    pub(crate) fn finish(&mut self, finished: &Finished) -> Result<Fate, F::Error> {
+    fn finish(&mut self, finished: &Finished) -> Result<Fate, F::Error> {
         let claim = &self.seeded(finished.claim)?;
         let task = self.task(claim.position)?;
         if !task.is_held_by(claim) {
@@ -271,7 +283,7 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// The claim is not current. Either it has written its end before, or it has lost the task.
-    fn earlier_fate(&mut self, claim: &ClaimRef) -> Result<Fate, F::Error> {
+    pub(super) fn earlier_fate(&mut self, claim: &ClaimRef) -> Result<Fate, F::Error> {
         let said_now = self.attempts.iter().find(|record| record.claim == *claim);
         let outcome = match said_now {
             Some(record) => Some(record.outcome.to_owned()),

@@ -15,6 +15,7 @@ use laneway_torture::{Bug, has};
 use serde_json::{Map, Value, json};
 
 use super::keys::Found;
+use super::leveling::Look;
 use super::{Facts, Keeper, Key};
 use crate::error::Error;
 use crate::model::{Placed, RunHead};
@@ -192,6 +193,10 @@ impl<F: Facts> Keeper<F> {
         if status != TaskStatus::Pending {
             return Ok(());
         }
+        // Steps of a level are looked at together, in the order of their names (`pump_levels`).
+        if self.is_leveled() && self.look.is_none() && !self.is_closing() {
+            return Ok(());
+        }
         // Nobody runs it, so that it needs neither a node nor a place.
         let is_wait = self.step(position).wait().is_some();
         let when = self.step(position).when;
@@ -212,13 +217,15 @@ impl<F: Facts> Keeper<F> {
             when,
             counts,
             closing: self.run.closing,
-            is_merge: self.step(position).merges().is_some(),
+            is_no_clean_up: self.is_no_clean_up(position),
             condition,
             run_at,
             is_queued: self.run.status == RunStatus::Queued,
             is_paused: !self.run.pauses.is_empty(),
             has_node: is_wait || self.has_node(class)?,
-            live: if is_wait { 0 } else { self.live()? },
+            // How many of a level run at once is for its holder to see to.
+            live: if is_wait || self.is_leveled() { 0 } else { self.live()? },
+            is_led: self.look == Some(Look::Led),
             max_parallel: self.places(),
             group: if is_wait { None } else { self.room(position)? },
             ..GateFacts::open(self.now)
@@ -239,6 +246,11 @@ impl<F: Facts> Keeper<F> {
             }
             Verdict::Cancel(reason) => self.cancel_task(position, attempt, reason, None),
         }
+    }
+
+    /// Whether it stays undone in a run that has failed, though its `when` accepts failure.
+    pub(super) fn is_no_clean_up(&self, position: Position) -> bool {
+        self.is_leveled() || self.step(position).merges().is_some()
     }
 
     /// What a step's `if` says. What cannot be evaluated opens: its holder evaluates it again and fails the attempt
@@ -368,6 +380,7 @@ fn waiting_key(gate: Gate, key: &str) -> String {
         | Gate::Paused
         | Gate::Node
         | Gate::Group
+        | Gate::Level
         | Gate::MaxParallel => key.to_owned(),
     }
 }
@@ -383,7 +396,7 @@ fn is_a_line(gate: Gate) -> bool {
         | Gate::Lock
         | Gate::Limit
         | Gate::Rate => true,
-        Gate::Needs | Gate::RunAt | Gate::MaxRuns => false,
+        Gate::Needs | Gate::RunAt | Gate::MaxRuns | Gate::Level => false,
     }
 }
 

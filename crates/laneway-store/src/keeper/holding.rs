@@ -143,7 +143,7 @@ impl<F: Facts> Keeper<F> {
         self.lose_for_another_try(claim, node)
     }
 
-    fn lose_for_another_try(&mut self, claim: &ClaimRef, node: &str) -> Result<(), F::Error> {
+    pub(super) fn lose_for_another_try(&mut self, claim: &ClaimRef, node: &str) -> Result<(), F::Error> {
         let task = self.task(claim.position)?;
         let status = task.status.next(TaskMove::Requeue)?;
         let (started_at, is_ahead) = (task.started_at, task.is_ahead);

@@ -10,7 +10,7 @@
 //! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause, `binding.rs`
 //! keeps pinned ones on one node, `grouping.rs` knows what members mean to their group,
 //! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
-//! `waiting.rs` parks what waits and takes signals, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
+//! `leveling.rs` does levels as one, `waiting.rs` parks what waits and takes signals, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
 
 mod admitting;
 mod binding;
@@ -21,6 +21,7 @@ mod gates;
 mod grouping;
 mod holding;
 mod keys;
+mod leveling;
 mod reopening;
 mod rows;
 mod waiting;
@@ -42,7 +43,7 @@ pub(crate) use facts::{Facts, Failures, Rows};
 pub(crate) use gates::{Settled, scope};
 pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
-pub(crate) use rows::{Pause, pauses_text, read_pauses, read_wait, wait_text};
+pub(crate) use rows::{Pause, levels_text, pauses_text, read_levels, read_pauses, read_wait, wait_text};
 
 use crate::error::Error;
 use crate::model::{Placed, RunHead};
@@ -72,6 +73,8 @@ pub(crate) struct Keeper<F> {
     may_fill: bool,
     /// Whether a task has left its place since the line was last looked at.
     has_left: bool,
+    /// How a step of the level that is next is being looked at, of a run that goes level by level.
+    look: Option<leveling::Look>,
     /// Groups in which a place may be free for a member that waits for one.
     roomy: BTreeSet<u32>,
 }
@@ -105,6 +108,7 @@ impl<F: Facts> Keeper<F> {
             to_examine: VecDeque::new(),
             may_fill: false,
             has_left: false,
+            look: None,
             roomy: BTreeSet::new(),
         }
     }
@@ -210,7 +214,9 @@ impl<F: Facts> Keeper<F> {
 
     /// Does everything that follows, and ends the run if nothing is left.
     pub(crate) fn conclude(mut self) -> Result<Changes, F::Error> {
-        if self.may_fill || !self.roomy.is_empty() {
+        if self.is_leveled() {
+            self.pump_levels()?;
+        } else if self.may_fill || !self.roomy.is_empty() {
             self.pump()?;
         }
         if self.run.unsettled == 0 && !self.run.status.is_final() {

@@ -109,10 +109,12 @@ impl<F: Facts> Keeper<F> {
         // One that ended in the queue, before its first start, starts with this.
         self.run.started_at = self.run.started_at.or(Some(self.now));
         self.run.deadline_at = self.plan().workflow.timeout.map(|timeout| self.now.after(timeout));
-        self.append(RunReopened { why, by: by.to_owned(), tasks: steps.clone() });
+        let positions: Vec<Position> = again.iter().copied().collect();
+        let level = self.reopen_levels(&positions)?;
+        self.append(RunReopened { why, by: by.to_owned(), tasks: steps.clone(), level });
         // Whoever retries a run wants it to go on; its workflow stays as it is.
         if let Some(pause) = pause {
-            self.pause_from_the_start(pause);
+            self.pause_between(pause);
         }
         for position in again {
             self.reopen_task(*position)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use laneway_core::event::{Closing, Fact, PauseScope};
 use laneway_core::gate::{Counts, Gate};
 use laneway_core::id::SessionId;
+use laneway_core::level::Cursor;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -30,6 +31,8 @@ pub(crate) struct RunRow {
     pub(crate) deadline_at: Option<Millis>,
     /// Who paused it, each scope once.
     pub(crate) pauses: Vec<Pause>,
+    /// How far it has come, of one that goes level by level.
+    pub(crate) levels: Option<Cursor>,
     pub(crate) last_event: u64,
     pub(crate) unsettled: u32,
 }
@@ -55,6 +58,16 @@ pub(crate) fn read_pauses(text: &str) -> Option<Vec<Pause>> {
         Some(Pause { scope: PauseScope::parse(&scope)?, by, since: Millis(since) })
     };
     stored.into_iter().map(one).collect()
+}
+
+/// How far a run has come, as it is stored: nothing for one that knows no levels.
+pub(crate) fn levels_text(levels: Option<&Cursor>) -> Option<String> {
+    levels.map(|levels| serde_json::to_string(levels).expect("texts and numbers"))
+}
+
+/// `None` for what this program would not have written.
+pub(crate) fn read_levels(text: &str) -> Option<Cursor> {
+    serde_json::from_str(text).ok()
 }
 
 impl RunRow {

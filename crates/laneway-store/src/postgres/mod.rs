@@ -54,7 +54,7 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{apply, claim, finish, lives, people, promote, prune, secrets, triggers};
+use verbs::{apply, claim, finish, levels, lives, people, promote, prune, secrets, triggers};
 
 use crate::Open;
 use crate::bytes::admit;
@@ -274,6 +274,10 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn claim_level(&self, first: ClaimRef) -> Result<Vec<Claim>> {
+        levels::claim_level(&self.base, first).await
+    }
+
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
         finish::say(&self.base, &claims, |keeper, claim| keeper.start(claim)).await
     }
@@ -438,6 +442,13 @@ impl Store for PostgresStore {
             .change(|link, terms| async move {
                 people::signal(&self.base.shelf, &link, terms, run, (step, signal)).await
             })
+            .await
+    }
+
+    async fn advance(&self, run: RunId, by: &str) -> Result<u32> {
+        let shelf = &self.base.shelf;
+        self.base
+            .change(|link, terms| async move { levels::advance(shelf, &link, terms, run, by).await })
             .await
     }
 

@@ -6,7 +6,7 @@ use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
-use laneway_core::run_state::{RunState, TaskState};
+use laneway_core::run_state::{Committed, RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
@@ -18,7 +18,7 @@ use super::row::{self, unreadable};
 use super::shelf::Head;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{self, read_pauses, read_wait};
+use crate::keeper::{self, read_levels, read_pauses, read_wait};
 use crate::model::{Attempt, Known, Orders, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
@@ -167,6 +167,7 @@ fn run_row(found: &Row, head: &Head) -> Done<RunState> {
             .into_iter()
             .map(|pause| pause.scope)
             .collect(),
+        levels: row::maybe_word(found, 10, "levels of a run", read_levels)?.and_then(Committed::of),
         tasks: Vec::new(),
     })
 }

@@ -31,7 +31,7 @@ use super::row;
 use super::shelf::Head;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{Changes, Failures, Keeper, Key, RunRow, TaskRow, read_pauses, read_wait};
+use crate::keeper::{Changes, Failures, Keeper, Key, RunRow, TaskRow, read_levels, read_pauses, read_wait};
 
 /// A run that a verb works on, with what it will most likely need of it.
 #[derive(Debug, Clone)]
@@ -578,6 +578,7 @@ fn run_row(found: &Row) -> Done<RunRow> {
         finished_at: row::moment(found, 6)?,
         deadline_at: row::moment(found, 7)?,
         pauses: row::maybe_word(found, 14, "pauses of a run", read_pauses)?.unwrap_or_default(),
+        levels: row::maybe_word(found, 15, "levels of a run", read_levels)?,
         last_event: row::number(found, 8)?,
         unsettled: row::number(found, 9)?,
     })

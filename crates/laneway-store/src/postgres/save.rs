@@ -8,7 +8,7 @@ use laneway_core::reason::Reason;
 use laneway_core::time::Millis;
 
 use super::link::{Flight, Value, sql};
-use crate::keeper::{Changed, Changes, Record, RunRow, Touch, pauses_text, wait_text};
+use crate::keeper::{Changed, Changes, Record, RunRow, Touch, levels_text, pauses_text, wait_text};
 
 type Numbers = Vec<i64>;
 type MaybeNumbers = Vec<Option<i64>>;
@@ -135,6 +135,7 @@ struct Runs {
     last_event: Numbers,
     unsettled: Numbers,
     pauses: MaybeTexts,
+    levels: MaybeTexts,
 }
 
 impl Columns {
@@ -322,7 +323,7 @@ impl Columns {
             flight.ask(
                 sql!(
                     "run_save", INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY
+                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY
                 ),
                 self.runs.values(),
             );
@@ -494,6 +495,7 @@ impl Runs {
         self.last_event.push(signed(run.last_event));
         self.unsettled.push(i64::from(run.unsettled));
         self.pauses.push(pauses_text(&run.pauses));
+        self.levels.push(levels_text(run.levels.as_ref()));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -509,6 +511,7 @@ impl Runs {
             &self.last_event,
             &self.unsettled,
             &self.pauses,
+            &self.levels,
         ]
     }
 }

@@ -117,7 +117,7 @@ impl Look<'_> {
         let keys = self.head.head.keys.get(&stand.position).cloned().unwrap_or_default();
         Ok(match gate {
             Gate::MaxParallel if self.is_unbound() => Some(Waits::FirstTask),
-            Gate::Needs | Gate::RunAt | Gate::Group | Gate::MaxParallel => Waits::of_run(gate),
+            Gate::Needs | Gate::RunAt | Gate::Group | Gate::Level | Gate::MaxParallel => Waits::of_run(gate),
             // Of a run as a whole, and told by it.
             Gate::MaxRuns | Gate::Paused => self.of_the_run.clone(),
             Gate::Node => self.nodes(stand.class).await?,

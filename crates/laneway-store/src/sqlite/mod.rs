@@ -52,7 +52,8 @@ pub(crate) use backup::check_copy;
 pub use clock::Clock;
 use txn::{Done, Failure, Head, HeadRow, Plans, Shelf, plan, read_head, sql};
 use verbs::{
-    apply, cancel, claim, finish, give_back, lives, people, promote, reopen, secrets, start, submit, triggers,
+    apply, cancel, claim, finish, give_back, levels, lives, people, promote, reopen, secrets, start, submit,
+    triggers,
 };
 use writer::Writer;
 
@@ -386,6 +387,10 @@ impl Store for SqliteStore {
         self.write(move |txn| claim::claim(txn, &ask)).await
     }
 
+    async fn claim_level(&self, first: ClaimRef) -> Result<Vec<Claim>> {
+        self.write(move |txn| levels::claim_level(txn, &first)).await
+    }
+
     async fn start(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
         self.writer.apply(move |txn| start::start(txn, &claims)).await
     }
@@ -523,6 +528,11 @@ impl Store for SqliteStore {
     async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled> {
         let step = step.to_owned();
         self.write(move |txn| people::signal(txn, run, &step, &signal)).await
+    }
+
+    async fn advance(&self, run: RunId, by: &str) -> Result<u32> {
+        let by = by.to_owned();
+        self.write(move |txn| levels::advance(txn, run, &by)).await
     }
 
     async fn pause(&self, what: Pausable, by: &str) -> Result<()> {

@@ -6,7 +6,7 @@ use laneway_core::hash::Version;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
-use laneway_core::run_state::{RunState, TaskState};
+use laneway_core::run_state::{Committed, RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -16,7 +16,7 @@ use super::txn::{Done, Head, sql};
 use super::verbs::apply::bundle_of;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{self, read_pauses, read_wait, unreadable};
+use crate::keeper::{self, read_levels, read_pauses, read_wait, unreadable};
 use crate::model::{Attempt, Known, Renewed, Stop, Tally};
 use crate::tally;
 
@@ -221,8 +221,16 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
         finished_at: millis(7)?,
         last_event: row.get(8)?,
         paused: read_pauses_of(row)?,
+        levels: read_levels_of(row)?,
         tasks: Vec::new(),
     })
+}
+
+fn read_levels_of(row: &Row<'_>) -> Done<Option<Committed>> {
+    let text: Option<String> = row.get(10)?;
+    let Some(text) = text else { return Ok(None) };
+    let levels = read_levels(&text).ok_or_else(|| unreadable("levels of a run", &text))?;
+    Ok(Committed::of(levels))
 }
 
 fn read_pauses_of(row: &Row<'_>) -> Done<Vec<PauseScope>> {

@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
     Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Record, Rows, RunRow, TaskRow, Touch,
-    pauses_text, read_pauses, read_wait, unreadable, wait_text,
+    levels_text, pauses_text, read_levels, read_pauses, read_wait, unreadable, wait_text,
 };
 
 /// Does something to a run, with everything that follows from it, also for other runs.
@@ -224,7 +224,7 @@ fn load(txn: &Txn<'_>, head: &Head) -> Done<RunRow> {
         .connection
         .prepare_cached(sql!("run_load"))?
         .query_row([head.no], |row| {
-            let is_set_aside: bool = row.get(10)?;
+            let is_set_aside: bool = row.get(11)?;
             Ok((run_row(row), is_set_aside))
         })
         .optional()?;
@@ -249,6 +249,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         last_event: row.get(7)?,
         unsettled: row.get(8)?,
         pauses: word(row, 9, "pauses of a run", read_pauses)?.unwrap_or_default(),
+        levels: word(row, 10, "levels of a run", read_levels)?,
     })
 }
 
@@ -423,7 +424,8 @@ fn save_run(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
         run.deadline_at.map(|at| at.0),
         run.last_event,
         run.unsettled,
-        pauses_text(&run.pauses)
+        pauses_text(&run.pauses),
+        levels_text(run.levels.as_ref())
     ])?;
     if run.status.is_final() && !changes.was.status.is_final() {
         txn.connection.prepare_cached(sql!("firings_add"))?.execute([no])?;

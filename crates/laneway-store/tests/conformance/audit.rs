@@ -49,7 +49,33 @@ pub(crate) async fn check(store: &dyn Store, run: RunId) {
             }
         },
     };
-    check_state(&plan, &stored, &outside);
+    if plan.is_leveled() {
+        check_levels(&plan, &stored, &outside);
+    } else {
+        check_state(&plan, &stored, &outside);
+    }
+}
+
+/// Nothing of a run that goes level by level is live but of the level that is next; one of that is offered, or all of it is held.
+fn check_levels(plan: &Plan, state: &RunState, outside: &Outside) {
+    let next = state.levels.as_ref().map_or(0, |levels| levels.count);
+    let is_settled = state.tasks.iter().all(|task| task.status.is_final());
+    assert_eq!(state.status.is_final(), is_settled, "a run ends with its last task: {state:#?}");
+    let of = |status: TaskStatus| state.tasks.iter().filter(move |task| task.status == status).count();
+    assert!(of(TaskStatus::Available) <= 1, "one of a level is offered: {state:#?}");
+    for (task, level) in state.tasks.iter().zip(&plan.level_of) {
+        let is_begun = task.status.is_live() || task.status == TaskStatus::Parked;
+        assert!(!is_begun || *level == next, "{} is not of level {next}: {state:#?}", task.step);
+        let is_over = task.status.is_final();
+        assert!(is_over || *level >= next, "{} is left behind: {state:#?}", task.step);
+    }
+    if state.status == RunStatus::Running {
+        let moves = |task: &TaskState| task.status.is_live() || task.status == TaskStatus::Parked;
+        assert!(
+            state.tasks.iter().any(moves) || outside.behind_others.contains(&true),
+            "nothing will ever move this run: {state:#?}"
+        );
+    }
 }
 
 /// What the history of a run does not tell about its tasks.
@@ -67,7 +93,7 @@ fn is_behind_others(gate: Gate) -> bool {
         Gate::MaxRuns | Gate::Paused | Gate::Node | Gate::Order | Gate::Lock | Gate::Limit | Gate::Rate => {
             true
         }
-        Gate::Needs | Gate::RunAt | Gate::Group | Gate::MaxParallel => false,
+        Gate::Needs | Gate::RunAt | Gate::Group | Gate::Level | Gate::MaxParallel => false,
     }
 }
 

@@ -211,6 +211,7 @@ async fn work(node: Node, document: String, until: Instant) -> Vec<RunId> {
         if open.await.expect("a list").len() < 6 {
             let submission = laneway_store::model::Submission {
                 is_shared: true,
+                is_paused: false,
                 ..submission(&document, json!({}), node.session)
             };
             runs.push(node.store.submit(submission).await.expect("a run"));

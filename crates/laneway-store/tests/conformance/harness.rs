@@ -495,6 +495,7 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         max_parallel,
         session: owner,
         is_shared: false,
+        is_paused: false,
         key: None,
         by: "ada".to_owned(),
         origin: None,

@@ -23,6 +23,7 @@ mod gates;
 mod groups;
 mod harness;
 mod hooks;
+mod levels;
 mod line;
 mod lives;
 mod looking;

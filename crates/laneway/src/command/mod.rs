@@ -1,6 +1,7 @@
 //! One file per command: its arguments, and what it does with them.
 //! What several commands share stands one level up: reading documents, opening the store and driving runs.
 
+pub(crate) mod advance;
 pub(crate) mod apply;
 pub(crate) mod artifacts;
 pub(crate) mod backup;
@@ -173,6 +174,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Pool(_)
         | Command::Drain(_)
         | Command::Limit(_)
+        | Command::Advance(_)
         | Command::Pause(_)
         | Command::Resume(_)
         | Command::Runs(_)
@@ -212,6 +214,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Pool(args) => pool::execute(context, args).await,
         Command::Secret(args) => secret::execute(context, args).await,
         Command::Limit(args) => limit::execute(context, args).await,
+        Command::Advance(args) => advance::execute(context, args).await,
         Command::Pause(args) => pause::execute(context, args).await,
         Command::Resume(args) => pause::resume(context, args).await,
         Command::Schedule(args) => schedule::execute(context, args).await,

@@ -3,7 +3,7 @@
 use laneway_server::wire::Reopened;
 
 use super::Context;
-use crate::drive::{self, DriveArgs};
+use crate::drive::{self, DriveArgs, Until};
 use crate::env;
 use crate::exit::Exit;
 use crate::progress::listed;
@@ -28,7 +28,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let (store, run) = context.find(&args.run).await?;
     let told = store.run_state(run).await?.last_event;
     store.retry(run, args.from.as_deref(), &env::person()).await?;
-    drive::take_over(context, store, run, told, args.drive).await
+    drive::take_over(context, store, run, told, (args.drive, Until::Over)).await
 }
 
 /// Through a server it is opened again and left to whoever takes its tasks.

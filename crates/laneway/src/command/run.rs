@@ -7,11 +7,12 @@ use laneway_core::definition::{Action, Step};
 use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;
 use laneway_core::node_event::{LeaveReason, Leaving};
-use laneway_store::model::Submission;
+use laneway_server::wire;
+use laneway_store::model::{NewSession, Submission};
 
 use super::Context;
 use crate::document::{self, Document, ParamArgs};
-use crate::drive::{self, DriveArgs, Node, Work};
+use crate::drive::{self, DriveArgs, Node, Until, Work};
 use crate::exit::{Exit, Refusal};
 use crate::settings::{MAX_PARALLEL, count};
 use crate::{dry_run, env};
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Show what would run, without running it and without a store
     #[arg(long)]
     dry_run: bool,
+    /// Make the run, and start nothing of it: `laneway advance` does a level of it, `laneway resume` lets it go on
+    #[arg(long, conflicts_with_all = ["resume", "dry_run"])]
+    paused: bool,
     #[command(flatten)]
     drive: DriveArgs,
 }
@@ -44,7 +48,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         let (store, run) = context.find(name).await?;
         // What happened before the interruption has been told then.
         let told = store.run_state(run).await?.last_event;
-        return drive::take_over(context, store, run, told, args.drive).await;
+        return drive::take_over(context, store, run, told, (args.drive, Until::Over)).await;
     }
     let Some(file) = &args.file else {
         return Err(Refusal::new("no workflow file was named").into());
@@ -54,7 +58,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         dry_run::show(&context.printer, &start.plan, &start.params, start.max_parallel, args.drive.json)?;
         return Ok(Exit::Succeeded);
     }
-    start.drive(context, context.open_or_create()?, args.drive).await
+    let store = context.open_or_create()?;
+    if args.paused {
+        return start.leave_paused(context, store, args.drive.json).await;
+    }
+    start.drive(context, store, args.drive).await
 }
 
 /// A new run, ready to be submitted.
@@ -110,6 +118,7 @@ impl Start {
             max_parallel: self.max_parallel,
             session,
             is_shared: false,
+            is_paused: false,
             key: None,
             by: env::person(),
             origin: None,
@@ -142,6 +151,29 @@ impl Start {
         self.plan.workflow.steps.iter().find_map(refusal).map_or(Ok(()), Err)
     }
 
+    /// Makes the run for this directory and environment, and leaves it to whoever goes on with it there.
+    async fn leave_paused(
+        self,
+        context: &Context,
+        store: Arc<dyn laneway_store::Store>,
+        is_json: bool,
+    ) -> anyhow::Result<Exit> {
+        self.refuse_what_others_do()?;
+        let workflow = self.plan.workflow.name.clone();
+        let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
+        let submitted = store.submit(Submission { is_paused: true, ..self.submission(session) }).await;
+        store.retire(session, Leaving::because(LeaveReason::Done)).await?;
+        let run = submitted?;
+        if is_json {
+            context.printer.json(&wire::Submitted { run, workflow })?;
+        } else {
+            let short = run.short();
+            context.printer.line(&format!("run {short} of {workflow} is made, and paused"))?;
+            context.printer.note(&format!("`laneway advance {short}` does a level of it; `laneway run --resume {short}` goes on with it here once `laneway resume {short}` lets it"));
+        }
+        Ok(Exit::Succeeded)
+    }
+
     pub(super) async fn drive(
         self,
         context: &Context,
@@ -154,7 +186,7 @@ impl Start {
             let (plan, max_parallel) = (Arc::clone(&self.plan), self.max_parallel);
             let run = node.store.submit(self.submission(node.session)).await?;
             let work = Work { run, plan, max_parallel, told: 0 };
-            drive::to_the_end(context, &node, work, args).await
+            drive::to_the_end(context, &node, work, (args, Until::Over)).await
         }
         .await;
         node.end(Leaving::because(LeaveReason::Done)).await;

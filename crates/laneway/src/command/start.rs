@@ -34,6 +34,9 @@ pub(crate) struct Args {
     /// How many steps may run at once; wins over the document
     #[arg(long, value_name = "N", value_parser = count)]
     max_parallel: Option<NonZeroU32>,
+    /// Start nothing of it: `laneway advance` does a level of it, `laneway resume` lets it go on
+    #[arg(long, conflicts_with_all = ["wait", "dry_run"])]
+    paused: bool,
     /// Show what would run, without running it
     #[arg(long)]
     dry_run: bool,
@@ -69,7 +72,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             .into());
     }
     submit::refuse_local(&start)?;
-    submit::hand_over(context, store.as_ref(), start, args.key, args.drive.json).await
+    submit::hand_over(context, store.as_ref(), start, (args.key, args.paused), args.drive.json).await
 }
 
 /// The same through a server, whose workers run it.

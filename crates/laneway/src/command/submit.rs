@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// Whoever submits with the same key again gets the same run
     #[arg(long, value_name = "KEY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     key: Option<String>,
+    /// Start nothing of it: `laneway advance` does a level of it, `laneway resume` lets it go on
+    #[arg(long)]
+    paused: bool,
     /// Print the run as one JSON object
     #[arg(long)]
     json: bool,
@@ -55,6 +58,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             document: Some(start.document),
             params: start.params,
             max_parallel: args.max_parallel.map(NonZeroU32::get),
+            paused: args.paused,
             ..wire::Submit::default()
         };
         let submitted = client.submit(&submit, args.key.as_deref()).await?;
@@ -65,7 +69,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     if !store.is_embedded() && args.file != "-" {
         start.bundle = Some(apply::bring(context, &Target::Store(Arc::clone(&store)), &dir).await?);
     }
-    hand_over(context, store.as_ref(), start, args.key, args.json).await
+    hand_over(context, store.as_ref(), start, (args.key, args.paused), args.json).await
 }
 
 pub(super) fn refuse_local(start: &Start) -> Result<(), Refusal> {
@@ -83,12 +87,12 @@ pub(super) async fn hand_over(
     context: &Context,
     store: &dyn Store,
     start: Start,
-    key: Option<String>,
+    (key, is_paused): (Option<String>, bool),
     is_json: bool,
 ) -> anyhow::Result<Exit> {
     let workflow = start.plan.workflow.name.clone();
     let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
-    let submission = Submission { is_shared: true, key, ..start.submission(session) };
+    let submission = Submission { is_shared: true, is_paused, key, ..start.submission(session) };
     let submitted = store.submit(submission).await;
     store.retire(session, Leaving::because(LeaveReason::Done)).await?;
     tell(context, &wire::Submitted { run: submitted?, workflow }, is_json)

@@ -14,6 +14,9 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
     Some(match &event.fact {
         Fact::RunSubmitted(f) => format!("run {} of {} submitted", event.run.short(), f.workflow),
         // What they tell is seen by the tasks.
+        Fact::LevelCommitted(f) => {
+            format!("level {} of run {} counts: {}", f.level, event.run.short(), listed(&f.steps))
+        }
         Fact::RunStarted(_) | Fact::TaskAvailable(_) | Fact::LaneStarted(_) | Fact::LaneFinished(_) => {
             return None;
         }
@@ -27,7 +30,7 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
         }
         Fact::RunAdopted(f) => format!("run {} taken over by {}", event.run.short(), f.node),
         Fact::RunBound(f) => format!("run {} stays on {}", event.run.short(), f.node),
-        Fact::RunReleased(f) => format!("{} is gone: another node takes run {}", f.node, event.run.short()),
+        Fact::RunReleased(f) => format!("run {} leaves {}: any node may take it", event.run.short(), f.node),
         Fact::RunHalted(f) => match f.closing {
             Closing::Aborted => format!("run aborts because {} failed: stopping what runs", f.step),
             Closing::Halted | Closing::Canceled | Closing::RunTimeout => {

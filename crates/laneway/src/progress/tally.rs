@@ -101,6 +101,7 @@ impl Tally {
             | Fact::RunResumed(_)
             | Fact::TaskAvailable(_)
             | Fact::TaskSignaled(_)
+            | Fact::LevelCommitted(_)
             | Fact::LaneStarted(_)
             | Fact::LaneFinished(_)
             | Fact::MergeFinished(_) => {}

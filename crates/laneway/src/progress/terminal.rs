@@ -100,6 +100,7 @@ impl Terminal {
             | Fact::TaskReturned(_)
             | Fact::LaneStarted(_)
             | Fact::LaneFinished(_) => return,
+            Fact::LevelCommitted(_) => palette.dim(&format!("  {}", told(event))),
             Fact::MergeFinished(f) if f.files == 0 => return,
             Fact::MergeFinished(_) => palette.dim(&format!("  {}", told(event))),
         };

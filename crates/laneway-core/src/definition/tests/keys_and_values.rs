@@ -66,33 +66,24 @@ groups: {g: {steps: [a, b], step: c}}
 #[test]
 fn a_key_that_is_known_and_not_built_yet_is_refused() {
     let text = r#"
-execution: levels
 steps:
   a: {run: make, for_each: [1, 2]}
   b: {run: make, cache: {key: x}}
 groups: {g: {steps: [a, b]}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
-    error: this value of `execution` is not supported yet
-     --> flow.yaml:1:12
-      |
-    1 | execution: levels
-      |            ^^^^^^
-      |
-      = help: for now it can be: dataflow
-
     error: `for_each` is not supported yet
-     --> flow.yaml:3:18
+     --> flow.yaml:2:18
       |
-    3 |   a: {run: make, for_each: [1, 2]}
+    2 |   a: {run: make, for_each: [1, 2]}
       |                  ^^^^^^^^
       |
       = help: remove it: this version would not act on it
 
     error: `cache` is not supported yet
-     --> flow.yaml:4:18
+     --> flow.yaml:3:18
       |
-    4 |   b: {run: make, cache: {key: x}}
+    3 |   b: {run: make, cache: {key: x}}
       |                  ^^^^^
       |
       = help: remove it: this version would not act on it

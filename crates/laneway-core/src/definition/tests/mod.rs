@@ -15,6 +15,7 @@ mod gates;
 mod graph;
 mod groups;
 mod keys_and_values;
+mod levels;
 mod names_and_params;
 mod syntax;
 mod triggers;

@@ -60,6 +60,9 @@ impl Loop {
         let mut unrecorded = self.ended.iter().chain(self.recording.iter().flatten());
         self.running.contains_key(claim)
             || self.lineup.holds(claim)
+            || self.levels.holds(claim)
+            || self.taking.contains_key(claim)
+            || self.untaken.iter().any(|first| first.at == *claim)
             || self.unreturned.contains(claim)
             || unrecorded.any(|finished| finished.claim == *claim)
     }

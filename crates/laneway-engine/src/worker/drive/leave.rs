@@ -25,15 +25,19 @@ const CLAIM_AGAIN: Duration = Duration::from_millis(2);
 impl Loop {
     /// Nothing runs, nothing is under way: whether that is the end.
     pub(super) async fn end(&mut self) -> Result<Option<End>, Error> {
-        let run = match &self.aim {
+        let (run, is_over_when_paused) = match &self.aim {
             Aim::Any { .. } => {
                 let is_over = self.urge > Urge::None;
                 return Ok(is_over.then(|| End::Left(std::mem::take(&mut self.cut))));
             }
-            Aim::Run { run, .. } => *run,
+            Aim::Run { run, is_over_when_paused, .. } => (*run, *is_over_when_paused),
         };
         match self.store.status(run).await {
             Ok(status) if status.is_final() => Ok(Some(End::Run(status))),
+            Ok(status) if is_over_when_paused => {
+                let is_paused = !self.store.run_state(run).await?.paused.is_empty();
+                Ok(is_paused.then_some(End::Run(status)))
+            }
             Ok(_) => Ok(None),
             Err(error) => {
                 self.tolerate(error)?;
@@ -47,7 +51,7 @@ impl Loop {
     /// a request to stop something, has time.
     pub(super) fn on_change(&mut self) {
         self.later(LOOK_EVERY);
-        if matches!(self.aim, Aim::Any { .. }) && self.lineup.has_place(self.running.len()) {
+        if matches!(self.aim, Aim::Any { .. }) && self.lineup.has_place(self.busy()) {
             let now = Instant::now();
             match self.asked_at {
                 Some(at) if now < at + CLAIM_AGAIN => self.later(CLAIM_AGAIN),
@@ -87,6 +91,7 @@ impl Loop {
     /// The time is over.
     pub(super) fn cut_short(&mut self) {
         self.stop_at = None;
+        self.levels.forget_all();
         for (claim, running) in &mut self.running {
             // Its result would be that of a step that was cut short: another attempt makes a better one.
             running.is_lost = true;

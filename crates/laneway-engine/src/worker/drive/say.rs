@@ -46,7 +46,8 @@ impl Loop {
         };
         // A node that is to stop takes nothing new.
         let is_leaving = run.is_none() && self.urge > Urge::None;
-        let wanted = if is_leaving { Wanted::default() } else { self.lineup.ask(self.running.len()) };
+        let wanted =
+            if is_leaving { Wanted::default() } else { self.lineup.ask(self.busy() + self.levels.wanting()) };
         if wanted != Wanted::default() {
             self.counts.add(|tally| tally.asks += 1);
         }
@@ -78,12 +79,14 @@ impl Loop {
         if self.is_failure_unrecorded() {
             return;
         }
-        while let Some(claim) = self.lineup.next(self.running.len()) {
+        self.begin_levels();
+        while let Some(claim) = self.lineup.next(self.busy() + self.levels.wanting()) {
             pass(Point::Claimed);
-            let (at, stop) = (claim.at, StopSignal::new());
-            if self.urge == Urge::Kill {
-                stop.kill_now();
+            if claim.head.plan.is_leveled() {
+                self.take_level(claim);
+                continue;
             }
+            let (at, stop) = (claim.at, self.fresh_stop());
             self.unsaid.push_back((Instant::now() + SAY_AFTER, at));
             let step = claim.head.plan.step(at.position).name.clone();
             let (since, own) = (Instant::now(), stop.clone());
@@ -92,12 +95,26 @@ impl Loop {
                 came.into_iter().for_each(|came| tally.claim_to_start.add(since.duration_since(came)));
                 freed.into_iter().for_each(|freed| tally.finish_to_start.add(since.duration_since(freed)));
             });
-            self.running.insert(at, Running { step, since, stop: own, reason: None, is_lost: false });
+            self.running
+                .insert(at, Running { step, since, stop: own, reason: None, is_lost: false, claim: None });
             let setting = self.setting.clone();
-            self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop).await) });
+            self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop, 0).await) });
         }
         pass(Point::Begun);
         self.keep_no_longer();
+    }
+
+    /// How many slots are taken, or about to be.
+    pub(super) fn busy(&self) -> usize {
+        self.running.len() + self.taking.len()
+    }
+
+    pub(super) fn fresh_stop(&self) -> StopSignal {
+        let stop = StopSignal::new();
+        if self.urge == Urge::Kill {
+            stop.kill_now();
+        }
+        stop
     }
 
     /// When the next start is to be said. Not before what has ended: the history would tell of more at once than
@@ -142,7 +159,7 @@ impl Loop {
         if self.ended.is_empty() {
             self.say_started(SAY_AFTER);
         }
-        let Aim::Run { run, by } = &self.aim else { return };
+        let Aim::Run { run, by, .. } = &self.aim else { return };
         let (store, run, by) = (Arc::clone(&self.store), *run, by.clone());
         self.say(async move { Message::Canceled(store.cancel(run, &by).await) });
     }
@@ -154,6 +171,9 @@ impl Loop {
 
     pub(super) fn look(&mut self) {
         self.record();
+        for first in std::mem::take(&mut self.untaken) {
+            self.take_level(first);
+        }
         let unreturned = std::mem::take(&mut self.unreturned);
         self.give_back(unreturned);
         if std::mem::take(&mut self.is_cancel_unsaid) {

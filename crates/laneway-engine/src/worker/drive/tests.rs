@@ -30,6 +30,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         max_parallel: 4,
         session,
         is_shared: false,
+        is_paused: false,
         key: None,
         by: "ada".into(),
         origin: None,
@@ -69,7 +70,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         counts: Counts::default(),
         max_poll_interval: Duration::from_secs(15),
     };
-    Loop::new(means, Aim::Run { run, by: "ada".into() }, setting)
+    Loop::new(means, Aim::Run { run, by: "ada".into(), is_over_when_paused: false }, setting)
 }
 
 fn run_of(work: &Loop) -> RunId {

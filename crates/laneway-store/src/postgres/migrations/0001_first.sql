@@ -174,7 +174,7 @@ CREATE TABLE tasks (
     class       BIGINT NOT NULL,             -- who can run it (`classes`); of a run that is local to its owner, -run_no
     status      TEXT NOT NULL CHECK (status IN
                     ('pending', 'available', 'running', 'parked', 'succeeded', 'failed', 'canceled', 'skipped')),
-    gate        TEXT CHECK (gate IN ('max_runs', 'needs', 'run_at', 'paused', 'node', 'group', 'max_parallel', 'order', 'lock',
+    gate        TEXT CHECK (gate IN ('max_runs', 'needs', 'run_at', 'paused', 'node', 'group', 'level', 'max_parallel', 'order', 'lock',
                                      'limit', 'rate')),
     gate_key    TEXT COLLATE "C",            -- the key at which it waits, of a gate that has one
     wake_at     BIGINT,                      -- when to look at it again, if nothing happens before

@@ -1,3 +1,3 @@
 -- The stored side of a replay: the run.
-SELECT workflow, version, status, reason, closing, submitted_at, started_at, finished_at, last_event, pauses
+SELECT workflow, version, status, reason, closing, submitted_at, started_at, finished_at, last_event, pauses, levels
 FROM runs WHERE no = $1;

@@ -105,8 +105,7 @@ async fn finish_held(
     };
     let jobs = runs.iter().map(job).collect();
     let (made, columns) = work(shelf, link, terms, jobs, |index, keeper| {
-        let fates = runs[index].1.iter().map(|place| keeper.finish(&finished[*place]));
-        let fates: Vec<Fate> = fates.collect::<Done<_>>()?;
+        let fates = keeper.finish_all(runs[index].1.iter().map(|place| &finished[*place]))?;
         Ok((fates, keeper.is_closing()))
     })
     .await?;

@@ -15,7 +15,9 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 
 use crate::fence::ClaimRef;
-use crate::keeper::{Changes, Facts, Failures, Key, Rows, RunRow, TaskRow, pauses_text, wait_text};
+use crate::keeper::{
+    Changes, Facts, Failures, Key, Rows, RunRow, TaskRow, levels_text, pauses_text, wait_text,
+};
 use crate::model::{Deed, RunHead, Submission};
 use crate::postgres::fault::{Done, Failure};
 use crate::postgres::link::{Flight, Value, sql};
@@ -59,6 +61,7 @@ impl New<'_> {
             finished_at: None,
             deadline_at: None,
             pauses: Vec::new(),
+            levels: None,
             last_event: 0,
             unsettled: u32::try_from(self.classes.len()).unwrap_or(u32::MAX),
         }
@@ -121,6 +124,7 @@ struct NewRuns {
     class: Vec<Option<i64>>,
     bundle: Vec<Option<String>>,
     hooks: Vec<Option<String>>,
+    levels: Vec<Option<String>>,
 }
 
 impl NewRows {
@@ -206,6 +210,7 @@ impl NewRows {
                 TEXT_ARRAY,
                 INT8_ARRAY,
                 TEXT_ARRAY,
+                TEXT_ARRAY,
                 TEXT_ARRAY
             ),
             runs.values(),
@@ -272,6 +277,7 @@ impl NewRuns {
         self.pauses.push(pauses_text(&made.pauses));
         self.bundle.push(head.bundle.as_ref().map(ToString::to_string));
         self.hooks.push(hooks_text(&head.plan));
+        self.levels.push(levels_text(made.levels.as_ref()));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -302,6 +308,7 @@ impl NewRuns {
             &self.class,
             &self.bundle,
             &self.hooks,
+            &self.levels,
         ]
     }
 }

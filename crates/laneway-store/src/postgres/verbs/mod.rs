@@ -6,6 +6,7 @@ pub(super) mod claim;
 pub(super) mod enroll;
 pub(super) mod finish;
 mod fresh;
+pub(super) mod levels;
 pub(super) mod lives;
 pub(super) mod people;
 pub(super) mod promote;

@@ -13,8 +13,7 @@ pub(in crate::sqlite) fn finish(txn: &Txn<'_>, finished: &[Finished], ask: Optio
     let mut answer = Answer::default();
     for of_run in finished.chunk_by(|a, b| a.claim.run == b.claim.run) {
         let ended = on_held(txn, of_run[0].claim.run, |keeper| {
-            let fates = of_run.iter().map(|one| keeper.finish(one)).collect::<Done<Vec<Fate>>>()?;
-            Ok((fates, keeper.is_closing()))
+            Ok((keeper.finish_all(of_run)?, keeper.is_closing()))
         })?;
         let (fates, is_closing) = ended.unwrap_or_else(|| (vec![Fate::ClaimLost; of_run.len()], false));
         answer.fates.extend(fates);

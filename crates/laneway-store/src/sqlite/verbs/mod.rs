@@ -6,6 +6,7 @@ pub(super) mod cancel;
 pub(super) mod claim;
 pub(super) mod finish;
 pub(super) mod give_back;
+pub(super) mod levels;
 pub(super) mod lives;
 pub(super) mod people;
 pub(super) mod promote;

@@ -74,6 +74,7 @@ impl Side {
             Deed::Submit(doc, by, key) => {
                 let submission = Submission {
                     is_shared: doc.is_shared,
+                    is_paused: false,
                     key: key.map(|key| format!("key-{key}")),
                     ..submission(&doc.text(), json!({}), self.sessions[*by])
                 };
