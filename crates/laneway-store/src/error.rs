@@ -151,6 +151,14 @@ fn because(why: Option<Reason>) -> String {
 }
 
 impl Error {
+    /// What cannot be read, and why, for the quarantine.
+    pub(crate) fn in_two(&self) -> (String, String) {
+        match self {
+            Self::Unreadable { what, why } => (what.clone(), why.clone()),
+            other => ("history".to_owned(), other.to_string()),
+        }
+    }
+
     /// What to do next, where there is something.
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -215,6 +215,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// told nothing.
     async fn wish(&self, sessions: Vec<SessionId>, wish: Wish) -> Result<()>;
 
+    /// Sets a run aside if something of it cannot be read, or its history does not tell what is stored: nothing of it goes on until
+    /// it is released. Gives what is wrong; nothing, and changes nothing, if all of it fits.
+    async fn set_aside(&self, run: RunId) -> Result<Option<String>>;
+
     /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
     async fn release(&self, run: RunId) -> Result<()>;
 

@@ -177,6 +177,25 @@ async fn sessions(link: &Link, now: Option<Millis>, found: &mut Vec<Finding>) ->
     Ok(())
 }
 
+/// Sets a run aside of which something does not fit, though nobody has stumbled over it: a history that does not tell the state.
+pub(super) async fn set_aside_if_unfit(link: &Link, terms: Terms, run: RunId) -> Done<Option<String>> {
+    let found = link.row(sql!("run_no", TEXT), &[&run.to_string()]).await?;
+    let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
+    let (numbers, now): (Vec<i64>, Option<i64>) = (vec![found.try_get(0)?], terms.now.map(|now| now.0));
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
+    flight.land().await?;
+    let trouble = examine_run(link, run).await?.into_iter().next();
+    let told = trouble.as_ref().map(ToString::to_string);
+    let words = trouble.as_ref().map(Error::in_two);
+    let mut flight = link.flight();
+    if let Some((what, why)) = &words {
+        flight.ask(sql!("quarantine_add", INT8, TEXT, TEXT, INT8), vec![&numbers[0], what, why, &now]);
+    }
+    flight.commit().await?;
+    Ok(told)
+}
+
 /// Takes a run out of the quarantine, if everything of it can be read. What was running when its node died comes
 /// back as lost, as it would have then.
 pub(super) async fn release(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<()> {

@@ -528,6 +528,15 @@ impl Store for PostgresStore {
         }
     }
 
+    async fn set_aside(&self, run: RunId) -> Result<Option<String>> {
+        let set = self
+            .base
+            .change(|link, terms| async move { doctor::set_aside_if_unfit(&link, terms, run).await })
+            .await;
+        self.base.shelf.forget_run(run);
+        set
+    }
+
     async fn release(&self, run: RunId) -> Result<()> {
         self.base
             .change(|link, terms| async move { doctor::release(&self.base.shelf, &link, terms, run).await })

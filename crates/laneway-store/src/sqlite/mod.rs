@@ -601,6 +601,10 @@ impl Store for SqliteStore {
         }
     }
 
+    async fn set_aside(&self, run: RunId) -> Result<Option<String>> {
+        self.write(move |txn| quarantine::set_aside_if_unfit(txn, run)).await
+    }
+
     async fn release(&self, run: RunId) -> Result<()> {
         let max_lost = self.max_lost;
         self.write(move |txn| quarantine::release(txn, run, max_lost)).await

@@ -112,6 +112,17 @@ pub(super) fn read(connection: &Connection, no: i64) -> Done<Option<SetAside>> {
         .optional()?)
 }
 
+/// Sets a run aside of which something does not fit, though nobody has stumbled over it: a history that does not tell the state.
+pub(super) fn set_aside_if_unfit(txn: &Txn<'_>, run: RunId) -> Done<Option<String>> {
+    let no = super::read::run_no(txn.connection, run)?;
+    let troubles = doctor::examine_run(txn.connection, &Plans::default(), run)?;
+    let Some(trouble) = troubles.into_iter().next() else { return Ok(None) };
+    let (what, why) = trouble.in_two();
+    txn.shelf.forget();
+    txn.connection.prepare_cached(sql!("quarantine_add"))?.execute(params![no, what, why, txn.now.0])?;
+    Ok(Some(trouble.to_string()))
+}
+
 /// Takes a run out of the quarantine, if everything of it can be read. What was running when its node died comes
 /// back as lost, as it would have then.
 pub(super) fn release(txn: &Txn<'_>, run: RunId, max_lost: u32) -> Done<()> {

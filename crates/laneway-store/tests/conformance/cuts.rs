@@ -135,6 +135,31 @@ fn start_that_is_said_again_is_one_start() {
 }
 
 #[test]
+fn level_is_taken_once_and_counts_once_whatever_was_lost_on_the_way() {
+    for_each_cut(|place, cut| async move {
+        let node = &place.node;
+        let document = flow("execution: levels", &[("a", ""), ("b", ""), ("c", "needs: [a, b]")]);
+        let run = node.submit(&document).await;
+        let first = node.take(run, 9).await.remove(0);
+        place.lose(cut, node.store.claim_level(first.at)).await;
+        let started = usize::from(cut == Cut::After) * 2;
+        assert_eq!(place.told(run, |fact| matches!(fact, Fact::TaskStarted(_))).await, started, "all or nothing");
+        let held = node.store.claim_level(first.at).await.expect("a level");
+        assert_eq!(held.len(), 2);
+        assert_eq!(place.told(run, |fact| matches!(fact, Fact::TaskStarted(_))).await, 2);
+        let ends = || held.iter().map(|claim| Finished { claim: claim.at, outcome: succeeded(), took: TOOK });
+        place.lose(cut, node.store.finish(ends().collect(), None)).await;
+        let counts = usize::from(cut == Cut::After);
+        assert_eq!(place.told(run, |fact| matches!(fact, Fact::TaskFinished(_))).await, counts * 2);
+        assert_eq!(place.told(run, |fact| matches!(fact, Fact::LevelCommitted(_))).await, counts);
+        let said = node.store.finish(ends().collect(), None).await.expect("an answer");
+        assert_eq!(said.fates, [again(cut); 2]);
+        assert_eq!(place.told(run, |fact| matches!(fact, Fact::LevelCommitted(_))).await, 1);
+        assert_eq!(node.take(run, 9).await[0].step, "c");
+    });
+}
+
+#[test]
 fn finish_that_is_said_again_is_one_end_and_the_next_claim_is_not_lost() {
     for_each_cut(|place, cut| async move {
         let node = &place.node;

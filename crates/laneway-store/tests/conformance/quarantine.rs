@@ -11,7 +11,8 @@ use laneway_store::{Error, Fate, Store};
 use rusqlite::Connection;
 
 use crate::audit;
-use crate::harness::{Database, Node, Place, block_on, flat, flow, succeeded};
+use crate::harness::{Database, Node, Place, block_on, flat, flow, for_each_database, succeeded};
+use crate::server;
 
 /// The oldest run, in statements.
 const VICTIM: &str = "(SELECT min(no) FROM runs)";
@@ -341,4 +342,75 @@ fn copy_made_while_work_goes_on_is_whole_and_can_be_worked_on() {
         let mut parts = beside.filter(|entry| entry.file_name().to_string_lossy().contains(".part"));
         assert!(parts.next().is_none(), "nothing is left of the making");
     });
+}
+
+/// Histories that nobody stumbles over: they are only written, until somebody replays one.
+const HISTORIES: &[(&str, &str)] = &[
+    ("corrupt", "UPDATE events SET body = '{' WHERE run_no = @V AND seq = 2"),
+    ("truncated", "DELETE FROM events WHERE run_no = @V AND seq = (SELECT max(seq) FROM events WHERE run_no = @V)"),
+    ("with a hole", "DELETE FROM events WHERE run_no = @V AND seq = 3"),
+    ("of another kind", "UPDATE events SET name = 'task_teleported' WHERE run_no = @V AND seq = 3"),
+    ("of another version", "UPDATE events SET version = 9 WHERE run_no = @V AND seq = 3"),
+    ("changed", "UPDATE events SET body = replace(body, '\"a\"', '\"b\"') WHERE run_no = @V AND seq = 3"),
+];
+
+#[test]
+fn run_whose_history_is_wrong_is_found_and_can_be_set_aside() {
+    for (how, harm) in HISTORIES {
+        let place = Place::new(Database::Sqlite);
+        block_on(async {
+            let node = place.node("one").await;
+            let run = node.submit(&victim()).await;
+            node.begin(run, "a").await;
+            assert_eq!(node.store.set_aside(run).await.expect("an answer"), None, "nothing is wrong yet");
+            change(&place, harm);
+            assert!(!problems(&*node.store).await.is_empty(), "{how}: it is found");
+            let why = node.store.set_aside(run).await.expect("an answer");
+            assert!(why.is_some(), "{how}");
+            works(&node).await;
+            let ask = node.ask(run, 1);
+            let refusal = node.store.claim(ask).await.expect_err("it is set aside");
+            assert!(matches!(refusal, Error::SetAside { .. }), "{how}: {refusal}");
+        });
+    }
+}
+
+#[test]
+fn run_whose_events_have_changed_places_is_found_and_can_be_set_aside() {
+    let place = Place::new(Database::Sqlite);
+    block_on(async {
+        let node = place.node("one").await;
+        let run = node.submit(&victim()).await;
+        node.begin(run, "a").await;
+        for (from, to) in [(2, 77), (3, 2), (77, 3)] {
+            change(&place, &format!("UPDATE events SET seq = {to} WHERE run_no = @V AND seq = {from}"));
+        }
+        let why = node.store.set_aside(run).await.expect("an answer");
+        assert!(why.is_some_and(|why| why.contains("event 2")), "it says where");
+        assert!(matches!(refusal(&node, run).await, Error::SetAside { .. }));
+    });
+}
+
+for_each_database! {
+    history_with_a_hole_sets_its_run_aside_when_somebody_asks,
+}
+
+async fn history_with_a_hole_sets_its_run_aside_when_somebody_asks(place: Place) {
+    let node = Node::register(place.open(), "one").await;
+    let run = node.submit(&victim()).await;
+    node.begin(run, "a").await;
+    assert_eq!(node.store.set_aside(run).await.expect("an answer"), None);
+    match server::beneath(node.store.dir()).await {
+        Some(beneath) => {
+            let gone = beneath.execute("DELETE FROM events WHERE seq = 3", &[]).await.expect("a statement");
+            assert_eq!(gone, 1);
+        }
+        None => change(&place, "DELETE FROM events WHERE run_no = @V AND seq = 3"),
+    }
+    let why = node.store.set_aside(run).await.expect("an answer").expect("something is wrong");
+    assert!(why.contains("event"), "{why}");
+    let refused = node.store.claim(node.ask(run, 1)).await;
+    assert!(matches!(refused, Err(Error::SetAside { .. })), "{refused:?}");
+    let early = node.store.release(run).await.expect_err("nothing is mended");
+    assert!(matches!(early, Error::Unreadable { .. } | Error::UnreadableEvent { .. }), "{early}");
 }

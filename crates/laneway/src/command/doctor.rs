@@ -1,5 +1,5 @@
-//! `laneway doctor`: what is wrong with a store, and what to do. It changes nothing unless it is asked to release a
-//! run from the quarantine.
+//! `laneway doctor`: what is wrong with a store, and what to do. It changes nothing unless it is asked to set a run aside, or to
+//! release one from the quarantine.
 
 use std::num::NonZeroU32;
 
@@ -13,7 +13,7 @@ use crate::text;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway doctor\n\n\
     Looks at the file, at its rows, at the newest runs and their histories, at sessions and at\n\
-    files beside the store. It changes nothing but what --release says.\n\n\
+    files beside the store. It changes nothing but what --set-aside and --release say.\n\n\
     Exit codes: 0 healthy (there may be notes), 1 problems, 3 the store cannot be opened.")]
 pub(crate) struct Args {
     /// How many runs to look at in detail, the newest ones
@@ -22,6 +22,9 @@ pub(crate) struct Args {
     /// Look at all runs
     #[arg(long, conflicts_with = "limit")]
     all: bool,
+    /// Put a run into the quarantine of which something does not fit: nothing of it goes on until it is released
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["limit", "all", "release"])]
+    set_aside: Option<String>,
     /// Take a run out of the quarantine, once everything of it can be read
     #[arg(long, value_name = "RUN", conflicts_with_all = ["limit", "all"])]
     release: Option<String>,
@@ -34,6 +37,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     if let Some(name) = &args.release {
         return release(context, name, args.json).await;
     }
+    if let Some(name) = &args.set_aside {
+        return set_aside(context, name, args.json).await;
+    }
     let limit = if args.all { usize::MAX } else { args.limit.get() as usize };
     let examination = context.open()?.examine(limit).await?;
     let problems = count(&examination, Severity::Problem);
@@ -43,6 +49,24 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         report(context, &examination)?;
     }
     Ok(if problems == 0 { Exit::Succeeded } else { Exit::RunFailed })
+}
+
+async fn set_aside(context: &Context, name: &str, is_json: bool) -> anyhow::Result<Exit> {
+    let (store, run) = context.find(name).await?;
+    let found = store.set_aside(run).await?;
+    if is_json {
+        context.printer.json(&json!({ "run": run, "set_aside": found.is_some(), "why": found }))?;
+        return Ok(Exit::Succeeded);
+    }
+    let short = run.short();
+    let line = match found {
+        Some(why) => format!(
+            "run {short} is set aside: {why}\nnothing of it goes on until `laneway doctor --release {short}`, which asks for it to be mended"
+        ),
+        None => format!("run {short} is not set aside: all of it can be read, and its history tells what is stored"),
+    };
+    context.printer.line(&line)?;
+    Ok(Exit::Succeeded)
 }
 
 async fn release(context: &Context, name: &str, is_json: bool) -> anyhow::Result<Exit> {

@@ -10,6 +10,7 @@ mod errors;
 mod groups;
 mod hooks;
 mod interrupt;
+mod levels;
 mod looking_back;
 mod place;
 mod postgres;
