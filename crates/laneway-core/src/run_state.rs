@@ -301,6 +301,12 @@ impl Fold {
                 let (by, reason, payload) = (f.by.clone(), f.reason.clone(), f.payload.clone());
                 task.wait.get_or_insert_default().signal = Some(Signal { by, reason, at, payload });
             }
+            Fact::TaskCached(f) => {
+                let task = self.task(seq, &f.step)?;
+                claim_if_unseen(seq, task, f.attempt)?;
+                // What it takes stands in its end, which comes next.
+                moved(seq, task, TaskMove::Succeed)?;
+            }
             Fact::TaskSkipped(f) => {
                 let task = self.task(seq, &f.step)?;
                 let step = if f.why == Reason::SkippedByPerson { TaskMove::Pardon } else { TaskMove::Skip };

@@ -9,6 +9,7 @@ use super::*;
 use crate::expression::{Part, Template};
 use crate::reason::Reason;
 
+mod caches;
 mod containers;
 mod expressions;
 mod gates;
