@@ -176,7 +176,8 @@ pub fn miss(parts: &Parts, kept: &[Recorded]) -> Miss {
 }
 
 impl Part {
-    fn as_stored(&self) -> String {
+    /// As it stands in the store and in `--json`.
+    pub fn as_stored(&self) -> String {
         match self {
             Self::Command => "command".to_owned(),
             Self::Platform => "platform".to_owned(),

@@ -42,7 +42,7 @@ pub(crate) use facts::{Facts, Failures, Rows};
 pub(crate) use gates::{Settled, scope};
 pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
-pub(crate) use rows::{Pause, pauses_text, read_pauses, read_wait, wait_text};
+pub(crate) use rows::{Pause, pauses_text, read_pauses, read_wait, stored, wait_text};
 
 use crate::error::Error;
 use crate::model::{Placed, RunHead};

@@ -99,6 +99,7 @@ impl Terminal {
             | Fact::TaskStarted(_)
             | Fact::TaskReturned(_)
             | Fact::LaneStarted(_)
+            | Fact::TaskCached(_)
             | Fact::LaneFinished(_) => return,
             Fact::MergeFinished(f) if f.files == 0 => return,
             Fact::MergeFinished(_) => palette.dim(&format!("  {}", told(event))),

@@ -118,7 +118,7 @@ secrets: {token: {env: TOKEN}}
       |
       = help: did you mean `ttl`?
 
-    error: `../src` is no path of an artifact
+    error: `../src` is no path of a file
      --> flow.yaml:5:36
       |
     5 |   out: {run: make, cache: {files: [../src]}}

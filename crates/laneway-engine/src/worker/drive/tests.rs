@@ -68,6 +68,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         pulse: None,
         counts: Counts::default(),
         max_poll_interval: Duration::from_secs(15),
+        takes_results: true,
     };
     Loop::new(means, Aim::Run { run, by: "ada".into() }, setting)
 }
