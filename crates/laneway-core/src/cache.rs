@@ -229,7 +229,7 @@ impl fmt::Display for Part {
             Self::Command => f.write_str("the command"),
             Self::Platform => f.write_str("the platform"),
             Self::Image => f.write_str("the image"),
-            Self::Container => f.write_str("the settings of its container"),
+            Self::Container => f.write_str("the configuration of its container"),
             Self::Artifacts => f.write_str("its list of artifacts"),
             Self::Key => f.write_str("`cache.key`"),
             Self::Env(name) => write!(f, "the variable {name}"),
