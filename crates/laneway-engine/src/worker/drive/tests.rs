@@ -55,6 +55,8 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         pools: Arc::default(),
         recorder: Arc::default(),
         counts: Counts::default(),
+        takes_results: true,
+        uses: Arc::default(),
         told_of_logs: Arc::default(),
     };
     let means = Means {
