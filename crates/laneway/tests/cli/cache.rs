@@ -5,7 +5,8 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::place::{Place, text};
+use crate::place::{Place, text, until};
+use crate::postgres::schema;
 
 /// Leaves a mark whenever it is executed.
 const BUILD: &str = r#"
@@ -298,6 +299,29 @@ steps:
     assert_eq!(marks(&place), 2);
     let why = why(&place, "use");
     assert!(why.ends_with("the file out.txt has changed"), "{why}");
+}
+
+/// Whoever takes the task looks, and what one node recorded another one takes, with its files.
+#[test]
+fn a_worker_takes_what_another_one_recorded_on_postgres() {
+    let flow = "name: shared\nsteps: {a: {run: 'echo $LANEWAY_TASK > out', artifacts: [out], cache: true}, b: {needs: [a], inputs: [a], run: 'cat out'}}\n";
+    let (place, store) = (Place::with("flow.yaml", flow), schema());
+    let work = |name: &str| {
+        let worker = place.spawn(&format!("worker --node-address {name} --data-dir {name} --store {store}"));
+        let submitted = place.laneway(&format!("submit flow.yaml --store {store}"));
+        assert_eq!(submitted.code, Some(0), "{submitted}");
+        let shown = || place.json(&format!("show last --json --store {store}"));
+        until("the end of the run", || shown()["status"] == "succeeded");
+        worker.signal(rustix::process::Signal::TERM);
+        assert_eq!(worker.wait().code, Some(0));
+        place.json(&format!("show last --json --store {store}"))
+    };
+    assert_eq!(work("one")["tasks"][0]["reason"], Value::Null);
+    let second = work("two");
+    assert_eq!(second["tasks"][0]["reason"], "cached", "{second}");
+    assert_eq!(second["tasks"][0]["node"], "two");
+    assert_eq!(place.laneway(&format!("logs last b --store {store}")).stdout, "a\n");
+    assert_eq!(place.laneway(&format!("replay last --store {store}")).code, Some(0));
 }
 
 #[test]
