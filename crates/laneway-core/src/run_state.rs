@@ -449,7 +449,9 @@ fn claim_if_unseen(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Reopening, TaskAvailable, TaskCached, TaskFinished, TaskParked, TaskSignaled, TaskStarted};
+    use crate::event::{
+        Reopening, TaskAvailable, TaskCached, TaskFinished, TaskParked, TaskSignaled, TaskStarted,
+    };
     use crate::event::{RunFinished, RunPaused, RunReopened, RunResumed, RunStarted, RunSubmitted};
 
     fn history(facts: Vec<Fact>) -> Vec<Event> {

@@ -51,9 +51,7 @@ async fn order() -> Result<String, embed::Error> {
     let engine = Engine::at(&store).function("charge", charge).own_warden()?.start().await?;
     let workflow = Workflow::new("order")
         .param("customer", serde_json::json!({ "type": "string", "required": true }))
-        .step(
-            Step::function("pay", "charge").with("customer", "${{ params.customer }}").with("amount", 5),
-        )
+        .step(Step::function("pay", "charge").with("customer", "${{ params.customer }}").with("amount", 5))
         .step(
             Step::script("mail", "echo \"said=receipt $NUMBER\" >> \"$LANEWAY_OUTPUT\"")
                 .needs(["pay"])

@@ -74,7 +74,7 @@ async fn typed_values_go_through_a_workflow_of_functions_and_processes() {
     assert!(matches!(outcome.output::<Sum>("double"), Err(Error::Output { .. })), "it is no sum");
     assert!(matches!(outcome.output::<Sum>("third"), Err(Error::NoSuchStep { .. })));
     // The same from a document.
-    let text = "steps: {it: {function: add, with: {a: 20, b: 22}}}";
+    let text = "steps: {it: {function: add, with: {a: '${{ 20 }}', b: '${{ 22 }}'}}}";
     let read = Workflow::from_document("doc", text);
     let outcome = within(engine.run(&read, ())).await.expect("it ends");
     assert_eq!(outcome.output::<Sum>("it").expect("a sum"), Sum { sum: 42 });
@@ -111,7 +111,9 @@ async fn a_function_fails_with_its_words_and_a_panic_with_its_message() {
         .start()
         .await
         .expect("an engine");
-    for (name, words) in [("fails", "the card was declined"), ("panics", "the function panicked: no moon tonight")] {
+    for (name, words) in
+        [("fails", "the card was declined"), ("panics", "the function panicked: no moon tonight")]
+    {
         let outcome = within(engine.run(&call(name), ())).await.expect("it ends");
         let task = outcome.task("it").expect("a task");
         assert_eq!((task.status, task.reason), (TaskStatus::Failed, Some(Reason::Error)), "{name}");
@@ -161,7 +163,8 @@ async fn endless(dir: &Path, grace: Duration) -> (Engine, Arc<Notify>, Arc<Atomi
 async fn a_function_is_dropped_when_its_timeout_passes_or_its_run_is_canceled() {
     let dir = tempfile::tempdir().expect("a directory");
     let (engine, begun, gone) = endless(dir.path(), PATIENCE).await;
-    let short = Workflow::new("flow").step(Step::function("it", "endless").timeout(Duration::from_millis(50)));
+    let short =
+        Workflow::new("flow").step(Step::function("it", "endless").timeout(Duration::from_millis(50)));
     let outcome = within(engine.run(&short, ())).await.expect("it ends");
     assert_eq!(outcome.task("it").expect("a task").reason, Some(Reason::Timeout));
     assert!(gone.swap(false, Ordering::SeqCst));
@@ -205,7 +208,8 @@ async fn what_runs_at_a_shutdown_is_given_back_and_runs_again_with_the_next_engi
 
 #[tokio::test]
 async fn engines_live_side_by_side_on_one_store_and_on_two() {
-    let (dir, elsewhere) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let (dir, elsewhere) =
+        (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let of = |word: &'static str, dir: &Path| {
         let engine = Engine::at(&store(dir)).dir(dir).name(word);
         engine.function(word, move |_: Call<Value>| async move { Ok::<_, Infallible>(json!({ "by": word })) })
@@ -360,7 +364,7 @@ fn the_example_runs() {
     let this = std::env::current_exe().expect("this program");
     let built = this.parent().and_then(Path::parent).expect("a directory").join("examples/order");
     let output = Command::new(built).arg(store(dir.path())).current_dir(dir.path()).output();
-    let output = output.expect("`cargo test` builds it");
+    let output = output.expect("it is built with the tests, or by `cargo build --workspace --examples`");
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said, "paid 5: receipt ada-5\n", "{}", String::from_utf8_lossy(&output.stderr));
 }

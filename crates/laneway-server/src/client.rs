@@ -401,7 +401,8 @@ fn pause(is_paused: bool) -> &'static str {
 
 /// The results that are meant, as parts of a query.
 fn meant(which: &Which) -> Vec<String> {
-    let of = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}={}", part(value)));
+    let of =
+        |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}={}", part(value)));
     of("workflow", &which.workflow).into_iter().chain(of("step", &which.step)).collect()
 }
 

@@ -32,7 +32,10 @@ pub struct Look {
 pub enum Found {
     Hit(Box<Hit>),
     /// The very key, and too old.
-    Expired { run: RunId, recorded_at: Millis },
+    Expired {
+        run: RunId,
+        recorded_at: Millis,
+    },
     /// Another one: what is kept of the step, newest first.
     Others(Vec<Recorded>),
 }

@@ -723,8 +723,14 @@ mod tests {
         (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "retry": {"max": 1}}}}"#),
         (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "lock": "k"}}}"#),
         (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "env": {"A": "x"}}}}"#),
-        (true, r#"{"steps": {"a": {"run": "x", "cache": true}, "b": {"run": "x", "cache": false, "on_lost": "fail"}}}"#),
-        (true, r#"{"steps": {"a": {"run": "x", "cache": {"key": "${{ run.workflow }}", "ttl": "24h", "files": ["src/**"]}}}}"#),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x", "cache": true}, "b": {"run": "x", "cache": false, "on_lost": "fail"}}}"#,
+        ),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x", "cache": {"key": "${{ run.workflow }}", "ttl": "24h", "files": ["src/**"]}}}}"#,
+        ),
         (true, r#"{"steps": {"a": {"function": "f", "cache": {"key": 3}}}}"#),
         (true, r#"{"steps": {"a": {"run": "x", "cache": {}, "on_lost": "retry"}}}"#),
         (false, r#"{"steps": {"a": {"run": "x", "cache": "24h"}}}"#),

@@ -208,8 +208,11 @@ impl Builder {
         let lock = Some(laneway_store::warden_lock(store.dir(), session));
         let command = WardenCommand { program, args, lock, use_cgroups: true };
         // Functions need none, and then no process is started at all.
-        let warden =
-            if has_warden { Warden::start(command).map_err(start("the warden"))? } else { Warden::idle(command) };
+        let warden = if has_warden {
+            Warden::start(command).map_err(start("the warden"))?
+        } else {
+            Warden::idle(command)
+        };
         let counts = Counts::default();
         let heartbeat = if store.takes_lease() {
             let (address, options) = (self.store.clone(), self.options.clone());
@@ -357,7 +360,10 @@ impl Drop for Inner {
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dir: &Path = &self.inner.dir;
-        f.debug_struct("Engine").field("session", &self.inner.session).field("dir", &dir).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("session", &self.inner.session)
+            .field("dir", &dir)
+            .finish_non_exhaustive()
     }
 }
 

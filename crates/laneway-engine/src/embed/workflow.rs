@@ -121,11 +121,16 @@ impl Step {
         self.set("needs", steps.into_iter().collect())
     }
 
-    /// A value of the function's input, by name. A text that is one `${{ … }}` keeps the type of what it reads.
+    /// A value of the function's input, by name: a text, a number or a boolean. A text that is one `${{ … }}` keeps the type of what it
+    /// reads, which may be anything.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         let with = self.keys.entry("with").or_insert_with(|| json!({}));
-        with[name] = value.into();
+        with[name] = match value.into() {
+            // A document would make a text of these.
+            value @ (Value::Number(_) | Value::Bool(_)) => json!(format!("${{{{ {value} }}}}")),
+            other @ (Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_)) => other,
+        };
         self
     }
 
@@ -181,7 +186,7 @@ params: {amount: {type: integer, required: true}}
 max_parallel: 2
 steps:
   z: {run: echo hello, env: {A: b}, timeout: 5s}
-  pay: {needs: [z], function: charge, with: {amount: "${{ params.amount }}", twice: true}, retry: {max: 3, backoff: 50ms}}
+  pay: {needs: [z], function: charge, with: {amount: "${{ params.amount }}", twice: "${{ true }}"}, retry: {max: 3, backoff: 50ms}}
 "#,
         );
         let (read, _) = read.compile().expect("a good document");

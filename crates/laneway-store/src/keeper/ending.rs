@@ -94,8 +94,7 @@ impl<F: Facts> Keeper<F> {
                 });
                 let (reason, detail) = (Some(Reason::Cached), Some(hit.detail()));
                 let (exit_code, output) = (hit.exit_code, hit.output.clone());
-                let ending =
-                    Ending { reason, detail, exit_code, output, ..ending(TaskMove::Succeed) };
+                let ending = Ending { reason, detail, exit_code, output, ..ending(TaskMove::Succeed) };
                 self.end(claim, ending)?;
             }
             Outcome::Canceled { reason } => {

@@ -314,7 +314,10 @@ async fn nobody_who_looks_waits_for_somebody_who_writes(place: Place) {
             looks.await;
             // Nor does a count wait: it is left out.
             let uses = node.store.note_uses(vec![(parts("make").key("flow", "a"), 1)]);
-            tokio::time::timeout(soon, uses).await.expect("nobody waits for a count").expect("counted, or not");
+            tokio::time::timeout(soon, uses)
+                .await
+                .expect("nobody waits for a count")
+                .expect("counted, or not");
             beneath.batch_execute("ROLLBACK").await.expect("let go");
             assert_eq!(node.store.results(all(), 1).await.expect("a list")[0].hits, 0);
         }

@@ -12,11 +12,9 @@ use crate::exit::Exit;
 use crate::text;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  laneway cache list\n  laneway cache clear nightly build\n\n\
+#[command(after_help = "Example:\n  laneway cache list\n  laneway cache clear nightly build\n\n\
     Results are recorded by steps with `cache`. How long they are kept, and how much they may take up, is\n\
-    what the settings keep_cache_for and keep_cache_bytes say."
-)]
+    what the settings keep_cache_for and keep_cache_bytes say.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,

@@ -73,7 +73,12 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
             format!("{} signaled by {}{why}", f.step, f.by)
         }
         Fact::TaskCached(f) => {
-            format!("{} is cached: run {} recorded its result {}", f.step, f.from.short(), text::date(f.recorded_at))
+            format!(
+                "{} is cached: run {} recorded its result {}",
+                f.step,
+                f.from.short(),
+                text::date(f.recorded_at)
+            )
         }
         Fact::TaskSkipped(f) => format!("{} skipped: {}", f.step, why(f.why, f.detail.as_deref())),
         Fact::TaskFinished(f) => {

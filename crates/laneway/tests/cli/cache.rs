@@ -109,7 +109,10 @@ fn each_part_of_a_key_misses_by_itself_and_explain_names_it() {
     misses(" the file src/a.c is gone", "run build.yaml");
     place.write("build.yaml", &BUILD.replace("mkdir -p dist", "mkdir -p  dist"));
     misses(" the command has changed", "run build.yaml");
-    place.write("build.yaml", &BUILD.replace("mkdir -p dist", "mkdir -p  dist").replace("[dist/app]", "['dist/*']"));
+    place.write(
+        "build.yaml",
+        &BUILD.replace("mkdir -p dist", "mkdir -p  dist").replace("[dist/app]", "['dist/*']"),
+    );
     misses(" its list of artifacts has changed", "run build.yaml");
     let explained = place.laneway("explain last build");
     assert_eq!(explained.code, Some(0), "{explained}");
@@ -134,7 +137,8 @@ fn explain_says_why_a_step_was_executed() {
     ----- stderr
     ");
     let explained = place.json("explain last build --json");
-    let parts = json!([{ "part": "env:MODE", "how": "changed" }, { "part": "file:src/a.c", "how": "changed" }]);
+    let parts =
+        json!([{ "part": "env:MODE", "how": "changed" }, { "part": "file:src/a.c", "how": "changed" }]);
     assert_eq!((&explained["cache"]["why"], &explained["cache"]["changes"]), (&json!("differs"), &parts));
 }
 
@@ -170,7 +174,10 @@ fn what_failed_is_never_recorded() {
     run(&place, "run flow.yaml");
     assert_eq!(marks(&place), 3, "now it has succeeded");
     // What says by itself that it failed is no success, wherever it stands.
-    place.write("said.yaml", "steps: {a: {run: 'echo x >> marks; echo success=false >> \"$LANEWAY_OUTPUT\"', cache: true}}");
+    place.write(
+        "said.yaml",
+        "steps: {a: {run: 'echo x >> marks; echo success=false >> \"$LANEWAY_OUTPUT\"', cache: true}}",
+    );
     for _ in 0..2 {
         run(&place, "run said.yaml");
     }
@@ -238,7 +245,10 @@ fn no_cache_executes_every_step_and_records_what_comes_of_it() {
     assert_eq!(why(&place, "a"), "nobody looked, because of --no-cache");
     run(&place, "run flow.yaml");
     let shown = place.json("show last --json");
-    assert_eq!((&shown["tasks"][0]["reason"], &shown["tasks"][0]["output"]["n"]), (&json!("cached"), &json!("2")));
+    assert_eq!(
+        (&shown["tasks"][0]["reason"], &shown["tasks"][0]["output"]["n"]),
+        (&json!("cached"), &json!("2"))
+    );
 }
 
 #[test]
@@ -275,7 +285,10 @@ fn a_result_whose_files_are_gone_is_a_miss_and_no_error() {
     run(&place, "run build.yaml");
     assert_eq!(marks(&place), 2);
     let why = why(&place, "build");
-    assert!(why.starts_with("files of the result of run ") && why.ends_with(" are not kept any more"), "{why}");
+    assert!(
+        why.starts_with("files of the result of run ") && why.ends_with(" are not kept any more"),
+        "{why}"
+    );
     fs::remove_dir_all(place.path("dist")).expect("removed");
     run(&place, "run build.yaml");
     assert_eq!(marks(&place), 2, "it was recorded anew");

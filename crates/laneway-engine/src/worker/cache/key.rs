@@ -181,9 +181,15 @@ fn files(dir: &Path, patterns: &[ArtifactPattern]) -> Result<Vec<(Part, ContentH
         hashed.push((file, marked(&hash, file.is_executable)));
     }
     if hashed.len() <= MAX_FILE_PARTS {
-        return Ok(hashed.into_iter().map(|(file, hash)| (Part::File(file.name.to_string()), hash)).collect());
+        return Ok(hashed
+            .into_iter()
+            .map(|(file, hash)| (Part::File(file.name.to_string()), hash))
+            .collect());
     }
-    Ok(patterns.iter().map(|pattern| (Part::Files(pattern.to_string()), together(pattern, &hashed))).collect())
+    Ok(patterns
+        .iter()
+        .map(|pattern| (Part::Files(pattern.to_string()), together(pattern, &hashed)))
+        .collect())
 }
 
 fn together(pattern: &ArtifactPattern, files: &[(&Found, ContentHash)]) -> ContentHash {
@@ -220,7 +226,8 @@ mod tests {
     use super::*;
 
     fn looked(dir: &Path, patterns: &[&str]) -> Result<BTreeMap<Part, ContentHash>, String> {
-        let patterns: Vec<_> = patterns.iter().map(|text| ArtifactPattern::parse(text).expect(text)).collect();
+        let patterns: Vec<_> =
+            patterns.iter().map(|text| ArtifactPattern::parse(text).expect(text)).collect();
         Ok(files(dir, &patterns)?.into_iter().collect())
     }
 

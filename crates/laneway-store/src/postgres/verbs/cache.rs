@@ -82,18 +82,7 @@ pub(in crate::postgres) async fn remember(link: &Link, terms: Terms, result: &Ne
     let mut flight = link.begin(Begin::Write);
     flight.ask(
         sql!("cache_remember", TEXT, TEXT, TEXT, TEXT, TEXT, INT8, INT8, INT8, TEXT, INT8),
-        vec![
-            &key,
-            &result.workflow,
-            &result.step,
-            &parts,
-            &run,
-            &now,
-            &took,
-            &exit_code,
-            &output,
-            &bytes,
-        ],
+        vec![&key, &result.workflow, &result.step, &parts, &run, &now, &took, &exit_code, &output, &bytes],
     );
     flight.ask(sql!("cache_artifacts_clear", TEXT_ARRAY), vec![&keys]);
     if !names.is_empty() {
@@ -124,11 +113,18 @@ pub(in crate::postgres) async fn note_miss(
     Ok(if noted { Fate::Recorded } else { Fate::ClaimLost })
 }
 
-pub(in crate::postgres) async fn missed(link: &Link, head: &Head, position: Position) -> Done<Option<Missed>> {
+pub(in crate::postgres) async fn missed(
+    link: &Link,
+    head: &Head,
+    position: Position,
+) -> Done<Option<Missed>> {
     let asked = sql!("cache_miss", INT8, INT8);
     let Some(found) = link.row(asked, &[&head.no, &i64::from(position)]).await? else { return Ok(None) };
     let miss = |text: &str| serde_json::from_str(text).ok();
-    Ok(Some(Missed { attempt: row::number(&found, 0)?, miss: row::word(&found, 1, "miss of the cache", miss)? }))
+    Ok(Some(Missed {
+        attempt: row::number(&found, 0)?,
+        miss: row::word(&found, 1, "miss of the cache", miss)?,
+    }))
 }
 
 pub(in crate::postgres) async fn used(link: &Link, terms: Terms, uses: &[(ContentHash, u64)]) -> Done<()> {

@@ -112,7 +112,11 @@ pub(in crate::sqlite) fn note_miss(
     Ok(if noted == 0 { Fate::ClaimLost } else { Fate::Recorded })
 }
 
-pub(in crate::sqlite) fn missed(connection: &Connection, no: i64, position: Position) -> Done<Option<Missed>> {
+pub(in crate::sqlite) fn missed(
+    connection: &Connection,
+    no: i64,
+    position: Position,
+) -> Done<Option<Missed>> {
     let mut statement = connection.prepare_cached(sql!("cache_miss"))?;
     let found: Option<(u32, String)> =
         statement.query_row(params![no, position], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
