@@ -68,12 +68,16 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
+/// The loop, as it runs.
+type Working = JoinHandle<Result<Vec<Cut>, crate::Error>>;
+
 struct Inner {
     store: Arc<dyn Store>,
     session: SessionId,
     control: Control,
     dir: PathBuf,
-    worker: Mutex<Option<JoinHandle<Result<Vec<Cut>, crate::Error>>>>,
+    /// `None` once it was shut down.
+    worker: Mutex<Option<Working>>,
     firer: JoinHandle<()>,
     /// Ends with it: nobody renews a life that does nothing.
     _heartbeat: Option<Heartbeat>,

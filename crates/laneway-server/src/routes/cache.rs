@@ -49,7 +49,7 @@ pub(crate) async fn clear(
     let ClearQuery { workflow, step } = query;
     if workflow.is_none() && step.is_some() {
         let what = "`step` is one of a workflow: give `workflow` as well";
-        return Err(Problem::new(Code::BadRequest, what.to_owned()).into());
+        return Err(Problem::new(Code::BadRequest, what.to_owned()));
     }
     let of = match (&workflow, &step) {
         (Some(workflow), Some(step)) => format!("results of {step} of {workflow}"),
