@@ -75,6 +75,7 @@ impl Node {
                 pulse: Some(self.heartbeat.pulse()),
                 counts: self.counts.clone(),
                 max_poll_interval: Duration::from_secs(15),
+                takes_results: true,
             },
             ground: Ground::Caller,
             shutdown_grace: Duration::from_secs(10),

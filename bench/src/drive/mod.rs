@@ -126,6 +126,7 @@ impl Home {
                 pulse: None,
                 counts: Counts::default(),
                 max_poll_interval: Duration::from_secs(15),
+                takes_results: true,
             },
             run,
             by: "bench".to_owned(),

@@ -232,6 +232,15 @@ facts! {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         payload: Map<String, Value>,
     }
+    /// Its result was recorded before, and is taken: nothing is executed. What it is follows, as its end.
+    TaskCached = "task_cached" v 1 {
+        step: String,
+        attempt: u32,
+        key: String,
+        /// The run that recorded it.
+        from: RunId,
+        recorded_at: Millis,
+    }
     TaskSkipped = "task_skipped" v 1 {
         step: String,
         why: Reason,
@@ -298,6 +307,7 @@ impl Fact {
             Self::TaskReturned(f) => Some(&f.step),
             Self::TaskParked(f) => Some(&f.step),
             Self::TaskSignaled(f) => Some(&f.step),
+            Self::TaskCached(f) => Some(&f.step),
             Self::TaskSkipped(f) => Some(&f.step),
             Self::TaskFinished(f) => Some(&f.step),
             Self::RunSubmitted(_)
@@ -358,6 +368,11 @@ mod tests {
             r#"{"step":"approve","signal":"approved","by":"ada","reason":"looks good","payload":{"tag":"v2"}}"#,
         ),
         ("task_signaled", 1, r#"{"step":"approve","signal":"approved","by":"ada"}"#),
+        (
+            "task_cached",
+            1,
+            r#"{"step":"build","attempt":1,"key":"ab12","from":"0199f2a0-0000-7000-8000-1a2b3c4d5e6f","recorded_at":1700000000123}"#,
+        ),
         ("task_skipped", 1, r#"{"step":"package","why":"upstream","detail":"test failed"}"#),
         (
             "task_finished",

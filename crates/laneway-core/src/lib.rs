@@ -4,6 +4,7 @@
 //! reason of the environment.
 
 pub mod artifact;
+pub mod cache;
 pub mod cause;
 pub mod class;
 pub mod definition;

@@ -39,5 +39,7 @@ words! {
         Condition = "condition",
         /// A person skipped it with `laneway skip`; dependents see it as succeeded.
         SkippedByPerson = "skipped_by_person",
+        /// It succeeded without being executed: the result was recorded before.
+        Cached = "cached",
     }
 }

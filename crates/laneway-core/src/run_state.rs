@@ -334,6 +334,12 @@ impl Fold {
                 let (by, reason, payload) = (f.by.clone(), f.reason.clone(), f.payload.clone());
                 task.wait.get_or_insert_default().signal = Some(Signal { by, reason, at, payload });
             }
+            Fact::TaskCached(f) => {
+                let task = self.task(seq, &f.step)?;
+                claim_if_unseen(seq, task, f.attempt)?;
+                // What it takes stands in its end, which comes next.
+                moved(seq, task, TaskMove::Succeed)?;
+            }
             Fact::TaskSkipped(f) => {
                 let task = self.task(seq, &f.step)?;
                 let step = if f.why == Reason::SkippedByPerson { TaskMove::Pardon } else { TaskMove::Skip };
@@ -507,7 +513,9 @@ fn claim_if_unseen(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), B
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Reopening, TaskAvailable, TaskFinished, TaskParked, TaskSignaled, TaskStarted};
+    use crate::event::{
+        Reopening, TaskAvailable, TaskCached, TaskFinished, TaskParked, TaskSignaled, TaskStarted,
+    };
     use crate::event::{RunFinished, RunPaused, RunReopened, RunResumed, RunStarted, RunSubmitted};
 
     fn history(facts: Vec<Fact>) -> Vec<Event> {
@@ -576,6 +584,38 @@ mod tests {
         let payload = Map::from_iter([("n".to_owned(), 1.into())]);
         TaskSignaled { step: step.into(), signal: "go".into(), by: "ada".into(), reason: None, payload }
             .into()
+    }
+
+    fn cached(attempt: u32) -> Fact {
+        let from = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
+        TaskCached { step: "a".into(), attempt, key: "ab12".into(), from, recorded_at: Millis(7) }.into()
+    }
+
+    #[test]
+    fn a_result_is_taken_only_by_who_holds_the_task() {
+        let end = |attempt| -> Fact {
+            TaskFinished {
+                step: "a".into(),
+                attempt,
+                status: TaskStatus::Succeeded,
+                reason: Some(Reason::Cached),
+                detail: None,
+                exit_code: Some(0),
+                took_ms: Some(1),
+                output: Map::new(),
+            }
+            .into()
+        };
+        let begun = TaskStarted { step: "a".into(), attempt: 1, node: "host:1".into() };
+        let state = told(vec![started(), available("a"), begun.into(), cached(1), end(1)]).expect("a hit");
+        let task = &state.tasks[0];
+        assert_eq!((task.status, task.reason), (TaskStatus::Succeeded, Some(Reason::Cached)));
+        let pending = told(vec![started(), cached(1)]);
+        assert_eq!(pending, Err("event 3: a task that is pending cannot claim".into()));
+        let late = told(vec![started(), available("a"), cached(1), end(1), cached(1)]);
+        assert!(late.is_err(), "it has ended");
+        let other = told(vec![started(), available("a"), cached(2)]);
+        assert!(matches!(other, Err(why) if why.contains("attempt 2")));
     }
 
     fn over(status: TaskStatus) -> Fact {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::id::SessionId;
+use laneway_store::cache::KeepResults;
 use laneway_store::prune::{Keep, Prunable, Swept};
 use laneway_store::{Error, Store};
 use tokio::time::sleep;
@@ -25,6 +26,7 @@ const SWEEP_EVERY: u32 = 6;
 pub struct Pruner {
     pub store: Arc<dyn Store>,
     pub keep: Keep,
+    pub results: KeepResults,
     /// How often, about.
     pub every: Duration,
     /// Makes nodes differ.
@@ -46,7 +48,9 @@ impl Pruner {
             if let Err(error) = prune(&*self.store, self.keep, IN_A_ROUND, |_| {}).await {
                 tracing::warn!("what somebody began to remove stays for now: {error}");
             }
-            return;
+            if self.results.is_everything() {
+                return;
+            }
         }
         // At some moment of the first interval, and then about once in each.
         sleep(self.every.mul_f64(share(self.session))).await;
@@ -59,6 +63,15 @@ impl Pruner {
     }
 
     async fn round(&self, is_sweep: bool) -> Result<(), Error> {
+        if !self.results.is_everything() {
+            let gone = self.store.prune_results(self.results).await?;
+            if gone.results > 0 {
+                tracing::info!("{} old results are gone, {} bytes", gone.results, gone.bytes);
+            }
+        }
+        if self.keep.is_everything() {
+            return Ok(());
+        }
         let pruned = prune(&*self.store, self.keep, IN_A_ROUND, |_| {}).await?;
         if pruned.runs > 0 {
             tracing::info!("{} old runs are gone, {} bytes", pruned.runs, pruned.bytes);

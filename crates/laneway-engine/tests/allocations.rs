@@ -58,6 +58,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
             pulse: None,
             counts: Counts::default(),
             max_poll_interval: Duration::from_secs(15),
+            takes_results: true,
         },
         run,
         by: "ada".into(),

@@ -99,6 +99,7 @@ impl Setup {
                 pulse: None,
                 counts: Counts::default(),
                 max_poll_interval: Duration::from_secs(15),
+                takes_results: true,
             },
             run: self.run,
             by: "ada".into(),

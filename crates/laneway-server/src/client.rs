@@ -9,6 +9,7 @@ use http_body_util::Full;
 use hyper::http::request;
 use hyper::{Method, Request, StatusCode, Uri, header};
 use laneway_core::id::RunId;
+use laneway_store::cache::Which;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -263,6 +264,17 @@ impl Client {
         self.call(Method::PUT, &format!("/v1/limits/{}", part(name)), Some(&set), &[]).await
     }
 
+    pub async fn results(&self, which: &Which, limit: usize) -> Result<wire::CacheList> {
+        let mut query = meant(which);
+        query.push(format!("limit={limit}"));
+        self.get(&format!("/v1/cache?{}", query.join("&"))).await
+    }
+
+    pub async fn clear_results(&self, which: &Which) -> Result<wire::CacheCleared> {
+        let path = format!("/v1/cache?{}", meant(which).join("&"));
+        self.call::<(), _>(Method::DELETE, &path, None, &[]).await
+    }
+
     pub async fn tokens(&self) -> Result<wire::TokenList> {
         self.get("/v1/tokens").await
     }
@@ -389,6 +401,13 @@ struct Nothing {}
 
 fn pause(is_paused: bool) -> &'static str {
     if is_paused { "pause" } else { "resume" }
+}
+
+/// The results that are meant, as parts of a query.
+fn meant(which: &Which) -> Vec<String> {
+    let of =
+        |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}={}", part(value)));
+    of("workflow", &which.workflow).into_iter().chain(of("step", &which.step)).collect()
 }
 
 fn part(text: &str) -> String {

@@ -205,6 +205,8 @@ fn registry(stored: &Stored) -> Registry {
     per_node("pool_saved_milliseconds", "What warm containers saved their tasks, about", |node| {
         node.tally.pools.saved_ms
     });
+    per_node("cache_hits", "Steps with `cache` that took a recorded result", |node| node.tally.cache.hits);
+    per_node("cache_misses", "Steps with `cache` that were executed", |node| node.tally.cache.misses);
     let expirations = PerNode::default();
     for node in nodes {
         // Of the address as a whole: every life that it has says the same.

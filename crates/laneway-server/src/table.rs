@@ -14,8 +14,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Who, admit, front, no_method, no_route};
 use crate::routes::{
-    access, artifacts, events, health, hooks, limits, logs, nodes, pools, runs, tasks, triggers, workers,
-    workflows,
+    access, artifacts, cache, events, health, hooks, limits, logs, nodes, pools, runs, tasks, triggers,
+    workers, workflows,
 };
 use crate::service::App;
 use crate::{sse, wire};
@@ -131,6 +131,11 @@ pub(crate) fn table() -> Vec<Route> {
 
         get("/v1/limits", VIEWER, limits::list, "Named limits, and how far they are used").json::<wire::LimitList>(),
         put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>(),
+
+        get("/v1/cache", VIEWER, cache::list, "Results that steps with `cache` may take, those that were used last first")
+            .asks::<cache::ListQuery>().json::<wire::CacheList>(),
+        delete("/v1/cache", OPERATOR, cache::clear, "Forget results, so that the steps are executed again")
+            .asks::<cache::ClearQuery>().json::<wire::CacheCleared>(),
 
         get("/v1/workflows", VIEWER, workflows::list, "Workflows that were applied, and how each ran last").json::<wire::WorkflowList>(),
         post("/v1/workflows", OPERATOR, workflows::apply, "Make a workflow known by its name; its triggers are armed")

@@ -5,6 +5,7 @@
 
 pub mod archive;
 mod bytes;
+pub mod cache;
 mod error;
 mod examine;
 mod fence;

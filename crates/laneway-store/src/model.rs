@@ -123,6 +123,25 @@ pub struct Tally {
     /// What its warm containers were worth.
     #[serde(default, skip_serializing_if = "PoolTally::is_empty")]
     pub pools: PoolTally,
+    /// Steps with `cache`.
+    #[serde(default, skip_serializing_if = "CacheTally::is_empty")]
+    pub cache: CacheTally,
+}
+
+/// Steps that may take a recorded result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheTally {
+    /// Those that did.
+    pub hits: u64,
+    /// Those that were executed.
+    pub misses: u64,
+}
+
+impl CacheTally {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Tasks that were given a warm container.
@@ -347,6 +366,8 @@ pub enum Outcome {
         detail: String,
         exit_code: Option<i32>,
     },
+    /// It succeeds without having been executed: with a result that was recorded before.
+    Cached(Box<crate::cache::Hit>),
     /// Stopped because the store asked for it.
     Canceled {
         reason: Reason,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use laneway_core::cache::Miss;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::gate::Gate;
@@ -24,6 +25,7 @@ use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use tokio::sync::watch;
 
+use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
@@ -159,6 +161,32 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// An error if there is none.
     async fn remove_secret(&self, name: &str) -> Result<()>;
+
+    // ---- results (docs/design/cache.md) ---------------------------------------------------------------
+
+    /// Looks for the result of a key. A read: never blocked by a writer, and nothing is written for it.
+    async fn cached(&self, look: Look) -> Result<Found>;
+
+    /// Keeps the result of an attempt that succeeded, in the place of an older one of its key, with what it left behind.
+    async fn remember(&self, result: NewResult) -> Result<()>;
+
+    /// Counts how often results were taken, by key. Best effort: what somebody has his hands on may be left out.
+    async fn note_uses(&self, uses: Vec<(ContentHash, u64)>) -> Result<()>;
+
+    /// Says why an attempt is executed although it might have taken a result; the last word of a task stays.
+    async fn note_miss(&self, claim: ClaimRef, miss: Miss) -> Result<Fate>;
+
+    /// Why a task was executed although it might have taken a result, if that was said.
+    async fn missed(&self, run: RunId, step: &str) -> Result<Option<Missed>>;
+
+    /// Those that were used last first.
+    async fn results(&self, which: Which, limit: usize) -> Result<Vec<ResultView>>;
+
+    /// Forgets results, in transactions for which nobody waits long. Their files go with the next `sweep`.
+    async fn forget_results(&self, which: Which) -> Result<Forgotten>;
+
+    /// Forgets those that are kept no longer, in the same way.
+    async fn prune_results(&self, keep: KeepResults) -> Result<Forgotten>;
 
     // ---- retention (docs/design/retention.md) ---------------------------------------------------------
 

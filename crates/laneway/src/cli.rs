@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Pool(command::pool::Args),
     /// Make, change and list named limits
     Limit(command::limit::Args),
+    /// List and forget results that steps take instead of being executed again
+    Cache(command::cache::Args),
     /// Set, list and remove secrets of the store
     Secret(command::secret::Args),
     /// Let a run or a workflow start nothing new

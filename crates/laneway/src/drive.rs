@@ -70,6 +70,9 @@ pub(crate) struct DriveArgs {
     pub(crate) json: bool,
     #[arg(long, help = KILL_GRACE.about, env = KILL_GRACE.env, value_name = "DURATION", default_value = KILL_GRACE.default, value_parser = duration)]
     pub(crate) kill_grace: Duration,
+    /// Execute every step, also those whose result was recorded before; what comes of them is recorded anew
+    #[arg(long)]
+    pub(crate) no_cache: bool,
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -291,6 +294,7 @@ async fn drive(
             pulse: node.pulse(),
             counts: node.counts.clone(),
             max_poll_interval: context.settings.duration(&MAX_POLL_INTERVAL)?,
+            takes_results: !args.no_cache,
         },
         run: work.run,
         by: env::person(),

@@ -15,6 +15,7 @@ use laneway_engine::log::{Frame, Part, Stream, read_part};
 use laneway_server::client::Client;
 use laneway_server::{ask, wire};
 use laneway_store::Store;
+use laneway_store::cache::Which;
 use laneway_store::model::{LogName, Pausable, RunFilter, Whom};
 use tokio::sync::watch;
 
@@ -295,6 +296,21 @@ impl Face {
         Ok(match self {
             Self::Store(store) => ask::limits(store.as_ref()).await?.limits,
             Self::Server(client) => client.limits().await?.limits,
+        })
+    }
+
+    /// Results that steps may take, those that were used last first.
+    pub(crate) async fn results(&self, which: Which, limit: usize) -> anyhow::Result<Vec<wire::CacheEntry>> {
+        Ok(match self {
+            Self::Store(store) => ask::results(store.as_ref(), which, limit).await?.entries,
+            Self::Server(client) => client.results(&which, limit.min(PAGE)).await?.entries,
+        })
+    }
+
+    pub(crate) async fn clear_results(&self, which: Which) -> anyhow::Result<wire::CacheCleared> {
+        Ok(match self {
+            Self::Store(store) => ask::clear_results(store.as_ref(), which).await?,
+            Self::Server(client) => client.clear_results(&which).await?,
         })
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use laneway_core::id::SessionId;
 use laneway_engine::prune::Pruner;
 use laneway_store::Store;
+use laneway_store::cache::KeepResults;
 use laneway_store::prune::Keep;
 use tokio::task::JoinHandle;
 
@@ -16,16 +17,18 @@ use crate::settings::{PRUNE_INTERVAL, Settings};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept {
     keep: Keep,
+    results: KeepResults,
     every: Duration,
 }
 
 impl Kept {
     pub(crate) fn read(settings: &Settings) -> Result<Self, Refusal> {
-        let (keep, every) = (settings.keep()?, settings.duration(&PRUNE_INTERVAL)?);
+        let (keep, results) = (settings.keep()?, settings.keep_results()?);
+        let every = settings.duration(&PRUNE_INTERVAL)?;
         if every.is_zero() {
             return Err(Refusal::new("prune_interval is none").hint("write how often to look, such as 10m"));
         }
-        Ok(Self { keep, every })
+        Ok(Self { keep, results, every })
     }
 }
 
@@ -35,7 +38,8 @@ pub(crate) struct Pruning(JoinHandle<()>);
 
 impl Pruning {
     pub(crate) fn begin(kept: Kept, store: &Arc<dyn Store>, session: SessionId) -> Self {
-        let pruner = Pruner { store: Arc::clone(store), keep: kept.keep, every: kept.every, session };
+        let Kept { keep, results, every } = kept;
+        let pruner = Pruner { store: Arc::clone(store), keep, results, every, session };
         Self(tokio::spawn(pruner.until_dropped()))
     }
 }

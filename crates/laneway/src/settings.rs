@@ -13,6 +13,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use laneway_engine::container::{Containers, Docker};
 use laneway_server::callback::Reach;
+use laneway_store::cache::KeepResults;
 use laneway_store::model::Lease;
 use laneway_store::prune::Keep;
 
@@ -117,6 +118,10 @@ settings! {
         "How many runs of each workflow are kept, the newest; none is all";
     KEEP_BYTES = "keep_bytes", "LANEWAY_KEEP_BYTES", Bytes, "",
         "How much runs that are over may take up, such as 20GiB, before the oldest go; none is any";
+    KEEP_CACHE_FOR = "keep_cache_for", "LANEWAY_KEEP_CACHE_FOR", Duration, "30d",
+        "How long results of steps with `cache` are kept after they were recorded or last taken";
+    KEEP_CACHE_BYTES = "keep_cache_bytes", "LANEWAY_KEEP_CACHE_BYTES", Bytes, "10GiB",
+        "How much those results may take up, with their files, before those that were used longest ago go";
     PRUNE_INTERVAL = "prune_interval", "LANEWAY_PRUNE_INTERVAL", Duration, "10m",
         "How often a node looks for runs that are kept no longer, about";
 }
@@ -246,6 +251,14 @@ impl Settings {
             for_: is_set(&KEEP_RUNS_FOR).then(|| self.read(&KEEP_RUNS_FOR, span)).transpose()?,
             runs: is_set(&KEEP_RUNS).then(|| self.count(&KEEP_RUNS)).transpose()?.map(NonZeroU32::get),
             bytes: is_set(&KEEP_BYTES).then(|| self.read(&KEEP_BYTES, bytes)).transpose()?,
+        })
+    }
+
+    /// How many recorded results are kept.
+    pub(crate) fn keep_results(&self) -> Result<KeepResults, Refusal> {
+        Ok(KeepResults {
+            for_: Some(self.read(&KEEP_CACHE_FOR, span)?),
+            bytes: Some(self.read(&KEEP_CACHE_BYTES, bytes)?),
         })
     }
 

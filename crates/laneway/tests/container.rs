@@ -35,6 +35,48 @@ fn a_run_hands_values_from_a_container_to_the_steps_behind_it() {
     assert_eq!(place.containers(), "");
 }
 
+/// A tag that has moved is another image; one that has another name is not.
+#[test]
+fn the_digest_of_an_image_belongs_to_the_key_of_a_cached_step_and_its_tag_does_not() {
+    let place = Place::new();
+    let tag = format!("laneway-test/cached:{}", std::process::id());
+    let work = |mode: &str| {
+        format!(
+            "steps: {{a: {{image: '{tag}', run: 'echo x >> marks', cache: true, container: {{pull: never, read_only: {mode}}}}}}}\n"
+        )
+    };
+    place.write("work.yaml", &work("false"));
+    let marks = || std::fs::read_to_string(place.path().join("marks")).unwrap_or_default().lines().count();
+    let run = || {
+        let output = place.laneway(&["run", "work.yaml"]).output().expect("it runs");
+        assert!(output.status.success(), "{}", told(&output));
+    };
+    let why = || {
+        let explained = place.laneway(&["explain", "last", "a"]).output().expect("it runs");
+        told(&explained)
+    };
+    let ok = |args: &[&str]| {
+        let done = place.docker(args);
+        assert!(done.status.success(), "{}", told(&done));
+    };
+    ok(&["tag", IMAGE, &tag]);
+    run();
+    run();
+    assert_eq!(marks(), 1, "the same image");
+    let base = format!("laneway-cached-{}", std::process::id());
+    ok(&["create", "--name", &base, IMAGE, "true"]);
+    ok(&["commit", "--change", "ENV MOVED=1", &base, &tag]);
+    ok(&["rm", &base]);
+    run();
+    assert_eq!(marks(), 2, "the tag has moved");
+    assert!(why().contains("the image has changed"), "{}", why());
+    place.write("work.yaml", &work("true"));
+    run();
+    assert_eq!(marks(), 3);
+    assert!(why().contains("the configuration of its container has changed"), "{}", why());
+    ok(&["rmi", "--force", &tag]);
+}
+
 #[test]
 fn what_keeps_a_container_from_starting_is_told_on_its_task() {
     let place = Place::new();

@@ -30,6 +30,11 @@ class TaskState:
     #: Why it waits, in words.
     cause: Optional[str]
 
+    @property
+    def is_cached(self) -> bool:
+        """It succeeded with a result that was recorded before, without being executed."""
+        return self.reason == "cached"
+
 
 @dataclass(frozen=True)
 class Run:

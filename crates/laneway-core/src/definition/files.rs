@@ -28,7 +28,8 @@ impl Reader<'_> {
                 }
                 Ok(pattern) => patterns.push(pattern),
                 Err(why) => {
-                    let message = format!("{} is no path of an artifact", shown(text));
+                    let of = if field.name == "files" { "a file" } else { "an artifact" };
+                    let message = format!("{} is no path of {of}", shown(text));
                     self.findings.push(Finding::new(message, span).hint(why));
                 }
             }

@@ -55,6 +55,7 @@ pub(super) const STEP: Keys = Keys {
         "priority",
         "artifacts",
         "inputs",
+        "cache",
         "image",
         "container",
         "pool",
@@ -62,7 +63,7 @@ pub(super) const STEP: Keys = Keys {
         "wait",
         "description",
     ],
-    later: &["for_each", "matrix", "workflow", "cache", "isolate", "key"],
+    later: &["for_each", "matrix", "workflow", "isolate", "key"],
 };
 
 pub(super) const GROUP: Keys = Keys {
@@ -126,6 +127,8 @@ pub(super) const CALL: Keys = Keys { owner: "`call`", known: &["method", "path",
 
 pub(super) const WAIT: Keys =
     Keys { owner: "`wait`", known: &["signal", "until", "for", "timeout"], later: &[] };
+
+pub(super) const CACHE: Keys = Keys { owner: "`cache`", known: &["key", "ttl", "files"], later: &[] };
 
 pub(super) const MERGE: Keys = Keys { owner: "`merge`", known: &["custom"], later: &[] };
 

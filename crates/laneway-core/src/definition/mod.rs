@@ -5,6 +5,7 @@
 //!   each adds findings, none stops at the first -> diagnostic (line, column, advice)
 //! ```
 
+mod caches;
 mod containers;
 mod diagnostic;
 mod files;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::housing::{Housing, Method, Pool, PoolMode};
 use super::input::Input;
 use crate::artifact::ArtifactPattern;
+use crate::cache::Cache;
 use crate::expression::{Expression, Template};
 use crate::hook::Hook;
 use crate::limit::Limit;
@@ -71,6 +72,8 @@ pub struct Step {
     pub(crate) files: Option<Box<Files>>,
     /// The same for those that run in a container; read it by `housing()`.
     pub(crate) housing: Option<Box<Housing>>,
+    /// The same for those that may take a result that was recorded before; read it by `cache()`.
+    pub(crate) cache: Option<Box<Cache>>,
 }
 
 /// Files that a step hands on, and that it is given.
@@ -176,6 +179,11 @@ impl Step {
     pub fn files(&self) -> &Files {
         static NONE: Files = Files { artifacts: Vec::new(), inputs: Vec::new() };
         self.files.as_deref().unwrap_or(&NONE)
+    }
+
+    /// When it may take a result that was recorded before.
+    pub fn cache(&self) -> Option<&Cache> {
+        self.cache.as_deref()
     }
 
     /// Where it runs if not on the node itself.

@@ -1,6 +1,7 @@
 //! From the tree to a workflow. A step that is broken in some key is kept with what could be read,
 //! under its name, so that what is said about other steps is still right.
 
+use super::caches;
 use super::containers::{self, Housed};
 use super::files;
 use super::finding::{Finding, Findings, Span};
@@ -41,6 +42,8 @@ pub(super) struct StepSpans {
     pub(super) inputs: Vec<Span>,
     /// The key `order`.
     pub(super) order: Option<Span>,
+    /// The key `cache`.
+    pub(super) cache: Option<Span>,
     /// An entry of `needs` could not be read, so what is behind it is not known.
     pub(super) has_broken_needs: bool,
 }
@@ -183,6 +186,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     }
     reader.step = None;
     files::check(&workflow, spans, &mut reader.findings);
+    caches::check(&workflow, spans, &mut reader.findings);
     containers::check(&workflow, std::mem::take(&mut reader.named), &mut reader.findings);
     groups::check(&mut workflow, spans, placement, &mut reader.findings);
     levels::read(reader, &mut workflow, spans, levels::Keys { placement, ..leveled });
@@ -226,6 +230,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         demands: None,
         files: None,
         housing: None,
+        cache: None,
     };
     let (mut demands, mut files) = (Demands::default(), Files::default());
     let must_be = "a mapping such as {run: ./build.sh}";
@@ -276,6 +281,10 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             "prefers" => demands.prefers = reader.labels(field),
             "artifacts" => files.artifacts = reader.artifacts(field),
             "inputs" => (files.inputs, spans.inputs) = reader.inputs(field).into_iter().unzip(),
+            "cache" => {
+                spans.cache = Some(reader.tree.node(field.key).span);
+                step.cache = reader.cache(field).map(Box::new);
+            }
             "image" => housed.image = Some(field),
             "container" => housed.container = Some(field),
             "pool" => housed.pool = Some(field),

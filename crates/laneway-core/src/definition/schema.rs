@@ -20,6 +20,8 @@ const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]{0,99}$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// At least one part, the largest unit first, each once.
 const DURATION: &str = "^(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+/// A duration that is not zero.
+const SOME_TIME: &str = "^(?=.*[1-9])([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 /// A count above zero and a duration.
 const RATE: &str = "^0*[1-9][0-9]*/(?=.*[1-9])(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 /// A moment, or anything with an expression in it.
@@ -133,6 +135,7 @@ pub fn schema() -> Value {
         "$defs": {
             "step": step(),
             "wait": wait(),
+            "cache": cache(),
             "hook": hook(),
             "group": group(),
             "container": container(),
@@ -159,20 +162,25 @@ fn step() -> Value {
         "type": "object",
         "additionalProperties": false,
         "dependentRequired": {"container": ["image"], "call": ["pool"]},
-        "not": {"required": ["image", "pool"]},
+        "not": {"anyOf": [
+            {"required": ["image", "pool"]},
+            {"allOf": [cached(), {"required": ["on_lost"], "properties": {"on_lost": {"const": "fail"}}}]},
+        ]},
         "oneOf": [
             {"required": ["run"], "not": {"required": ["with"]}},
             {"required": ["command"], "not": {"required": ["with"]}},
             {"required": ["function"],
-             "not": {"anyOf": [{"required": ["args"]}, {"required": ["image"]}, {"required": ["pool"]}]},
+             "not": {"anyOf": [{"required": ["args"]}, {"required": ["image"]}, {"required": ["pool"]},
+                               {"required": ["cache"], "properties": {"cache": {"required": ["files"], "type": "object"}}}]},
              "properties": {"with": {"additionalProperties": {"$ref": "#/$defs/scalar"}}}},
             {"required": ["queue"],
              "not": {"anyOf": [{"required": ["args"]}, {"required": ["env"]}, {"required": ["workdir"]},
-                               {"required": ["artifacts"]}, {"required": ["inputs"]},
+                               {"required": ["artifacts"]}, {"required": ["inputs"]}, cached(),
                                {"required": ["image"]}, {"required": ["pool"]}]}},
             {"required": ["call"],
              "not": {"anyOf": [{"required": ["args"]}, {"required": ["with"]}, {"required": ["env"]},
-                               {"required": ["workdir"]}, {"required": ["artifacts"]}, {"required": ["inputs"]}]}},
+                               {"required": ["workdir"]}, {"required": ["artifacts"]}, {"required": ["inputs"]},
+                               cached()]}},
             {"required": ["wait"], "not": {"anyOf": not_of_waits()}},
         ],
         "properties": {
@@ -250,6 +258,7 @@ fn step() -> Value {
                     {"type": "array", "items": {"type": "string", "minLength": 1}},
                 ],
             },
+            "cache": {"$ref": "#/$defs/cache"},
             "image": image("Runs in a container of its own, made of this image."),
             "container": {"$ref": "#/$defs/container"},
             "pool": {
@@ -282,6 +291,11 @@ fn order() -> Value {
     })
 }
 
+/// A step with `cache`, unless that is off.
+fn cached() -> Value {
+    json!({"required": ["cache"], "properties": {"cache": {"not": {"const": false}}}})
+}
+
 /// Keys of a step that mean nothing to one that waits.
 fn not_of_waits() -> Vec<Value> {
     let keys = STEP.known.iter().filter(|key| waits::advice(key).is_some());
@@ -309,6 +323,34 @@ fn wait() -> Value {
             },
             "timeout": duration("After how long the step fails, if what it waits for has not come. 0s is never."),
         },
+    })
+}
+
+fn cache() -> Value {
+    json!({
+        "description": "Takes a result of this step that was recorded before, if the command, the image, the variables of the document and what is said here are the same. true is with nothing more.",
+        "oneOf": [
+            {"type": "boolean"},
+            {
+                "type": "object",
+                "additionalProperties": false,
+                "properties": {
+                    "key": {
+                        "description": "What else the result depends on; ${{ … }} can stand in it.",
+                        "$ref": "#/$defs/scalar",
+                    },
+                    "ttl": {
+                        "description": "For how long a result is good. Default: as long as it is kept.",
+                        "type": "string", "pattern": SOME_TIME,
+                    },
+                    "files": {
+                        "description": "Files whose contents belong to the key, relative to its directory: paths with *, ? and **.",
+                        "type": "array", "uniqueItems": true,
+                        "items": {"type": "string", "minLength": 1, "pattern": ARTIFACT},
+                    },
+                },
+            },
+        ],
     })
 }
 
@@ -685,6 +727,25 @@ mod tests {
         (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "retry": {"max": 1}}}}"#),
         (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "lock": "k"}}}"#),
         (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "env": {"A": "x"}}}}"#),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x", "cache": true}, "b": {"run": "x", "cache": false, "on_lost": "fail"}}}"#,
+        ),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x", "cache": {"key": "${{ run.workflow }}", "ttl": "24h", "files": ["src/**"]}}}}"#,
+        ),
+        (true, r#"{"steps": {"a": {"function": "f", "cache": {"key": 3}}}}"#),
+        (true, r#"{"steps": {"a": {"run": "x", "cache": {}, "on_lost": "retry"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "cache": "24h"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "cache": ["src/**"]}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "cache": {"ttl": "0s"}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "cache": {"inputs": ["src/**"]}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "cache": {"files": ["/etc/passwd"]}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "cache": true, "on_lost": "fail"}}}"#),
+        (false, r#"{"steps": {"a": {"function": "f", "cache": {"files": ["src/**"]}}}}"#),
+        (false, r#"{"steps": {"a": {"queue": "q", "cache": true}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "cache": true}}}"#),
         (true, r#"{"steps": {"a": {"run": "make"}}, "params": {"p": {"type": "list", "default": []}}}"#),
         (false, r#"{}"#),
         (false, r#"[]"#),

@@ -45,9 +45,8 @@ pub(super) fn advice(key: &str) -> Option<&'static str> {
         "runs_on" | "prefers" | "priority" | "on_lost" => {
             Some("a wait runs on no node; put it on the step behind it")
         }
-        "args" | "with" | "env" | "workdir" | "artifacts" | "inputs" | "image" | "container" | "pool" => {
-            Some("a wait runs nothing; put it on the step behind it")
-        }
+        "args" | "with" | "env" | "workdir" | "artifacts" | "inputs" | "cache" | "image" | "container"
+        | "pool" => Some("a wait runs nothing; put it on the step behind it"),
         _ => None,
     }
 }

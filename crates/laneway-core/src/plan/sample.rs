@@ -100,5 +100,6 @@ fn step(name: String, needs: Vec<String>) -> Step {
         demands: None,
         files: None,
         housing: None,
+        cache: None,
     }
 }

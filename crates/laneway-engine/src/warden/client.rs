@@ -81,16 +81,21 @@ pub(crate) struct Group {
 }
 
 impl Warden {
-    /// Starts the warden; to be called within a tokio runtime. It gets ready while the caller goes on.
-    pub fn start(command: WardenCommand) -> io::Result<Self> {
-        let warden = Self {
+    /// A handle on a warden that is started when somebody needs it first.
+    pub(crate) fn idle(command: WardenCommand) -> Self {
+        Self {
             shared: Arc::new(Shared {
                 command,
                 link: Mutex::default(),
                 lease: Mutex::default(),
                 held: Mutex::default(),
             }),
-        };
+        }
+    }
+
+    /// Starts the warden; to be called within a tokio runtime. It gets ready while the caller goes on.
+    pub fn start(command: WardenCommand) -> io::Result<Self> {
+        let warden = Self::idle(command);
         warden.link()?;
         Ok(warden)
     }

@@ -47,16 +47,28 @@ impl Error {
     pub(super) fn is_passing(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_passing())
     }
+
+    /// The same of files that are looked at for a key.
+    pub(super) fn of_cache(&self) -> String {
+        match self {
+            Self::NoMatch { pattern } => format!("no file is like `{pattern}` of `cache.files`"),
+            Self::TooMany => "too many files are like its `cache.files`".to_owned(),
+            Self::LeadsOut { name } => format!("`{name}` is a link that leads out of its directory"),
+            Self::TooLarge { .. } | Self::Files { .. } | Self::Misplaced { .. } | Self::Store(_) => {
+                self.to_string()
+            }
+        }
+    }
 }
 
 /// Keeps what a step declares. Said before its end is recorded, so that whoever comes behind it finds them.
-pub(super) async fn keep(store: &dyn Store, claim: &Claim, dir: &Path) -> Result<(), Error> {
+pub(super) async fn keep(store: &dyn Store, claim: &Claim, dir: &Path) -> Result<Vec<Artifact>, Error> {
     let step = claim.head.plan.step(claim.at.position);
     let (patterns, place) = (step.files().artifacts.clone(), dir.to_owned());
     if patterns.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let found = tokio::task::spawn_blocking(move || find(&place, &patterns)).await;
+    let found = tokio::task::spawn_blocking(move || find(&place, &patterns, MAX_FILES)).await;
     let found = found.map_err(|error| files(dir, io::Error::other(error.to_string())))??;
     let mut artifacts = Vec::with_capacity(found.len());
     for Found { name, path, is_executable } in found {
@@ -69,8 +81,8 @@ pub(super) async fn keep(store: &dyn Store, claim: &Claim, dir: &Path) -> Result
         artifacts.push(Artifact { name, hash, size, is_executable });
     }
     // A claim that is lost is noticed by the end that follows.
-    store.keep_artifacts(claim.at, artifacts).await?;
-    Ok(())
+    store.keep_artifacts(claim.at, artifacts.clone()).await?;
+    Ok(artifacts)
 }
 
 /// Puts the artifacts of the steps it names into the directory of a step.
@@ -84,30 +96,46 @@ pub(super) async fn give(store: &Arc<dyn Store>, claim: &Claim, dir: &Path) -> R
         if !inputs.contains(&view.step) {
             continue;
         }
-        let misplaced =
-            |why: String| Error::Misplaced { name: view.artifact.name.clone(), step: view.step.clone(), why };
-        let target = room(&root, &view.artifact.name).map_err(&misplaced)?;
-        if has(&target, &view.artifact) {
-            continue;
-        }
-        // Whole, or not at all, and in the place of a link rather than through it.
-        let (run, position, attempt) = (claim.head.run, claim.at.position, claim.at.attempt);
-        let fresh = target.with_file_name(format!(".laneway-{run}-{position}-{attempt}"));
-        drop(fs::remove_file(&fresh));
-        let fetched = store.fetch_file(&view.artifact.hash, &fresh).await;
-        let mode = if view.artifact.is_executable { 0o755 } else { 0o644 };
-        let placed = match fetched {
-            Ok(()) => fs::set_permissions(&fresh, fs::Permissions::from_mode(mode))
-                .and_then(|()| fs::rename(&fresh, &target))
-                .map_err(|error| misplaced(error.to_string())),
-            Err(error) => Err(error.into()),
-        };
-        if placed.is_err() {
-            drop(fs::remove_file(&fresh));
-        }
-        placed?;
+        let placed = place(store.as_ref(), claim, &root, &view.artifact).await;
+        placed.map_err(|error| match error {
+            Error::Misplaced { name, why, .. } => Error::Misplaced { name, step: view.step.clone(), why },
+            other => other,
+        })?;
     }
     Ok(())
+}
+
+/// Puts a file that is kept below a directory, and says where.
+pub(super) async fn place(
+    store: &dyn Store,
+    claim: &Claim,
+    root: &Path,
+    artifact: &Artifact,
+) -> Result<PathBuf, Error> {
+    let misplaced = |why: String| {
+        let step = claim.head.plan.step(claim.at.position).name.clone();
+        Error::Misplaced { name: artifact.name.clone(), step, why }
+    };
+    let target = room(root, &artifact.name).map_err(&misplaced)?;
+    if has(&target, artifact) {
+        return Ok(target);
+    }
+    // Whole, or not at all, and in the place of a link rather than through it.
+    let (run, position, attempt) = (claim.head.run, claim.at.position, claim.at.attempt);
+    let fresh = target.with_file_name(format!(".laneway-{run}-{position}-{attempt}"));
+    drop(fs::remove_file(&fresh));
+    let fetched = store.fetch_file(&artifact.hash, &fresh).await;
+    let mode = if artifact.is_executable { 0o755 } else { 0o644 };
+    let placed = match fetched {
+        Ok(()) => fs::set_permissions(&fresh, fs::Permissions::from_mode(mode))
+            .and_then(|()| fs::rename(&fresh, &target))
+            .map_err(|error| misplaced(error.to_string())),
+        Err(error) => Err(error.into()),
+    };
+    if placed.is_err() {
+        drop(fs::remove_file(&fresh));
+    }
+    placed.map(|()| target)
 }
 
 /// Where a file goes; its directories are made. None of them may be a link to elsewhere.
@@ -147,14 +175,14 @@ fn has(target: &Path, artifact: &Artifact) -> bool {
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
-    name: ArtifactName,
-    path: PathBuf,
-    is_executable: bool,
+pub(super) struct Found {
+    pub(super) name: ArtifactName,
+    pub(super) path: PathBuf,
+    pub(super) is_executable: bool,
 }
 
-/// The files that are like one of the patterns, by name; each of those has to have one.
-fn find(dir: &Path, patterns: &[ArtifactPattern]) -> Result<Vec<Found>, Error> {
+/// The files that are like one of the patterns, by name, not more than so many; each of those has to have one.
+pub(super) fn find(dir: &Path, patterns: &[ArtifactPattern], most: usize) -> Result<Vec<Found>, Error> {
     let root = dir.canonicalize().map_err(|source| files(dir, source))?;
     let mut names = Vec::new();
     let mut seen = 0;
@@ -162,14 +190,14 @@ fn find(dir: &Path, patterns: &[ArtifactPattern]) -> Result<Vec<Found>, Error> {
         // Only what is below the part without any `*` or `?` can be like it.
         let plain = pattern.as_str().split('/').take_while(|part| !part.contains(['*', '?']));
         let base: Vec<&str> = plain.collect();
-        walk(&root, &base.join("/"), pattern, &mut names, &mut seen)?;
+        walk(&root, &base.join("/"), pattern, &mut names, (&mut seen, most))?;
         if !names.iter().any(|name| pattern.matches(name)) {
             return Err(Error::NoMatch { pattern: pattern.clone() });
         }
     }
     names.sort_unstable();
     names.dedup();
-    if names.len() > MAX_FILES {
+    if names.len() > most {
         return Err(Error::TooMany);
     }
     names.into_iter().map(|name| look(&root, name)).collect()
@@ -181,10 +209,10 @@ fn walk(
     from: &str,
     pattern: &ArtifactPattern,
     names: &mut Vec<ArtifactName>,
-    seen: &mut usize,
+    (seen, most): (&mut usize, usize),
 ) -> Result<(), Error> {
     *seen += 1;
-    if *seen > MAX_SEEN || names.len() > MAX_FILES {
+    if *seen > MAX_SEEN || names.len() > most {
         return Err(Error::TooMany);
     }
     let path = root.join(from);
@@ -205,7 +233,7 @@ fn walk(
             continue;
         }
         let below = if from.is_empty() { name } else { format!("{from}/{name}") };
-        walk(root, &below, pattern, names, seen)?;
+        walk(root, &below, pattern, names, (seen, most))?;
     }
     Ok(())
 }
@@ -223,7 +251,7 @@ fn look(root: &Path, name: ArtifactName) -> Result<Found, Error> {
     Ok(Found { name, path: real, is_executable: data.permissions().mode() & 0o111 != 0 })
 }
 
-fn files(path: &Path, source: io::Error) -> Error {
+pub(super) fn files(path: &Path, source: io::Error) -> Error {
     Error::Files { path: path.to_owned(), source }
 }
 
@@ -236,7 +264,7 @@ mod tests {
     fn found(dir: &Path, patterns: &[&str]) -> Result<Vec<String>, Error> {
         let parsed: Vec<_> =
             patterns.iter().map(|text| ArtifactPattern::parse(text).expect("a pattern")).collect();
-        Ok(find(dir, &parsed)?.into_iter().map(|found| found.name.to_string()).collect())
+        Ok(find(dir, &parsed, MAX_FILES)?.into_iter().map(|found| found.name.to_string()).collect())
     }
 
     #[test]

@@ -13,6 +13,7 @@ use laneway_store::Store;
 use laneway_store::model::{Claim, Outcome, PoolTally, Wanted, Wish};
 
 use super::artifacts;
+use super::cache::{self, Looked, Place, Uses};
 use super::counts::Counts;
 use super::merge::{self, Merged};
 use super::prepare::{self, Places, Spot, Work};
@@ -51,6 +52,10 @@ pub(super) struct Setting {
     /// What they do is an event each.
     pub(super) recorder: Arc<Recorder>,
     pub(super) counts: Counts,
+    /// Whether steps with `cache` may take what was recorded before.
+    pub(super) takes_results: bool,
+    /// How often they did.
+    pub(super) uses: Arc<Uses>,
     /// A log could not be kept, and somebody was told.
     pub(super) told_of_logs: Arc<AtomicBool>,
 }
@@ -146,6 +151,10 @@ pub(super) struct Ended {
 }
 
 impl Ended {
+    fn taken(hit: Box<laneway_store::cache::Hit>, begun: Instant) -> Self {
+        Self { outcome: Some(Outcome::Cached(hit)), took: begun.elapsed(), log: 0 }
+    }
+
     fn unstarted(reason: Reason, detail: String) -> Self {
         Self { outcome: Some(failed(reason, detail)), took: Duration::ZERO, log: 0 }
     }
@@ -222,13 +231,29 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
         Ok(Work::Process(job)) => Housed::Here(job),
         Ok(Work::Container(job)) => Housed::Within(job),
         Ok(Work::Warm(job)) => Housed::Warm(job),
-        Ok(Work::Function(job)) => return call(&setting, job, &stop).await,
+        Ok(Work::Function(job)) => {
+            let place = Place { scope: &scope, workdir: None };
+            let owed = match cache::look(&setting, &claim, place, &stop).await {
+                Ok(Looked::Taken(hit)) => return Ended::taken(hit, begun),
+                Ok(Looked::Executed(owed)) => owed,
+                Err(detail) => return Ended::unstarted(Reason::Expression, detail),
+            };
+            let ended = call(&setting, job, &stop).await;
+            owed.settle(&setting, &claim, ended.outcome.as_ref(), (ended.took, Vec::new())).await;
+            return ended;
+        }
         Err(detail) => return Ended::unstarted(Reason::Expression, detail),
     };
     let (timeout, workdir) = (job.timeout(), job.workdir());
     if let Err(error) = passing_by(&stop, || artifacts::give(&setting.store, &claim, &workdir)).await {
         return Ended::unstarted(Reason::StartFailed, error.to_string());
     }
+    let place = Place { scope: &scope, workdir: Some(&workdir) };
+    let owed = match cache::look(&setting, &claim, place, &stop).await {
+        Ok(Looked::Taken(hit)) => return Ended::taken(hit, begun),
+        Ok(Looked::Executed(owed)) => owed,
+        Err(detail) => return Ended::unstarted(Reason::Expression, detail),
+    };
     let mut ending = match job {
         Housed::Here(job) => process::execute(setting.warden.clone(), job, stop.clone()).await,
         Housed::Within(job) => {
@@ -272,12 +297,15 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
     }
     let (took, log) = (ending.duration, ending.log.length);
     let mut outcome = outcome(ending, timeout);
+    let mut left = Vec::new();
     if matches!(outcome, Some(Outcome::Succeeded { .. })) {
         let kept = passing_by(&stop, || artifacts::keep(setting.store.as_ref(), &claim, &workdir)).await;
-        if let Err(error) = kept {
-            outcome = Some(failed(Reason::BadOutput, error.to_string()));
+        match kept {
+            Ok(artifacts) => left = artifacts,
+            Err(error) => outcome = Some(failed(Reason::BadOutput, error.to_string())),
         }
     }
+    owed.settle(&setting, &claim, outcome.as_ref(), (took, left)).await;
     Ended { took, outcome, log }
 }
 

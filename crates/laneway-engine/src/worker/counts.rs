@@ -24,7 +24,7 @@ impl Counts {
         self.add(|tally| {
             for (finished, _) in recorded {
                 match finished.outcome {
-                    Outcome::Succeeded { .. } => tally.succeeded += 1,
+                    Outcome::Succeeded { .. } | Outcome::Cached(_) => tally.succeeded += 1,
                     Outcome::Failed { .. } => tally.failed += 1,
                     Outcome::Canceled { .. } => tally.canceled += 1,
                 }

@@ -81,6 +81,8 @@ pub struct Means {
     pub counts: Counts,
     /// How rarely the store is looked at without a hint, at the most.
     pub max_poll_interval: Duration,
+    /// Whether steps with `cache` may take what was recorded before. What they do is recorded in any case.
+    pub takes_results: bool,
 }
 
 /// A node that drives one run of its own.
@@ -174,11 +176,14 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         pools: Arc::default(),
         recorder: Arc::default(),
         counts: means.counts.clone(),
+        takes_results: means.takes_results,
+        uses: Arc::default(),
         told_of_logs: Arc::default(),
     };
     let sweeping = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.sweeper.clone().keep_swept()));
     let (pools, recorder) = (Arc::clone(&setting.pools), Arc::clone(&setting.recorder));
-    let workspaces = setting.workspaces.clone();
+    let (workspaces, uses) = (setting.workspaces.clone(), Arc::clone(&setting.uses));
+    let store = Arc::clone(&setting.store);
     let own = match &aim {
         Aim::Run { run, .. } => Some(*run),
         Aim::Any { .. } => None,
@@ -195,6 +200,7 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         pools.close().await;
         recorder.finish().await;
     }
+    uses.finish(store.as_ref()).await;
     // Behind the containers, which see these directories as theirs.
     if let (Some(run), Ok(End::Run(status))) = (own, &result) {
         workspaces.leave(run, *status == RunStatus::Succeeded).await;

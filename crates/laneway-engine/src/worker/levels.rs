@@ -169,7 +169,7 @@ impl Level {
                 let detail = if tries > 0 { format!("{detail} (try {})", tries + 1) } else { detail };
                 Outcome::Failed { reason, detail, exit_code }
             }
-            (outcome @ (Outcome::Succeeded { .. } | Outcome::Canceled { .. }), _) => outcome,
+            (outcome @ (Outcome::Succeeded { .. } | Outcome::Cached(_) | Outcome::Canceled { .. }), _) => outcome,
         };
         self.over.push(Finished { claim, outcome, took });
         if let Some(reason) = follows.stop {
@@ -274,7 +274,7 @@ steps:
         let mut words: Vec<(u32, &str)> = finished
             .iter()
             .map(|one| match &one.outcome {
-                Outcome::Succeeded { .. } => (one.claim.position, "succeeded"),
+                Outcome::Succeeded { .. } | Outcome::Cached(_) => (one.claim.position, "succeeded"),
                 Outcome::Failed { .. } => (one.claim.position, "failed"),
                 Outcome::Canceled { .. } => (one.claim.position, "canceled"),
             })
@@ -319,7 +319,7 @@ steps:
         assert_eq!(words(&over), "succeeded failed succeeded canceled");
         let Some(Outcome::Failed { detail, .. }) = over.iter().find_map(|one| match &one.outcome {
             failed @ Outcome::Failed { .. } => Some(failed),
-            Outcome::Succeeded { .. } | Outcome::Canceled { .. } => None,
+            Outcome::Succeeded { .. } | Outcome::Cached(_) | Outcome::Canceled { .. } => None,
         }) else {
             panic!("one failed")
         };

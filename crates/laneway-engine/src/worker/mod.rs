@@ -13,6 +13,7 @@
 
 mod artifacts;
 mod attempt;
+mod cache;
 mod control;
 mod counts;
 mod drive;

@@ -65,6 +65,7 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
     let named = plan.workflow.env.iter().chain(&step.env).map(|(_, template)| template);
     let templates = named.chain(own);
     let mut read: BTreeSet<String> = templates.flat_map(Template::steps_read).collect();
+    read.extend(step.cache().and_then(|cache| cache.key.as_ref()).into_iter().flat_map(Template::steps_read));
     read.extend(step.condition.iter().flat_map(|condition| condition.steps_read()));
     read.into_iter().collect()
 }

@@ -22,7 +22,9 @@ pub async fn explain_step(store: &dyn Store, run: RunId, step: &str) -> Result<w
         return Err(Error::NoSuchStep { run, step: step.to_owned(), nearest: None });
     };
     let chain = chain(store, &view, step).await?;
-    Ok(wire::ExplainedStep::new(&view, found, &chain, &attempts))
+    // Of an attempt that took a result nothing is to be said of those before it.
+    let missed = store.missed(run, step).await?.filter(|missed| missed.attempt == found.0.attempt);
+    Ok(wire::ExplainedStep::new(&view, found, &chain, &attempts, missed.as_ref()))
 }
 
 async fn chain(store: &dyn Store, view: &RunView, step: &str) -> Result<Vec<Link>> {

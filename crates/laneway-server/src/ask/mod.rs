@@ -9,6 +9,7 @@ mod submit;
 
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
+use laneway_store::cache::Which;
 use laneway_store::model::{NewSignal, NodeView, RunFilter};
 use laneway_store::{Error, Result, Store};
 
@@ -163,6 +164,17 @@ pub async fn pool_events(
 pub async fn limits(store: &dyn Store) -> Result<wire::LimitList> {
     let limits = store.limits().await?;
     Ok(wire::LimitList { limits: limits.iter().map(wire::Limit::from).collect() })
+}
+
+/// Results that are kept, those that were used last first.
+pub async fn results(store: &dyn Store, which: Which, limit: usize) -> Result<wire::CacheList> {
+    let results = store.results(which, limit).await?;
+    Ok(wire::CacheList { entries: results.iter().map(wire::CacheEntry::from).collect() })
+}
+
+pub async fn clear_results(store: &dyn Store, which: Which) -> Result<wire::CacheCleared> {
+    let gone = store.forget_results(which).await?;
+    Ok(wire::CacheCleared { entries: gone.results, bytes: gone.bytes })
 }
 
 pub async fn workflow(store: &dyn Store, name: &str) -> Result<wire::Workflow> {

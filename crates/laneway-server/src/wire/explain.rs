@@ -9,7 +9,7 @@ use laneway_store::model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Cause, Moment};
+use super::{CacheMiss, Cause, Moment};
 
 /// A run, with why each of its tasks is as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -62,6 +62,9 @@ pub struct ExplainedStep {
     pub started_at: Option<Moment>,
     #[serde(default)]
     pub interrupted: bool,
+    /// Why it was executed although it has `cache`.
+    #[serde(default)]
+    pub cache: Option<CacheMiss>,
 }
 
 /// One task of a chain, and why it does not run.
@@ -152,6 +155,7 @@ impl ExplainedStep {
         (task, cause): (&TaskState, Option<&cause::Cause>),
         chain: &[cause::Link],
         attempts: &[model::Attempt],
+        missed: Option<&laneway_store::cache::Missed>,
     ) -> Self {
         let ExplainedTask { step, status, attempt, reason, detail, cause, node, started_at } =
             ExplainedTask::new(task, cause);
@@ -168,6 +172,7 @@ impl ExplainedStep {
             node,
             started_at,
             interrupted: view.is_interrupted,
+            cache: missed.map(CacheMiss::from),
         }
     }
 }

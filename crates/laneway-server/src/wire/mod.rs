@@ -3,6 +3,7 @@
 
 mod access;
 mod artifact;
+mod cache;
 mod explain;
 mod node;
 mod pool;
@@ -24,6 +25,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 pub use access::{AuditEntry, AuditLog, CreateToken, CreatedToken, Revoked, Token, TokenList};
 pub use artifact::{Artifact, ArtifactList};
+pub use cache::{CacheChange, CacheCleared, CacheEntry, CacheList, CacheMiss};
 pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link};
 pub use node::{
     ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,

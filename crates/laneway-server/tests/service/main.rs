@@ -4,6 +4,7 @@
 mod access;
 mod applied;
 mod artifacts;
+mod cache;
 mod dashboard;
 mod documents;
 mod fuzz;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use laneway_core::event::{TaskFinished, TaskRetrying};
+use laneway_core::event::{TaskCached, TaskFinished, TaskRetrying};
 use laneway_core::gate::Gate;
 use laneway_core::group;
 use laneway_core::plan::Position;
@@ -60,7 +60,7 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// The holder of a claim says how its attempt ended.
-    fn finish(&mut self, finished: &Finished) -> Result<Fate, F::Error> {
+    pub(super) fn finish(&mut self, finished: &Finished) -> Result<Fate, F::Error> {
         let claim = &self.seeded(finished.claim)?;
         let task = self.task(claim.position)?;
         if !task.is_held_by(claim) {
@@ -93,6 +93,21 @@ impl<F: Facts> Keeper<F> {
             Outcome::Succeeded { output } => {
                 let (exit_code, output) = (Some(0), output.clone());
                 self.end(claim, Ending { exit_code, output, ..ending(TaskMove::Succeed) })?;
+            }
+            Outcome::Cached(hit) => {
+                let start = self.unsaid_start(claim)?;
+                self.say_start(claim, start)?;
+                self.append(TaskCached {
+                    step: self.name(claim.position),
+                    attempt: claim.attempt,
+                    key: hit.key.to_string(),
+                    from: hit.from,
+                    recorded_at: hit.recorded_at,
+                });
+                let (reason, detail) = (Some(Reason::Cached), Some(hit.detail()));
+                let (exit_code, output) = (hit.exit_code, hit.output.clone());
+                let ending = Ending { reason, detail, exit_code, output, ..ending(TaskMove::Succeed) };
+                self.end(claim, ending)?;
             }
             Outcome::Canceled { reason } => {
                 let detail = self.why_aborted(claim.position, *reason)?;

@@ -264,8 +264,10 @@ impl<F: Facts> Keeper<F> {
             name(one).cmp(name(other))
         });
         for one in order {
-            let ending = ending(one, &counts);
-            self.end(&one.claim, ending)?;
+            match ending(one, &counts) {
+                Some(ending) => self.end(&one.claim, ending)?,
+                None => drop(self.finish(one)?),
+            }
         }
         Ok(vec![Fate::Recorded; finished.len()])
     }
@@ -306,7 +308,8 @@ impl<F: Facts> Keeper<F> {
     }
 }
 
-fn ending(finished: &Finished, counts: &Counts) -> Ending {
+/// `None` for what is said as of any other task.
+fn ending(finished: &Finished, counts: &Counts) -> Option<Ending> {
     let took_ms = u64::try_from(finished.took.as_millis()).unwrap_or(u64::MAX);
     let by = EndedBy::Holder { took_ms };
     let canceled = |reason: Reason| Ending {
@@ -317,11 +320,13 @@ fn ending(finished: &Finished, counts: &Counts) -> Ending {
         exit_code: None,
         output: Map::new(),
     };
-    match (&finished.outcome, counts) {
+    Some(match (&finished.outcome, counts) {
+        (Outcome::Cached(_), Counts::All) => return None,
         (_, Counts::Nothing(reason))
-        | (Outcome::Succeeded { .. } | Outcome::Canceled { .. }, Counts::Failures(reason)) => {
-            canceled(*reason)
-        }
+        | (
+            Outcome::Succeeded { .. } | Outcome::Cached(_) | Outcome::Canceled { .. },
+            Counts::Failures(reason),
+        ) => canceled(*reason),
         (Outcome::Canceled { reason }, Counts::All) => canceled(*reason),
         (Outcome::Succeeded { output }, Counts::All) => Ending {
             step: TaskMove::Succeed,
@@ -337,5 +342,5 @@ fn ending(finished: &Finished, counts: &Counts) -> Ending {
             exit_code: *exit_code,
             ..canceled(*reason)
         },
-    }
+    })
 }

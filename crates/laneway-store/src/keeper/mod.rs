@@ -43,7 +43,9 @@ pub(crate) use facts::{Facts, Failures, Rows};
 pub(crate) use gates::{Settled, scope};
 pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
-pub(crate) use rows::{Pause, levels_text, pauses_text, read_levels, read_pauses, read_wait, wait_text};
+pub(crate) use rows::{
+    Pause, levels_text, pauses_text, read_levels, read_pauses, read_wait, stored, wait_text,
+};
 
 use crate::error::Error;
 use crate::model::{Placed, RunHead};

@@ -34,6 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use laneway_core::cache::Miss;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::gate::Gate;
@@ -54,10 +55,11 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{apply, claim, finish, levels, lives, people, promote, prune, secrets, triggers};
+use verbs::{apply, cache, claim, finish, levels, lives, people, promote, prune, secrets, triggers};
 
 use crate::Open;
 use crate::bytes::admit;
+use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
@@ -376,6 +378,65 @@ impl Store for PostgresStore {
 
     async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
         self.base.ask(|link| async move { apply::versions(&link, workflow, limit).await }).await
+    }
+
+    async fn cached(&self, look: Look) -> Result<Found> {
+        let (look, now) = (&look, self.base.now());
+        // The files of a result that is being replaced are not those of its output.
+        self.base.ask_at_once(|link| async move { cache::look(&link, now, look).await }).await
+    }
+
+    async fn remember(&self, result: NewResult) -> Result<()> {
+        let result = &result;
+        self.base.write(|link, terms| async move { cache::remember(&link, terms, result).await }).await
+    }
+
+    async fn note_uses(&self, uses: Vec<(ContentHash, u64)>) -> Result<()> {
+        let uses = &uses;
+        self.base.write(|link, terms| async move { cache::used(&link, terms, uses).await }).await
+    }
+
+    async fn note_miss(&self, claim: ClaimRef, miss: Miss) -> Result<Fate> {
+        let (shelf, miss) = (&self.base.shelf, &miss);
+        self.base.write(|link, _| async move { cache::note_miss(shelf, &link, claim, miss).await }).await
+    }
+
+    async fn missed(&self, run: RunId, step: &str) -> Result<Option<Missed>> {
+        self.base
+            .ask(|link| async move {
+                let head = self.base.shelf.head(&link, run).await?;
+                cache::missed(&link, &head, read::position(&head, step)?).await
+            })
+            .await
+    }
+
+    async fn results(&self, which: Which, limit: usize) -> Result<Vec<ResultView>> {
+        let which = &which;
+        self.base.ask(|link| async move { cache::list(&link, which, limit).await }).await
+    }
+
+    async fn forget_results(&self, which: Which) -> Result<Forgotten> {
+        let (which, mut all) = (&which, Forgotten::default());
+        loop {
+            let said = self.base.write(|link, _| async move { cache::clear(&link, which).await });
+            let (gone, has_more) = said.await?;
+            all = Forgotten { results: all.results + gone.results, bytes: all.bytes + gone.bytes };
+            if !has_more {
+                return Ok(all);
+            }
+        }
+    }
+
+    async fn prune_results(&self, keep: KeepResults) -> Result<Forgotten> {
+        let mut all = Forgotten::default();
+        loop {
+            let said = self.base.write(|link, terms| async move { cache::prune(&link, terms, keep).await });
+            let (gone, has_more) = said.await?;
+            all = Forgotten { results: all.results + gone.results, bytes: all.bytes + gone.bytes };
+            if !has_more {
+                return Ok(all);
+            }
+        }
     }
 
     async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>> {

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use laneway_core::cache::Miss;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::gate::Gate;
@@ -52,12 +53,13 @@ pub(crate) use backup::check_copy;
 pub use clock::Clock;
 use txn::{Done, Failure, Head, HeadRow, Plans, Shelf, plan, read_head, sql};
 use verbs::{
-    apply, cancel, claim, finish, give_back, levels, lives, people, promote, reopen, secrets, start, submit,
+    apply, cache, cancel, claim, finish, give_back, levels, lives, people, promote, reopen, secrets, start, submit,
     triggers,
 };
 use writer::Writer;
 
 use crate::bytes::admit;
+use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
@@ -493,6 +495,69 @@ impl Store for SqliteStore {
     async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
         let name = workflow.to_owned();
         self.read(move |connection, _| apply::versions(connection, &name, limit)).await
+    }
+
+    async fn cached(&self, look: Look) -> Result<Found> {
+        self.read(move |connection, shared| cache::look(connection, shared.moment(connection)?, &look)).await
+    }
+
+    async fn remember(&self, result: NewResult) -> Result<()> {
+        self.write(move |txn| cache::remember(txn, &result)).await
+    }
+
+    async fn note_uses(&self, uses: Vec<(ContentHash, u64)>) -> Result<()> {
+        self.write(move |txn| cache::used(txn, &uses)).await
+    }
+
+    async fn note_miss(&self, claim: ClaimRef, miss: Miss) -> Result<Fate> {
+        self.write(move |txn| cache::note_miss(txn, &claim, &miss)).await
+    }
+
+    async fn missed(&self, run: RunId, step: &str) -> Result<Option<Missed>> {
+        let step = step.to_owned();
+        self.read(move |connection, shared| {
+            let head = shared.head(connection, run)?;
+            cache::missed(connection, head.no, shared.position(&head, &step)?)
+        })
+        .await
+    }
+
+    async fn results(&self, which: Which, limit: usize) -> Result<Vec<ResultView>> {
+        self.read(move |connection, _| cache::list(connection, &which, limit)).await
+    }
+
+    async fn forget_results(&self, which: Which) -> Result<Forgotten> {
+        let mut gone = Forgotten::default();
+        loop {
+            let (which, before) = (which.clone(), gone);
+            let verb = move |txn: &mut txn::Txn<'_>| {
+                let mut gone = before;
+                let has_more = cache::clear(txn, &which, &mut gone)?;
+                Ok((gone, has_more))
+            };
+            let has_more;
+            (gone, has_more) = self.write(verb).await?;
+            if !has_more {
+                return Ok(gone);
+            }
+        }
+    }
+
+    async fn prune_results(&self, keep: KeepResults) -> Result<Forgotten> {
+        let mut gone = Forgotten::default();
+        loop {
+            let before = gone;
+            let verb = move |txn: &mut txn::Txn<'_>| {
+                let mut gone = before;
+                let has_more = cache::prune(txn, keep, &mut gone)?;
+                Ok((gone, has_more))
+            };
+            let has_more;
+            (gone, has_more) = self.write(verb).await?;
+            if !has_more {
+                return Ok(gone);
+            }
+        }
     }
 
     async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>> {

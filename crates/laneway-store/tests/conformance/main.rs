@@ -10,6 +10,7 @@ mod admitting;
 mod ahead;
 mod audit;
 mod bytes;
+mod cache;
 mod cancel;
 mod claims;
 mod contention;

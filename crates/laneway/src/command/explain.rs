@@ -46,6 +46,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     for link in explained.chain.iter().skip(1) {
         out.push_str(&link_text(explained.run, link));
     }
+    if let Some(miss) = &explained.cache {
+        out.push_str(&palette.dim(&format!("    not from cache: {}\n", miss.text)));
+    }
     for attempt in &explained.attempts {
         out.push_str(&attempt_text(attempt));
     }

@@ -5,6 +5,7 @@ pub(crate) mod advance;
 pub(crate) mod apply;
 pub(crate) mod artifacts;
 pub(crate) mod backup;
+pub(crate) mod cache;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod doctor;
@@ -175,6 +176,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Drain(_)
         | Command::Limit(_)
         | Command::Advance(_)
+        | Command::Cache(_)
         | Command::Pause(_)
         | Command::Resume(_)
         | Command::Runs(_)
@@ -215,6 +217,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Secret(args) => secret::execute(context, args).await,
         Command::Limit(args) => limit::execute(context, args).await,
         Command::Advance(args) => advance::execute(context, args).await,
+        Command::Cache(args) => cache::execute(context, args).await,
         Command::Pause(args) => pause::execute(context, args).await,
         Command::Resume(args) => pause::resume(context, args).await,
         Command::Schedule(args) => schedule::execute(context, args).await,

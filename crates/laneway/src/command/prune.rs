@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use laneway_engine::prune::{Pruned, prune};
+use laneway_store::cache::Forgotten;
 use laneway_store::prune::{Keep, Prunable, Swept};
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::text;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway prune --older-than 30d --dry-run\n\n\
     Without a flag it is what the settings keep_runs_for, keep_runs and keep_bytes say; `laneway serve` and\n\
-    `laneway worker` do the same by themselves. Never removed are runs that are not over, the newest run of each\n\
+    `laneway worker` do the same by themselves. Recorded results go as keep_cache_for and keep_cache_bytes say. Never removed are runs that are not over, the newest run of each\n\
     workflow, runs that were set aside, and runs whose end has yet to start something.")]
 pub(crate) struct Args {
     /// Remove runs that ended longer ago
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     /// Remove the oldest until the rest takes up no more, such as 20GiB
     #[arg(long = "keep-bytes", value_name = "SIZE", value_parser = bytes)]
     within: Option<u64>,
+    /// Remove only results of steps with `cache` that are kept no longer
+    #[arg(long, conflicts_with_all = ["older_than", "keep", "within", "dry_run"])]
+    cache: bool,
     /// Only say what would be removed
     #[arg(long)]
     dry_run: bool,
@@ -36,6 +40,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let results = context.settings.keep_results()?;
+    if args.cache {
+        let store = context.open()?;
+        let gone = store.prune_results(results).await?;
+        let swept = store.sweep().await?;
+        return tell(context, &args, &[], (&Pruned::default(), &gone, &swept));
+    }
     let given = Keep { for_: args.older_than, runs: args.keep.map(NonZeroU32::get), bytes: args.within };
     let keep = if given.is_everything() { context.settings.keep()? } else { given };
     if keep.is_everything() {
@@ -48,25 +59,27 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         let runs = store.prunable(keep, usize::MAX).await?;
         let bytes = runs.iter().map(|run| run.bytes).sum();
         let all = Pruned { runs: runs.len() as u64, bytes };
-        return tell(context, &args, &runs, (&all, &Swept::default()));
+        return tell(context, &args, &runs, (&all, &Forgotten::default(), &Swept::default()));
     }
     let mut runs = Vec::new();
     let pruned = prune(&*store, keep, usize::MAX, |run| runs.push(run.clone())).await?;
+    let gone = store.prune_results(results).await?;
     let swept = store.sweep().await?;
-    tell(context, &args, &runs, (&pruned, &swept))
+    tell(context, &args, &runs, (&pruned, &gone, &swept))
 }
 
 fn tell(
     context: &Context,
     args: &Args,
     runs: &[Prunable],
-    (pruned, swept): (&Pruned, &Swept),
+    (pruned, gone, swept): (&Pruned, &Forgotten, &Swept),
 ) -> anyhow::Result<Exit> {
     let printer = &context.printer;
     if args.json {
         let each: Vec<Value> = runs.iter().map(wire).collect();
         printer.json(&json!({
-            "dry_run": args.dry_run, "runs": each, "swept": swept.things, "bytes": pruned.bytes + swept.bytes,
+            "dry_run": args.dry_run, "runs": each, "results": gone.results, "swept": swept.things,
+            "bytes": pruned.bytes + swept.bytes,
         }))?;
         return Ok(Exit::Succeeded);
     }
@@ -86,7 +99,11 @@ fn tell(
     } else {
         let things = text::count(swept.things, "thing");
         let freed = text::bytes(pruned.bytes + swept.bytes);
-        format!("{number} removed, and {things} that nothing referred to; {freed} freed")
+        let results = match gone.results {
+            0 => String::new(),
+            many => format!(", {}", text::count(many, "recorded result")),
+        };
+        format!("{number}{results} removed, and {things} that nothing referred to; {freed} freed")
     })?;
     Ok(Exit::Succeeded)
 }

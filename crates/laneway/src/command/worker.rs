@@ -104,6 +104,7 @@ impl WorkArgs {
                 pulse: node.pulse(),
                 counts: node.counts.clone(),
                 max_poll_interval: self.max_poll_interval,
+                takes_results: true,
             },
             ground,
             shutdown_grace: self.shutdown_grace,

@@ -71,7 +71,12 @@ fn summary(palette: Palette, run: RunId, tally: &Tally) -> String {
         [TaskStatus::Succeeded, TaskStatus::Failed, TaskStatus::Canceled, TaskStatus::Skipped]
             .into_iter()
             .filter(|status| tally.count(*status) > 0)
-            .map(|status| format!("{} {status}", tally.count(status)))
+            .map(|status| match (status, tally.cached.len()) {
+                (TaskStatus::Succeeded, cached @ 1..) => {
+                    format!("{} {status} ({cached} from cache)", tally.count(status))
+                }
+                (_, _) => format!("{} {status}", tally.count(status)),
+            })
             .collect();
     let mut line = format!(
         "{} {} {} {} in {}: {}",

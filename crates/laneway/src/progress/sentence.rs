@@ -75,6 +75,14 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
             let why = f.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} signaled by {}{why}", f.step, f.by)
         }
+        Fact::TaskCached(f) => {
+            format!(
+                "{} is cached: run {} recorded its result {}",
+                f.step,
+                f.from.short(),
+                text::date(f.recorded_at)
+            )
+        }
         Fact::TaskSkipped(f) => format!("{} skipped: {}", f.step, why(f.why, f.detail.as_deref())),
         Fact::TaskFinished(f) => {
             let took = took(f.took_ms);
@@ -82,6 +90,7 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
                 (TaskStatus::Failed | TaskStatus::Canceled, Some(reason)) => {
                     format!("{} {}{took}: {}", f.step, f.status, why(reason, f.detail.as_deref()))
                 }
+                (_, Some(Reason::Cached)) => format!("{} {} from cache", f.step, f.status),
                 (_, _) => format!("{} {}{took}", f.step, f.status),
             }
         }
@@ -128,6 +137,7 @@ pub(crate) fn why(reason: Reason, detail: Option<&str>) -> String {
             Reason::Upstream => "what it needs did not end as its `when` asks",
             Reason::Condition => "its `if` is false",
             Reason::SkippedByPerson => "skipped by a person",
+            Reason::Cached => "its result was recorded before",
         }
         .to_owned(),
     }

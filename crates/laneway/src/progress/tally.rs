@@ -17,6 +17,8 @@ pub(crate) struct Tally {
     pub(crate) running: BTreeMap<String, Millis>,
     /// Steps that wait for a signal or a moment.
     pub(crate) parked: BTreeSet<String>,
+    /// Steps that took a result which was recorded before.
+    pub(crate) cached: BTreeSet<String>,
     /// Steps that have ended.
     ended: HashMap<String, Ended>,
     /// How many have ended in each way. Kept, because the terminal asks many times a second.
@@ -43,6 +45,7 @@ impl Tally {
             workflow: plan.workflow.name.clone(),
             running: BTreeMap::new(),
             parked: BTreeSet::new(),
+            cached: BTreeSet::new(),
             ended: HashMap::new(),
             counts: BTreeMap::new(),
             failed: Vec::new(),
@@ -81,6 +84,9 @@ impl Tally {
                 let took_ms = f.took_ms.filter(|_| !self.parked.remove(&f.step));
                 self.attempt_ended(&f.step, took_ms, is_new);
                 self.end(&f.step, f.status, f.attempt);
+                if f.reason == Some(Reason::Cached) {
+                    self.cached.insert(f.step.clone());
+                }
             }
             Fact::RunReopened(f) => {
                 self.finished = None;
@@ -102,6 +108,7 @@ impl Tally {
             | Fact::TaskAvailable(_)
             | Fact::TaskSignaled(_)
             | Fact::LevelCommitted(_)
+            | Fact::TaskCached(_)
             | Fact::LaneStarted(_)
             | Fact::LaneFinished(_)
             | Fact::MergeFinished(_) => {}
@@ -142,6 +149,7 @@ impl Tally {
     }
 
     fn reopen(&mut self, step: &str) {
+        self.cached.remove(step);
         if let Some(ended) = self.ended.remove(step)
             && let Some(count) = self.counts.get_mut(&ended.status)
         {

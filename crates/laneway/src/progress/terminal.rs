@@ -99,6 +99,7 @@ impl Terminal {
             | Fact::TaskStarted(_)
             | Fact::TaskReturned(_)
             | Fact::LaneStarted(_)
+            | Fact::TaskCached(_)
             | Fact::LaneFinished(_) => return,
             Fact::LevelCommitted(_) => palette.dim(&format!("  {}", told(event))),
             Fact::MergeFinished(f) if f.files == 0 => return,

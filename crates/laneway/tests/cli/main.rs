@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
 
 mod bytes;
+mod cache;
 mod definition;
 mod doctor;
 mod errors;

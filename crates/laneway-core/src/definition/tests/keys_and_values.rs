@@ -12,7 +12,7 @@ steps:
 params: {x: {type: string, defualt: y}}
 groups: {g: {steps: [a, b], step: c}}
 "#;
-    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r"
     error: a workflow has no key `stepz`
      --> flow.yaml:1:1
       |
@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, image, container, pool, call, wait, description
+      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, cache, image, container, pool, call, wait, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -60,7 +60,7 @@ groups: {g: {steps: [a, b], step: c}}
       |                             ^^^^
       |
       = help: did you mean `steps`?
-    "#);
+    ");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_key_that_is_known_and_not_built_yet_is_refused() {
     let text = r#"
 steps:
   a: {run: make, for_each: [1, 2]}
-  b: {run: make, cache: {key: x}}
+  b: {run: make, isolate: true}
 groups: {g: {steps: [a, b]}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
@@ -80,11 +80,11 @@ groups: {g: {steps: [a, b]}}
       |
       = help: remove it: this version would not act on it
 
-    error: `cache` is not supported yet
+    error: `isolate` is not supported yet
      --> flow.yaml:3:18
       |
-    3 |   b: {run: make, cache: {key: x}}
-      |                  ^^^^^
+    3 |   b: {run: make, isolate: true}
+      |                  ^^^^^^^
       |
       = help: remove it: this version would not act on it
     "#);

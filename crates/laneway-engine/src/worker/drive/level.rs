@@ -79,7 +79,7 @@ impl Loop {
         let outcome = ended.outcome.unwrap_or(Outcome::Canceled { reason });
         let why = match &outcome {
             Outcome::Failed { detail, .. } => detail.clone(),
-            Outcome::Succeeded { .. } | Outcome::Canceled { .. } => String::new(),
+            Outcome::Succeeded { .. } | Outcome::Cached(_) | Outcome::Canceled { .. } => String::new(),
         };
         let end = End { claim: at, outcome, took: ended.took, log: ended.log };
         let Follows { again, stop, over } = self.levels.ended(end);

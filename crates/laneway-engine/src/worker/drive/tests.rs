@@ -56,6 +56,8 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         pools: Arc::default(),
         recorder: Arc::default(),
         counts: Counts::default(),
+        takes_results: true,
+        uses: Arc::default(),
         told_of_logs: Arc::default(),
     };
     let means = Means {
@@ -69,6 +71,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         pulse: None,
         counts: Counts::default(),
         max_poll_interval: Duration::from_secs(15),
+        takes_results: true,
     };
     Loop::new(means, Aim::Run { run, by: "ada".into(), is_over_when_paused: false }, setting)
 }

@@ -4,6 +4,7 @@ WITH gone AS (
     WHERE hash = ANY ($1)
       AND NOT EXISTS (SELECT FROM runs WHERE runs.bundle = blobs.hash)
       AND NOT EXISTS (SELECT FROM artifacts WHERE artifacts.hash = blobs.hash)
+      AND NOT EXISTS (SELECT FROM cache_artifacts WHERE cache_artifacts.hash = blobs.hash)
       AND NOT EXISTS (SELECT FROM definitions WHERE definitions.bundle = blobs.hash)
     RETURNING hash, size
 ), chunks AS (DELETE FROM blob_chunks USING gone WHERE blob_chunks.hash = gone.hash)

@@ -4,5 +4,6 @@ SELECT hash FROM blobs
 WHERE hash > $1 AND touched_at < $2
   AND NOT EXISTS (SELECT FROM runs WHERE runs.bundle = blobs.hash)
   AND NOT EXISTS (SELECT FROM artifacts WHERE artifacts.hash = blobs.hash)
+  AND NOT EXISTS (SELECT FROM cache_artifacts WHERE cache_artifacts.hash = blobs.hash)
   AND NOT EXISTS (SELECT FROM definitions WHERE definitions.bundle = blobs.hash)
 ORDER BY hash LIMIT $3 FOR UPDATE SKIP LOCKED;

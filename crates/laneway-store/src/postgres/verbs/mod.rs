@@ -2,6 +2,7 @@
 //! from it is decided by the gate keeper (`keeper/`).
 
 pub(super) mod apply;
+pub(super) mod cache;
 pub(super) mod claim;
 pub(super) mod enroll;
 pub(super) mod finish;

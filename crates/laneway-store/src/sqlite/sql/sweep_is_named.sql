@@ -1,2 +1,4 @@
--- Whether an artifact is kept under a hash. Index: artifacts_by_hash.
-SELECT 1 FROM artifacts WHERE hash = ?1;
+-- Whether an artifact is kept under a hash, of a run or of a result. Indexes: artifacts_by_hash, cache_artifacts_by_hash.
+SELECT 1 FROM artifacts WHERE hash = ?1
+UNION ALL
+SELECT 1 FROM cache_artifacts WHERE hash = ?1;

@@ -2,6 +2,7 @@
 //! by the gate keeper (`keeper/`).
 
 pub(super) mod apply;
+pub(super) mod cache;
 pub(super) mod cancel;
 pub(super) mod claim;
 pub(super) mod finish;

@@ -1,0 +1,414 @@
+//! An engine: a session on a store, the loop that takes its tasks, and the hands of the program on it.
+//!
+//! ```text
+//!   submit ──▶ store ◀── worker loop (a task of the caller's runtime) ──▶ functions, processes, containers
+//!   outcome ◀── hints, events ──┘            heartbeat (a thread, where sessions are leases)
+//! ```
+//! `shutdown` lets what runs end, for a while, and gives the rest back; what an engine that was dropped or killed held is found by the
+//! next one.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use laneway_core::class::Offer;
+use laneway_core::definition::Placement;
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_core::params;
+use laneway_core::state::RunStatus;
+use laneway_store::model::{Lease, NewSession, Submission};
+use laneway_store::{Open, Options, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use super::outcome::Outcome;
+use super::workflow::Workflow;
+use super::{Error, WARDEN};
+use crate::container::Containers;
+use crate::fire::Firer;
+use crate::function::{Call, Functions};
+use crate::warden::{Warden, WardenCommand};
+use crate::worker::{Control, Counts, Cut, Ground, Heartbeat, Means, Worker};
+
+/// Variables that processes see, beside those of their document.
+const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
+
+/// Tasks of a run at once, where its workflow says nothing.
+const MAX_PARALLEL: u32 = 4;
+
+/// How an engine is to be.
+#[derive(Debug)]
+#[must_use = "it does nothing until it is started"]
+pub struct Builder {
+    store: String,
+    options: Options,
+    name: String,
+    slots: u32,
+    functions: Functions,
+    /// How processes are started; without it the engine takes none.
+    warden: Option<(PathBuf, Vec<OsString>)>,
+    containers: Option<Containers>,
+    pass_env: Vec<String>,
+    dir: Option<PathBuf>,
+    kill_grace: Duration,
+    shutdown_grace: Duration,
+    lease: Lease,
+}
+
+/// A handle on a running engine; cheap to clone. When the last one is gone without [`Engine::shutdown`], what runs is dropped, and
+/// whoever opens the store next goes on with it.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+/// The loop, as it runs.
+type Working = JoinHandle<Result<Vec<Cut>, crate::Error>>;
+
+struct Inner {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    control: Control,
+    dir: PathBuf,
+    /// `None` once it was shut down.
+    worker: Mutex<Option<Working>>,
+    firer: JoinHandle<()>,
+    /// Ends with it: nobody renews a life that does nothing.
+    _heartbeat: Option<Heartbeat>,
+}
+
+/// A run that was submitted.
+#[derive(Debug, Clone)]
+pub struct Run {
+    engine: Engine,
+    id: RunId,
+}
+
+impl Builder {
+    /// Adds a function, in the place of a former one of that name. Its input is read from the step's `with`, its output, an object or
+    /// nothing, is the step's output. It is dropped where it waits when the step is canceled or its timeout passes; a panic is a
+    /// failure of the attempt.
+    pub fn function<I, O, E, F, R>(mut self, name: &str, function: F) -> Self
+    where
+        I: DeserializeOwned,
+        O: Serialize,
+        E: fmt::Display,
+        F: Fn(Call<I>) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<O, E>> + Send + 'static,
+    {
+        self.functions = self.functions.add(name, function);
+        self
+    }
+
+    /// What it is called in events and on screens.
+    pub fn name(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    /// How many tasks it runs at once; 8 unless it is said.
+    pub fn slots(self, slots: u32) -> Self {
+        Self { slots: slots.max(1), ..self }
+    }
+
+    /// Takes steps with `run` and `command` as well. They are started by a program beside this one, which leaves none of them behind:
+    /// `laneway-warden`, or `laneway` with the argument `warden`.
+    pub fn warden<A: Into<OsString>>(
+        self,
+        program: impl Into<PathBuf>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        Self { warden: Some((program.into(), args.into_iter().map(Into::into).collect())), ..self }
+    }
+
+    /// The same with this very program, whose `main` begins with [`super::warden`].
+    pub fn own_warden(self) -> Result<Self, Error> {
+        let this = std::env::current_exe();
+        let this = this.map_err(|source| Error::Start { what: "its own warden", source })?;
+        Ok(self.warden(this, [WARDEN]))
+    }
+
+    /// Takes steps with `image` and `pool` as well; needs a warden.
+    pub fn containers(self, containers: Containers) -> Self {
+        Self { containers: Some(containers), ..self }
+    }
+
+    /// Variables of this process that steps with `run` and `command` see, beside PATH, HOME, LANG, TZ and TMPDIR.
+    pub fn pass_env<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        self.pass_env.extend(names.into_iter().map(str::to_owned));
+        self
+    }
+
+    /// Where processes run; the current directory unless it is said.
+    pub fn dir(self, dir: impl Into<PathBuf>) -> Self {
+        Self { dir: Some(dir.into()), ..self }
+    }
+
+    /// Where logs and scratch files are of a store that is no file.
+    pub fn data_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.options.data_dir = dir.into();
+        self
+    }
+
+    /// How long what runs may go on after [`Engine::shutdown`]; 10 s unless it is said.
+    pub fn shutdown_grace(self, grace: Duration) -> Self {
+        Self { shutdown_grace: grace, ..self }
+    }
+
+    /// Opens the store, which is made if it is not there, and begins to take tasks, on the runtime of the caller. What engines that died
+    /// have left is taken up.
+    pub async fn start(self) -> Result<Engine, Error> {
+        let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from("."));
+        let dir = std::fs::canonicalize(&dir).map_err(|source| Error::Directory { path: dir, source })?;
+        let store = laneway_store::open_with(&self.store, Open::Create, &self.options)?;
+        let session = store.register(self.session()).await?;
+        match self.begin(&store, session).await {
+            Ok((worker, control, heartbeat)) => {
+                let firer = Firer { store: Arc::clone(&store), session, max_parallel: MAX_PARALLEL };
+                let worker = tokio::spawn(worker.until_stopped(control.clone()));
+                let inner = Inner {
+                    control,
+                    dir,
+                    worker: Mutex::new(Some(worker)),
+                    firer: tokio::spawn(firer.until_over()),
+                    _heartbeat: heartbeat,
+                    store,
+                    session,
+                };
+                Ok(Engine { inner: Arc::new(inner) })
+            }
+            Err(error) => {
+                drop(store.retire(session, Leaving::because(LeaveReason::Failed)).await);
+                Err(error)
+            }
+        }
+    }
+
+    fn session(&self) -> NewSession {
+        let offer = Offer {
+            node: self.name.clone(),
+            has_process: self.warden.is_some(),
+            has_container: self.warden.is_some() && self.containers.is_some(),
+            functions: self.functions.names().map(str::to_owned).collect(),
+            ..Offer::default()
+        };
+        let node = NewSession::ephemeral(self.name.clone(), self.slots);
+        NewSession { offer: Some(offer), lease: self.lease, ..node }
+    }
+
+    async fn begin(
+        self,
+        store: &Arc<dyn Store>,
+        session: SessionId,
+    ) -> Result<(Worker, Control, Option<Heartbeat>), Error> {
+        let start = |what| move |source| Error::Start { what, source };
+        let has_warden = self.warden.is_some();
+        let (program, args) = self.warden.unwrap_or_default();
+        let lock = Some(laneway_store::warden_lock(store.dir(), session));
+        let command = WardenCommand { program, args, lock, use_cgroups: true };
+        // Functions need none, and then no process is started at all.
+        let warden = if has_warden {
+            Warden::start(command).map_err(start("the warden"))?
+        } else {
+            Warden::idle(command)
+        };
+        let counts = Counts::default();
+        let heartbeat = if store.takes_lease() {
+            let (address, options) = (self.store.clone(), self.options.clone());
+            let open = move || laneway_store::open_with(&address, Open::Existing, &options);
+            let kept = has_warden.then(|| warden.clone());
+            let begun = Heartbeat::start(open, session, self.lease, counts.clone(), kept);
+            Some(begun.map_err(start("the heartbeat"))?)
+        } else {
+            None
+        };
+        store.reap().await?;
+        let pass_env: Vec<String> = PASSED.map(str::to_owned).into_iter().chain(self.pass_env).collect();
+        let ground =
+            if store.is_embedded() { Ground::Beside { pass_env } } else { Ground::Apart { pass_env } };
+        let means = Means {
+            store: Arc::clone(store),
+            session,
+            slots: self.slots as usize,
+            kill_grace: self.kill_grace,
+            warden,
+            functions: self.functions,
+            containers: self.containers.unwrap_or_default(),
+            pulse: heartbeat.as_ref().map(Heartbeat::pulse),
+            counts,
+            max_poll_interval: Duration::from_secs(15),
+            takes_results: true,
+        };
+        Ok((Worker { means, ground, shutdown_grace: self.shutdown_grace }, Control::new(), heartbeat))
+    }
+}
+
+impl Engine {
+    /// An engine on a store: a path, or `postgres://…`.
+    pub fn at(store: &str) -> Builder {
+        Builder {
+            store: store.to_owned(),
+            options: Options::default(),
+            name: format!("embedded:{}", std::process::id()),
+            slots: 8,
+            functions: Functions::new(),
+            warden: None,
+            containers: None,
+            pass_env: Vec::new(),
+            dir: None,
+            kill_grace: Duration::from_secs(5),
+            shutdown_grace: Duration::from_secs(10),
+            lease: Lease::default(),
+        }
+    }
+
+    /// Submits a workflow and waits for its end.
+    pub async fn run(&self, workflow: &Workflow, params: impl Serialize) -> Result<Outcome, Error> {
+        self.submit(workflow, params).await?.outcome().await
+    }
+
+    /// Makes a run, which is on disk when this returns. `params` is an object, or `()` for none.
+    pub async fn submit(&self, workflow: &Workflow, params: impl Serialize) -> Result<Run, Error> {
+        self.submit_as(workflow, params, None).await
+    }
+
+    /// The same once for each key: whoever submits with it again gets the same run, also after a crash.
+    pub async fn submit_once(
+        &self,
+        key: &str,
+        workflow: &Workflow,
+        params: impl Serialize,
+    ) -> Result<Run, Error> {
+        self.submit_as(workflow, params, Some(key.to_owned())).await
+    }
+
+    async fn submit_as(
+        &self,
+        workflow: &Workflow,
+        params: impl Serialize,
+        key: Option<String>,
+    ) -> Result<Run, Error> {
+        let (plan, document) = workflow.compile()?;
+        if plan.workflow.placement == Placement::Local {
+            let why = "`placement: local` is for runs of one process; leave it out, or write `pinned`";
+            return Err(Error::Document(why.to_owned()));
+        }
+        let params = params::bind(&plan.workflow, object(params)?).map_err(|errors| {
+            let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            Error::Params(lines.join("; "))
+        })?;
+        let max_parallel = plan.workflow.max_parallel.map_or(MAX_PARALLEL, |number| number.get());
+        let submission = Submission {
+            plan: Arc::new(plan),
+            document,
+            dir: self.inner.dir.to_string_lossy().into_owned(),
+            bundle: None,
+            params,
+            max_parallel,
+            session: self.inner.session,
+            is_shared: true,
+            key,
+            by: "embedded".to_owned(),
+            origin: None,
+        };
+        let id = self.inner.store.submit(submission).await?;
+        Ok(self.attach(id))
+    }
+
+    /// A run that was submitted before, by whomever.
+    pub fn attach(&self, run: RunId) -> Run {
+        Run { engine: self.clone(), id: run }
+    }
+
+    /// Everything else that can be asked of a store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// Takes nothing more, lets what runs end for its grace, stops the rest, and gives it back. Gives what did not end by itself: it
+    /// runs again wherever the store is opened next. To be called once; a second time does nothing.
+    pub async fn shutdown(&self) -> Result<Vec<Cut>, Error> {
+        let Some(worker) = self.inner.worker.lock().await.take() else { return Ok(Vec::new()) };
+        self.inner.control.leave(Leaving::because(LeaveReason::Done));
+        let cut = worker.await.map_err(|error| Error::Stopped(error.to_string()))?;
+        self.inner.firer.abort();
+        let why = Leaving::because(if cut.is_ok() { LeaveReason::Done } else { LeaveReason::Failed });
+        self.inner.store.retire(self.inner.session, why).await?;
+        Ok(cut?)
+    }
+
+    /// Why nobody here takes tasks any more, if that is so.
+    async fn has_stopped(&self) -> Option<String> {
+        let worker = self.inner.worker.lock().await;
+        match worker.as_ref() {
+            None => Some("it was shut down".to_owned()),
+            Some(worker) => worker.is_finished().then(|| "its worker could not go on".to_owned()),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.firer.abort();
+        if let Some(worker) = self.worker.get_mut() {
+            worker.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dir: &Path = &self.inner.dir;
+        f.debug_struct("Engine")
+            .field("session", &self.inner.session)
+            .field("dir", &dir)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Run {
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    pub async fn status(&self) -> Result<RunStatus, Error> {
+        Ok(self.engine.inner.store.status(self.id).await?)
+    }
+
+    /// Ends it: what runs is stopped, nothing of it starts any more.
+    pub async fn cancel(&self) -> Result<(), Error> {
+        self.engine.inner.store.cancel(self.id, "embedded").await?;
+        Ok(())
+    }
+
+    /// Waits for its end, whoever brings that about. An error if this engine stops before.
+    pub async fn outcome(&self) -> Result<Outcome, Error> {
+        let store = &self.engine.inner.store;
+        // Asked for first, so that no change is missed.
+        let mut changes = store.changes();
+        let patience = store.max_poll_interval().min(Duration::from_secs(1));
+        loop {
+            if store.status(self.id).await?.is_final() {
+                return Ok(Outcome::new(store.run_state(self.id).await?));
+            }
+            if let Some(why) = self.engine.has_stopped().await {
+                return Err(Error::Stopped(why));
+            }
+            drop(tokio::time::timeout(patience, changes.changed()).await);
+        }
+    }
+}
+
+fn object(params: impl Serialize) -> Result<Map<String, Value>, Error> {
+    match serde_json::to_value(params) {
+        Ok(Value::Object(params)) => Ok(params),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(_) => Err(Error::Params("they are no object: give a struct, a map, or () for none".to_owned())),
+        Err(error) => Err(Error::Params(error.to_string())),
+    }
+}

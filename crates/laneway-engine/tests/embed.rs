@@ -1,0 +1,370 @@
+//! W5: a program that embeds the engine. Functions and processes on one store, engines side by side, a kill in the middle, and every
+//! way in which a function can end.
+
+#![expect(clippy::disallowed_methods, reason = "tests start a program of their own, to kill it")]
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use laneway_core::reason::Reason;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_engine::embed::{Call, Engine, Error, Step, Workflow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+/// Nothing waits this long unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Serialize, Deserialize, PartialEq)]
+struct Sum {
+    sum: i64,
+}
+
+#[derive(Deserialize)]
+struct Two {
+    a: i64,
+    b: i64,
+}
+
+fn store(dir: &Path) -> String {
+    dir.join("laneway.db").to_string_lossy().into_owned()
+}
+
+fn adder(dir: &Path) -> laneway_engine::embed::Builder {
+    Engine::at(&store(dir)).dir(dir).function("add", |call: Call<Two>| async move {
+        Ok::<_, Infallible>(Sum { sum: call.input.a + call.input.b })
+    })
+}
+
+fn call(function: &str) -> Workflow {
+    Workflow::new("flow").step(Step::function("it", function))
+}
+
+async fn within<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, what).await.expect("it comes about in time")
+}
+
+#[tokio::test]
+async fn typed_values_go_through_a_workflow_of_functions_and_processes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let warden = env!("CARGO_BIN_EXE_laneway-warden");
+    let engine = adder(dir.path()).warden(warden, [""; 0]).start().await.expect("an engine");
+    let workflow = Workflow::new("sums")
+        .param("a", json!({ "type": "integer", "required": true }))
+        .step(Step::function("first", "add").with("a", "${{ params.a }}").with("b", 2))
+        .step(
+            Step::script("double", "echo \"b=$((SUM * 2))\" >> \"$LANEWAY_OUTPUT\"")
+                .needs(["first"])
+                .env("SUM", "${{ steps.first.output.sum }}"),
+        )
+        .step(
+            Step::function("last", "add")
+                .needs(["double", "first"])
+                .with("a", "${{ steps.first.output.sum }}")
+                .with("b", "${{ steps.double.output.b | int }}"),
+        );
+    let outcome = within(engine.run(&workflow, json!({ "a": 1 }))).await.expect("it ends");
+    assert!(outcome.has_succeeded(), "{:?}", outcome.reason());
+    assert_eq!(outcome.output::<Sum>("last").expect("a sum"), Sum { sum: 9 });
+    assert!(matches!(outcome.output::<Sum>("double"), Err(Error::Output { .. })), "it is no sum");
+    assert!(matches!(outcome.output::<Sum>("third"), Err(Error::NoSuchStep { .. })));
+    // The same from a document.
+    let text = "steps: {it: {function: add, with: {a: '${{ 20 }}', b: '${{ 22 }}'}}}";
+    let read = Workflow::from_document("doc", text);
+    let outcome = within(engine.run(&read, ())).await.expect("it ends");
+    assert_eq!(outcome.output::<Sum>("it").expect("a sum"), Sum { sum: 42 });
+    let wrong = engine.submit(&read, json!({ "nobody": 1 })).await;
+    assert!(matches!(wrong, Err(Error::Params(_))), "{wrong:?}");
+    let wrong = engine.submit(&Workflow::from_document("doc", "steps: {}"), ()).await;
+    assert!(matches!(wrong, Err(Error::Document(_))), "{wrong:?}");
+    assert!(engine.shutdown().await.expect("a good end").is_empty());
+    let late = within(engine.attach(outcome.run()).outcome()).await.expect("what has ended can be read");
+    assert!(late.has_succeeded());
+}
+
+#[tokio::test]
+async fn a_function_fails_with_its_words_and_a_panic_with_its_message() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let tries = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&tries);
+    let engine = Engine::at(&store(dir.path()))
+        .dir(dir.path())
+        .function("fails", |_: Call<Value>| async { Err::<(), _>("the card was declined") })
+        .function("panics", |_: Call<Value>| async {
+            if true {
+                panic!("no moon tonight");
+            }
+            Ok::<_, Infallible>(())
+        })
+        .function("flaky", move |call: Call<Value>| {
+            let counted = Arc::clone(&counted);
+            async move {
+                counted.fetch_add(1, Ordering::SeqCst);
+                if call.attempt < 3 { Err("too early") } else { Ok(()) }
+            }
+        })
+        .start()
+        .await
+        .expect("an engine");
+    for (name, words) in
+        [("fails", "the card was declined"), ("panics", "the function panicked: no moon tonight")]
+    {
+        let outcome = within(engine.run(&call(name), ())).await.expect("it ends");
+        let task = outcome.task("it").expect("a task");
+        assert_eq!((task.status, task.reason), (TaskStatus::Failed, Some(Reason::Error)), "{name}");
+        assert_eq!(task.detail.as_deref(), Some(words));
+        let error = outcome.ok().expect_err("it failed");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    let again = Workflow::new("flow").step(Step::function("it", "flaky").retry(5, Duration::from_millis(1)));
+    let outcome = within(engine.run(&again, ())).await.expect("it ends").ok().expect("the third one");
+    outcome.output::<()>("it").expect("nothing is an output too");
+    assert_eq!(tries.load(Ordering::SeqCst), 3);
+    engine.shutdown().await.expect("a good end");
+}
+
+/// Says when it is dropped.
+struct Gone(Arc<AtomicBool>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// An engine with a function that never ends, and what says that it began and that it is gone.
+async fn endless(dir: &Path, grace: Duration) -> (Engine, Arc<Notify>, Arc<AtomicBool>) {
+    let (begun, gone) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+    let (tell, guard) = (Arc::clone(&begun), Arc::clone(&gone));
+    let engine = Engine::at(&store(dir))
+        .dir(dir)
+        .shutdown_grace(grace)
+        .function("endless", move |_: Call<Value>| {
+            let (tell, guard) = (Arc::clone(&tell), Gone(Arc::clone(&guard)));
+            async move {
+                tell.notify_one();
+                std::future::pending::<()>().await;
+                drop(guard);
+                Ok::<_, Infallible>(())
+            }
+        })
+        .start()
+        .await
+        .expect("an engine");
+    (engine, begun, gone)
+}
+
+#[tokio::test]
+async fn a_function_is_dropped_when_its_timeout_passes_or_its_run_is_canceled() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (engine, begun, gone) = endless(dir.path(), PATIENCE).await;
+    let short =
+        Workflow::new("flow").step(Step::function("it", "endless").timeout(Duration::from_millis(50)));
+    let outcome = within(engine.run(&short, ())).await.expect("it ends");
+    assert_eq!(outcome.task("it").expect("a task").reason, Some(Reason::Timeout));
+    assert!(gone.swap(false, Ordering::SeqCst));
+    within(begun.notified()).await;
+    let run = engine.submit(&call("endless"), ()).await.expect("a run");
+    within(begun.notified()).await;
+    run.cancel().await.expect("canceled");
+    let outcome = within(run.outcome()).await.expect("it ends");
+    assert_eq!((outcome.status(), gone.load(Ordering::SeqCst)), (RunStatus::Canceled, true));
+    engine.shutdown().await.expect("a good end");
+}
+
+#[tokio::test]
+async fn what_runs_at_a_shutdown_is_given_back_and_runs_again_with_the_next_engine() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (engine, begun, gone) = endless(dir.path(), Duration::from_millis(50)).await;
+    let run = engine.submit(&call("endless"), ()).await.expect("a run");
+    within(begun.notified()).await;
+    let waiting = tokio::spawn({
+        let run = run.clone();
+        async move { run.outcome().await }
+    });
+    let cut = within(engine.shutdown()).await.expect("a good end");
+    assert_eq!((cut.len(), cut[0].run, cut[0].step.as_str()), (1, run.id(), "it"));
+    assert!(gone.load(Ordering::SeqCst));
+    let told = within(waiting).await.expect("no panic");
+    assert!(matches!(told, Err(Error::Stopped(_))), "{told:?}");
+    assert!(engine.shutdown().await.expect("twice is once").is_empty());
+    let next = Engine::at(&store(dir.path()))
+        .dir(dir.path())
+        .function("endless", |call: Call<Value>| async move {
+            Ok::<_, Infallible>(json!({ "attempt": call.attempt }))
+        })
+        .start()
+        .await
+        .expect("another engine");
+    let outcome = within(next.attach(run.id()).outcome()).await.expect("it ends").ok().expect("well");
+    assert_eq!(outcome.output::<Value>("it").expect("an output"), json!({ "attempt": 2 }));
+    next.shutdown().await.expect("a good end");
+}
+
+#[tokio::test]
+async fn engines_live_side_by_side_on_one_store_and_on_two() {
+    let (dir, elsewhere) =
+        (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let of = |word: &'static str, dir: &Path| {
+        let engine = Engine::at(&store(dir)).dir(dir).name(word);
+        engine.function(word, move |_: Call<Value>| async move { Ok::<_, Infallible>(json!({ "by": word })) })
+    };
+    let one = of("one", dir.path()).start().await.expect("an engine");
+    let two = of("two", dir.path()).start().await.expect("another on the same store");
+    let far = of("one", elsewhere.path()).start().await.expect("one on another store");
+    // Each takes what it has the function for, whoever submits it.
+    let both =
+        Workflow::new("both").step(Step::function("a", "one")).step(Step::function("b", "two").needs(["a"]));
+    let outcome = within(one.run(&both, ())).await.expect("it ends").ok().expect("well");
+    assert_eq!(outcome.output::<Value>("b").expect("an output"), json!({ "by": "two" }));
+    assert_eq!(outcome.task("b").expect("a task").node.as_deref(), Some("two"));
+    let seen = within(two.attach(outcome.run()).outcome()).await.expect("they share a store");
+    assert!(seen.has_succeeded());
+    assert!(far.attach(outcome.run()).status().await.is_err(), "this one does not");
+    within(far.run(&call("one"), ())).await.expect("it ends").ok().expect("well");
+    one.shutdown().await.expect("a good end");
+    within(two.run(&call("two"), ())).await.expect("the other goes on").ok().expect("well");
+    two.shutdown().await.expect("a good end");
+    far.shutdown().await.expect("a good end");
+}
+
+#[tokio::test]
+async fn a_key_starts_one_run() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let engine = adder(dir.path()).start().await.expect("an engine");
+    let sum = Workflow::new("sum").step(Step::function("it", "add").with("a", 1).with("b", 2));
+    let first = engine.submit_once("order-7", &sum, ()).await.expect("a run");
+    within(first.outcome()).await.expect("it ends");
+    let second = engine.submit_once("order-7", &sum, ()).await.expect("the same");
+    assert_eq!(first.id(), second.id());
+    engine.shutdown().await.expect("a good end");
+}
+
+/// A schema of its own on the tests' server, as a URL.
+fn schema() -> String {
+    let server = std::env::var("LANEWAY_TEST_POSTGRES").expect("run this with `cargo xtask postgres`");
+    let name = format!("embed_{}", std::process::id());
+    let made = Command::new("psql").args([&server, "-qc", &format!("CREATE SCHEMA {name}")]).status();
+    assert!(made.expect("psql runs").success());
+    let mark = if server.contains('?') { '&' } else { '?' };
+    format!("{server}{mark}options=-csearch_path%3D{name}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_engines_share_the_steps_of_a_run_on_postgres() {
+    let (url, dir) = (schema(), tempfile::tempdir().expect("a directory"));
+    let of = |word: &'static str| {
+        let engine = Engine::at(&url).data_dir(dir.path().join(word)).dir(dir.path()).name(word);
+        engine.function(word, move |_: Call<Value>| async move { Ok::<_, Infallible>(json!({ "by": word })) })
+    };
+    let one = of("one").start().await.expect("an engine");
+    let two = of("two").start().await.expect("another");
+    let both =
+        Workflow::new("both").step(Step::function("a", "one")).step(Step::function("b", "two").needs(["a"]));
+    let outcome = within(one.run(&both, ())).await.expect("it ends").ok().expect("well");
+    assert_eq!(outcome.output::<Value>("b").expect("an output"), json!({ "by": "two" }));
+    one.shutdown().await.expect("a good end");
+    two.shutdown().await.expect("a good end");
+}
+
+#[tokio::test]
+async fn a_function_with_a_cache_is_called_once_for_each_input() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let engine = Engine::at(&store(dir.path()))
+        .dir(dir.path())
+        .function("double", move |call: Call<Value>| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let number = call.input["n"].as_i64().unwrap_or_default();
+            async move { Ok::<_, Infallible>(Sum { sum: number * 2 }) }
+        })
+        .start()
+        .await
+        .expect("an engine");
+    let double = |number: i64| {
+        Workflow::new("flow").step(Step::function("it", "double").with("n", number).set("cache", json!(true)))
+    };
+    for (number, expected) in [(1, 1), (1, 1), (2, 2), (1, 2)] {
+        let outcome = within(engine.run(&double(number), ())).await.expect("it ends").ok().expect("well");
+        assert_eq!(outcome.output::<Sum>("it").expect("a sum"), Sum { sum: number * 2 });
+        assert_eq!(calls.load(Ordering::SeqCst), expected, "{number}");
+    }
+    engine.shutdown().await.expect("a good end");
+}
+
+const CHILD: &str = "LANEWAY_EMBED_CHILD";
+
+/// Not a test by itself: what is killed in the next one.
+#[tokio::test]
+async fn child_that_is_killed() {
+    let Ok(dir) = std::env::var(CHILD) else { return };
+    let dir = Path::new(&dir).to_owned();
+    let mark = dir.join("begun");
+    let engine = adder(&dir)
+        .function("stuck", move |call: Call<Value>| {
+            std::fs::write(&mark, call.run.to_string()).expect("written");
+            std::future::pending::<Result<(), Infallible>>()
+        })
+        .start()
+        .await
+        .expect("an engine");
+    let workflow = Workflow::new("long")
+        .step(Step::function("sum", "add").with("a", 1).with("b", 2))
+        .step(Step::function("it", "stuck").needs(["sum"]));
+    engine.submit(&workflow, ()).await.expect("a run").outcome().await.expect("it is killed before");
+}
+
+#[tokio::test]
+async fn what_a_killed_program_had_begun_goes_on_in_the_next_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "child_that_is_killed"])
+        .env(CHILD, dir.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mark = dir.path().join("begun");
+    let begun = within(async {
+        loop {
+            match std::fs::read_to_string(&mark) {
+                Ok(run) if !run.is_empty() => return run,
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    })
+    .await;
+    child.kill().expect("it is ours");
+    child.wait().expect("it is ours");
+    let run = laneway_core::id::RunId::parse(&begun).expect("an id");
+    let engine = adder(dir.path())
+        .function("stuck", |call: Call<Value>| async move {
+            Ok::<_, Infallible>(json!({ "attempt": call.attempt }))
+        })
+        .start()
+        .await
+        .expect("an engine");
+    let outcome = within(engine.attach(run).outcome()).await.expect("it ends").ok().expect("well");
+    assert_eq!(outcome.output::<Value>("it").expect("an output"), json!({ "attempt": 2 }));
+    let sum = outcome.task("sum").expect("a task");
+    assert_eq!(sum.attempt, 1, "what was done is not done again");
+    engine.shutdown().await.expect("a good end");
+}
+
+#[test]
+fn the_example_runs() {
+    let dir = tempfile::tempdir().expect("a directory");
+    // Examples are built beside the tests.
+    let this = std::env::current_exe().expect("this program");
+    let built = this.parent().and_then(Path::parent).expect("a directory").join("examples/order");
+    let output = Command::new(built).arg(store(dir.path())).current_dir(dir.path()).output();
+    let output = output.expect("it is built with the tests, or by `cargo build --workspace --examples`");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "paid 5: receipt ada-5\n", "{}", String::from_utf8_lossy(&output.stderr));
+}

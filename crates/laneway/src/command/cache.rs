@@ -1,0 +1,87 @@
+//! `laneway cache`: results that steps take instead of being executed again.
+
+use std::time::Duration;
+
+use clap::Subcommand;
+use comfy_table::Cell;
+use laneway_server::wire;
+use laneway_store::cache::Which;
+
+use super::Context;
+use crate::exit::Exit;
+use crate::text;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  laneway cache list\n  laneway cache clear nightly build\n\n\
+    Results are recorded by steps with `cache`. How long they are kept, and how much they may take up, is\n\
+    what the settings keep_cache_for and keep_cache_bytes say.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List results, those that were used last first
+    List {
+        /// Only those of this workflow
+        workflow: Option<String>,
+        /// Only those of this step of it
+        step: Option<String>,
+        /// How many at most
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: usize,
+        /// Print them as one JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget results, so that the steps are executed again
+    Clear {
+        /// Only those of this workflow
+        workflow: Option<String>,
+        /// Only those of this step of it
+        step: Option<String>,
+    },
+}
+
+pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
+    let printer = &context.printer;
+    match args.what {
+        What::List { workflow, step, limit, json } => {
+            let entries = context.face()?.results(Which { workflow, step }, limit).await?;
+            if json {
+                printer.json(&entries)?;
+            } else if entries.is_empty() {
+                printer.note("no result is recorded; a step with `cache: true` records what comes of it");
+            } else {
+                printer.text(&table(context, &entries))?;
+            }
+        }
+        What::Clear { workflow, step } => {
+            let cleared = context.face()?.clear_results(Which { workflow, step }).await?;
+            let number = text::count(cleared.entries, "result");
+            printer.line(&format!("{number} forgotten, {}", text::bytes(cleared.bytes)))?;
+        }
+    }
+    Ok(Exit::Succeeded)
+}
+
+fn table(context: &Context, entries: &[wire::CacheEntry]) -> String {
+    let columns = ["WORKFLOW", "STEP", "KEY", "RUN", "RECORDED", "TOOK", "SIZE", "HITS", "LAST USED"];
+    let mut table = text::table(&columns, context.printer.width());
+    text::color(&mut table, context.printer.out_palette());
+    for entry in entries {
+        table.add_row(vec![
+            Cell::new(&entry.workflow),
+            Cell::new(&entry.step),
+            Cell::new(entry.key.get(..12).unwrap_or(&entry.key)),
+            Cell::new(entry.run.short()),
+            Cell::new(text::date(entry.recorded_at.0)),
+            Cell::new(text::duration(Duration::from_millis(entry.took_ms))),
+            Cell::new(text::bytes(entry.bytes)),
+            Cell::new(entry.hits),
+            Cell::new(text::date(entry.last_used_at.0)),
+        ]);
+    }
+    text::lines(&table)
+}
