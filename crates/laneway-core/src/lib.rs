@@ -7,6 +7,7 @@ pub mod artifact;
 pub mod cause;
 pub mod class;
 pub mod definition;
+pub mod effect;
 pub mod event;
 pub mod expression;
 mod facts;

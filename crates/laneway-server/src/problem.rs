@@ -109,6 +109,10 @@ codes! {
     NoSuchSignal = "no_such_signal", CONFLICT;
     /// The step has ended.
     StepNotWaiting = "step_not_waiting", CONFLICT;
+    /// The step has no effect of that name and key.
+    NoSuchEffect = "no_such_effect", NOT_FOUND;
+    /// The effect is running just now.
+    EffectRuns = "effect_runs", CONFLICT;
     /// The same is being done just now: ask again in a moment.
     UnderWay = "under_way", CONFLICT;
     /// The state does not allow it.
@@ -240,6 +244,8 @@ fn code_of(error: &Error) -> Code {
         Error::NotFailed { .. } => Code::StepNotFailed,
         Error::NoSignal { .. } | Error::OtherSignal { .. } => Code::NoSuchSignal,
         Error::NotWaiting { .. } => Code::StepNotWaiting,
+        Error::NoSuchEffect { .. } => Code::NoSuchEffect,
+        Error::EffectRuns { .. } => Code::EffectRuns,
         Error::BadSignal(BadSignal::Large) => Code::BodyTooLarge,
         Error::BadSignal(BadSignal::Payload { .. } | BadSignal::Reason) => Code::BadRequest,
         Error::NotSetAside { .. } => Code::NotSetAside,

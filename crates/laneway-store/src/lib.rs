@@ -5,6 +5,7 @@
 
 pub mod archive;
 mod bytes;
+pub mod effect;
 mod error;
 mod examine;
 mod fence;

@@ -101,6 +101,8 @@ impl Tally {
             | Fact::RunResumed(_)
             | Fact::TaskAvailable(_)
             | Fact::TaskSignaled(_)
+            | Fact::EffectStarted(_)
+            | Fact::EffectCommitted(_)
             | Fact::LaneStarted(_)
             | Fact::LaneFinished(_)
             | Fact::MergeFinished(_) => {}

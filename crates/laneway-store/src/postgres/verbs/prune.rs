@@ -142,6 +142,7 @@ pub(in crate::postgres) async fn prune(link: &Link, terms: Terms, run: RunId) ->
     flight.ask(sql!("prune_artifacts", INT8), vec![&no]);
     flight.ask(sql!("prune_log_chunks", INT8), vec![&no]);
     flight.ask(sql!("prune_attempts", INT8), vec![&no]);
+    flight.ask(sql!("prune_effects", INT8), vec![&no]);
     flight.ask(sql!("prune_events", INT8), vec![&no]);
     flight.ask(sql!("prune_needs_sets", INT8), vec![&no]);
     flight.ask(sql!("prune_tasks", INT8), vec![&no]);

@@ -4,6 +4,7 @@
 pub(super) mod apply;
 pub(super) mod cancel;
 pub(super) mod claim;
+pub(super) mod effects;
 pub(super) mod finish;
 pub(super) mod give_back;
 pub(super) mod lives;

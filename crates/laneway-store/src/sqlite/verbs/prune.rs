@@ -48,7 +48,9 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId) -> Done<Option<Going>>
 
 /// Removes the next of its rows, counted from 1.
 pub(in crate::sqlite) fn remove(txn: &Txn<'_>, going: Going, chunk: i64) -> Done<()> {
-    for delete in [sql!("prune_artifacts"), sql!("prune_attempts"), sql!("prune_tasks")] {
+    let deletes =
+        [sql!("prune_artifacts"), sql!("prune_attempts"), sql!("prune_effects"), sql!("prune_tasks")];
+    for delete in deletes {
         txn.connection.prepare_cached(delete)?.execute([going.no, chunk * TASKS])?;
     }
     txn.connection.prepare_cached(sql!("prune_events"))?.execute([going.no, chunk * EVENTS])?;
