@@ -6,7 +6,7 @@ mod leave;
 mod say;
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,7 @@ use super::prepare::{Ground, Places};
 use super::workspace::Workspaces;
 use crate::container::Containers;
 use crate::container::orphans::Sweeper;
+use crate::effect::Rooms;
 use crate::function::Functions;
 use crate::log::Courier;
 use crate::process::StopSignal;
@@ -148,6 +149,17 @@ enum End {
     Left(Vec<Cut>),
 }
 
+/// Where steps ask for effects. Without it they run as well, and are told when they ask.
+fn rooms(scratch: &Path, session: SessionId) -> Option<Arc<Rooms>> {
+    match Rooms::new(scratch, session) {
+        Ok(rooms) => Some(Arc::new(rooms)),
+        Err(error) => {
+            tracing::warn!(%error, "steps cannot ask for effects: there is no place for their sockets");
+            None
+        }
+    }
+}
+
 async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Result<End, Error> {
     pass(Point::ScratchBefore);
     let scratch = make_scratch(&means)?;
@@ -170,6 +182,7 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         pools: Arc::default(),
         recorder: Arc::default(),
         counts: means.counts.clone(),
+        rooms: rooms(&scratch, means.session),
         told_of_logs: Arc::default(),
     };
     let sweeping = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.sweeper.clone().keep_swept()));

@@ -3,6 +3,7 @@
 
 mod access;
 mod artifact;
+mod effect;
 mod explain;
 mod node;
 mod pool;
@@ -24,6 +25,10 @@ use utoipa::{PartialSchema, ToSchema};
 
 pub use access::{AuditEntry, AuditLog, CreateToken, CreatedToken, Revoked, Token, TokenList};
 pub use artifact::{Artifact, ArtifactList};
+pub use effect::{
+    BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectFate, EffectList, Settle,
+    SettleEffect, SettledEffect, TaskEffect,
+};
 pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link};
 pub use node::{
     ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,
