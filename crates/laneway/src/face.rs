@@ -20,6 +20,7 @@ use laneway_store::model::{LogName, Pausable, RunFilter, Whom};
 use tokio::sync::watch;
 
 use crate::env;
+use crate::exit::Refusal;
 
 /// How often a server is asked for something that may have changed: it tells nobody who does not ask.
 const LOOK: Duration = Duration::from_millis(300);
