@@ -6,6 +6,7 @@
 mod bytes;
 mod definition;
 mod doctor;
+mod effects;
 mod errors;
 mod groups;
 mod hooks;
