@@ -288,9 +288,16 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if !self.is_over {
-            let execution = std::mem::take(&mut self.execution);
-            self.desk.set(&self.id, Some(Known::Gone { execution }));
+        if self.is_over {
+            return;
+        }
+        // Somebody else may have said how it ended, by its name, and another one may be at it.
+        let mut known = self.desk.known();
+        if let Some(Known::Busy { execution, .. }) = known.get(&self.id)
+            && *execution == self.execution
+        {
+            let execution = self.execution.clone();
+            known.insert(self.id.clone(), Known::Gone { execution });
         }
     }
 }

@@ -6,6 +6,7 @@ mod applied;
 mod artifacts;
 mod dashboard;
 mod documents;
+mod effects;
 mod fuzz;
 mod matrix;
 mod pools;
