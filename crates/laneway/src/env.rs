@@ -36,6 +36,9 @@ const XDG_RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
 /// Inside of a step: where `laneway effect` asks the node (docs/design/effects.md).
 const EFFECT_SOCKET: &str = laneway_engine::effect::SOCKET;
 
+/// Inside of a step: what it asks for there, which names the attempt.
+const EFFECT_URL: &str = laneway_engine::effect::URL;
+
 /// Inside of an effect: one word for it, the same in every attempt.
 pub(crate) const EFFECT_ID: &str = "LANEWAY_EFFECT_ID";
 
@@ -71,6 +74,13 @@ pub(crate) fn arm_hooks() -> anyhow::Result<()> {
 
 pub(crate) fn effect_socket() -> Option<PathBuf> {
     std::env::var_os(EFFECT_SOCKET).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// The path of it: the host is the socket.
+pub(crate) fn effect_path() -> String {
+    let url = std::env::var(EFFECT_URL).unwrap_or_default();
+    let path = url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| rest[at..].to_owned()));
+    path.unwrap_or_else(|| "/effects".to_owned())
 }
 
 /// The effects inside of which this process runs.

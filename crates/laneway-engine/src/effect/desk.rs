@@ -172,7 +172,7 @@ impl Desk {
             Some(Known::Gone { execution }) => Some(execution.clone()),
             None => None,
         };
-        let execution = new_execution();
+        let execution = unique();
         let (sender, over) = watch::channel(());
         known.insert(id.clone(), Known::Busy { execution: execution.clone(), _over: sender, over });
         let hold = Hold { desk: Arc::clone(self), id: id.clone(), execution, is_over: false };
@@ -308,7 +308,7 @@ fn quoted(text: &str) -> String {
     if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
-/// A name that no other execution has.
-fn new_execution() -> String {
+/// A word that nobody else has, and that nobody guesses.
+pub(super) fn unique() -> String {
     uuid::Uuid::now_v7().simple().to_string()
 }

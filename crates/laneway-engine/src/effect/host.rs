@@ -1,68 +1,126 @@
-//! The socket of one attempt: where it lies, who may reach it, and that it goes with the attempt. What is said on it is `http.rs`'s.
+//! Sockets on which steps ask for effects: where they lie, who may reach them, and that they go. What is said there is `http.rs`'s.
 //!
-//! A path of a socket has about a hundred bytes, and a step must be able to name it, with whichever program. So those of processes
-//! lie at the top of the session's scratch directory; where that is too deep, in the directory for temporary files. Those of
-//! containers lie where the container sees them, under a short name of its own.
+//! All processes of a session ask at one, its **door**, each with the ticket of its attempt: an attempt that asks for nothing costs
+//! no more than a word. A container has a socket of its own, in the directory of its attempt.
+//!
+//! A path of a socket has about a hundred bytes, and a step must be able to name it, with whichever program. So the door is in the
+//! session's scratch directory; where that is too deep, in the directory for temporary files.
 
+use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use laneway_core::id::SessionId;
 use rustix::fs::{Mode, OFlags};
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
-use super::desk::Desk;
-use super::{Effects, SOCKET, http};
+use super::desk::{self, Desk};
+use super::{Effects, SOCKET, URL, http};
 
 /// What every system takes as the path of a socket.
 const MAX_PATH: usize = 100;
 
-/// Where the sockets of a session's processes lie.
+/// Where the processes of a session ask. Dropping it ends that.
 #[derive(Debug)]
-pub(crate) struct Rooms {
-    dir: PathBuf,
-    /// Whether the directory is ours alone, and goes with us.
-    is_own: bool,
-    next: AtomicU64,
+pub(crate) struct Door {
+    path: PathBuf,
+    /// Whether its directory was made for it, and goes with it.
+    has_own_dir: bool,
+    desks: Arc<Desks>,
+    serving: JoinHandle<()>,
 }
 
-impl Rooms {
-    pub(crate) fn new(scratch: &Path, session: SessionId) -> io::Result<Self> {
+/// Desks by their tickets.
+#[derive(Debug, Default)]
+pub(super) struct Desks(Mutex<HashMap<String, Arc<Desk>>>);
+
+impl Desks {
+    pub(super) fn find(&self, ticket: &str) -> Option<Arc<Desk>> {
+        self.lock().get(ticket).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Desk>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An attempt that may ask at the door. Dropping it makes its ticket worthless.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    desks: Arc<Desks>,
+    word: String,
+}
+
+impl Door {
+    pub(crate) fn open(scratch: &Path, session: SessionId) -> io::Result<Self> {
         let scratch = std::path::absolute(scratch)?;
-        let next = AtomicU64::new(0);
-        if scratch.as_os_str().len() + "/e99999999".len() <= MAX_PATH {
-            return Ok(Self { dir: scratch, is_own: false, next });
+        let mut path = scratch.join("effects");
+        let has_own_dir = path.as_os_str().len() > MAX_PATH;
+        if has_own_dir {
+            let session = session.to_string().replace('-', "");
+            let dir = std::env::temp_dir().join(format!("laneway-{}", &session[session.len() - 12..]));
+            match fs::DirBuilder::new().mode(0o700).create(&dir) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Ok(()) | Err(_) => path = dir.join("effects"),
+            }
         }
-        let session = session.to_string().replace('-', "");
-        let dir = std::env::temp_dir().join(format!("laneway-{}", &session[session.len() - 12..]));
-        match fs::DirBuilder::new().mode(0o700).create(&dir) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        Ok(Self { dir, is_own: true, next })
+        let listener = bind(&path)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        let desks = Arc::new(Desks::default());
+        let serving = tokio::spawn(serve(listener, Room::Shared(Arc::clone(&desks))));
+        Ok(Self { path, has_own_dir, desks, serving })
     }
 
-    /// One that nobody had before.
-    pub(crate) fn next(&self) -> PathBuf {
-        self.dir.join(format!("e{}", self.next.fetch_add(1, Ordering::Relaxed)))
+    /// Lets an attempt ask; it finds the way by these variables.
+    pub(crate) fn admit(&self, desk: Arc<Desk>, env: &mut Vec<(String, String)>) -> Ticket {
+        let word = desk::unique();
+        env.push((SOCKET.to_owned(), self.path.to_string_lossy().into_owned()));
+        env.push((URL.to_owned(), format!("http://laneway/{word}/effects")));
+        self.desks.lock().insert(word.clone(), desk);
+        Ticket { desks: Arc::clone(&self.desks), word }
     }
 }
 
-impl Drop for Rooms {
+impl Ticket {
+    /// What is just being told is waited for: an effect that has happened must not be forgotten because its step was quick.
+    pub(crate) async fn close(self) {
+        if let Some(desk) = self.desks.find(&self.word) {
+            desk.close().await;
+        }
+    }
+}
+
+impl Drop for Ticket {
     fn drop(&mut self) {
-        if self.is_own {
-            drop(fs::remove_dir_all(&self.dir));
+        self.desks.lock().remove(&self.word);
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.serving.abort();
+        drop(fs::remove_file(&self.path));
+        if let Some(dir) = self.path.parent().filter(|_| self.has_own_dir) {
+            drop(fs::remove_dir(dir));
         }
     }
 }
 
-/// Serves an attempt. Dropping it ends that, and whoever is at an effect is gone.
+/// Who is asked for at a socket.
+#[derive(Debug, Clone)]
+pub(super) enum Room {
+    /// One attempt alone.
+    Own(Arc<Desk>),
+    /// Whoever has a ticket.
+    Shared(Arc<Desks>),
+}
+
+/// Serves the container of an attempt. Dropping it ends that, and whoever is at an effect is gone.
 #[derive(Debug)]
 pub(crate) struct Host {
     desk: Arc<Desk>,
@@ -71,15 +129,15 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// `mode` is who may ask: for a container everybody who gets there, which is it alone.
-    pub(crate) fn open(desk: Arc<Desk>, path: PathBuf, mode: u32) -> io::Result<Self> {
+    /// Everybody who gets there may ask, whoever that is inside.
+    fn open(desk: Arc<Desk>, path: PathBuf) -> io::Result<Self> {
         let listener = bind(&path)?;
-        fs::set_permissions(&path, Permissions::from_mode(mode))?;
-        let serving = tokio::spawn(serve(listener, Arc::clone(&desk)));
+        fs::set_permissions(&path, Permissions::from_mode(0o666))?;
+        let serving = tokio::spawn(serve(listener, Room::Own(Arc::clone(&desk))));
         Ok(Self { desk, path, serving })
     }
 
-    /// What is just being told is waited for: an effect that has happened must not be forgotten because its step was quick.
+    /// As that of a ticket.
     pub(crate) async fn close(self) {
         self.desk.close().await;
     }
@@ -102,9 +160,10 @@ pub(crate) fn open_inside(
 ) -> Option<Host> {
     let desk = effects.desk()?;
     let path = dir.join("effect.sock");
-    match Host::open(Arc::clone(desk), path.clone(), 0o666) {
+    match Host::open(Arc::clone(desk), path.clone()) {
         Ok(host) => {
             env.push((SOCKET.to_owned(), format!("{inside}/effect.sock")));
+            env.push((URL.to_owned(), "http://laneway/effects".to_owned()));
             Some(host)
         }
         Err(error) => {
@@ -127,13 +186,13 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// All connections end with the loop.
-async fn serve(listener: UnixListener, desk: Arc<Desk>) {
+async fn serve(listener: UnixListener, room: Room) {
     let mut connections = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(http::converse(stream, Arc::clone(&desk)));
+                    connections.spawn(http::converse(stream, room.clone()));
                 }
                 Err(error) => {
                     // Too many files are open, most likely: that passes.

@@ -2,10 +2,11 @@
 //! docs/design/effects.md describes it for people.
 //!
 //! ```text
-//! POST   /effects/NAME?key=&on_unknown=&hold=        201 run it, the body names the execution   200 what is recorded
-//! PUT    /effects/NAME?key=&execution=&exit_code=&on_failure=   with what it printed            200 what is recorded
-//! DELETE /effects/NAME?key=&execution=               204 nobody knows what became of it
+//! POST   …/effects/NAME?key=&on_unknown=&hold=       201 run it, the body names the execution   200 what is recorded
+//! PUT    …/effects/NAME?key=&execution=&exit_code=&on_failure=   with what it printed            200 what is recorded
+//! DELETE …/effects/NAME?key=&execution=              204 nobody knows what became of it
 //! ```
+//! Where attempts share a socket, the ticket of one stands in front.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,6 +24,7 @@ use laneway_store::effect::EffectResult;
 use tokio::net::UnixStream;
 
 use super::desk::{Answer, Desk, Ended, Hold, Refused};
+use super::host::Room;
 
 /// What is read of a result: one byte more than what is kept tells that there is too much.
 const MAX_BODY: usize = MAX_STDOUT + output::LIMIT + 2;
@@ -38,11 +40,11 @@ type Reply = Response<Full<Bytes>>;
 /// What a connection holds goes with it: whoever asked on it with `hold` is gone then.
 type Held = Mutex<Vec<(Hold, Instant)>>;
 
-pub(super) async fn converse(stream: UnixStream, desk: Arc<Desk>) {
+pub(super) async fn converse(stream: UnixStream, room: Room) {
     let held = Arc::new(Held::default());
     let service = service_fn(|request: Request<Incoming>| {
-        let (desk, held) = (Arc::clone(&desk), Arc::clone(&held));
-        async move { Ok::<_, Infallible>(answer(request, &desk, &held).await) }
+        let (room, held) = (room.clone(), Arc::clone(&held));
+        async move { Ok::<_, Infallible>(answer(request, &room, &held).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
@@ -50,11 +52,16 @@ pub(super) async fn converse(stream: UnixStream, desk: Arc<Desk>) {
     }
 }
 
-async fn answer(request: Request<Incoming>, desk: &Arc<Desk>, held: &Held) -> Reply {
-    let asked = match Asked::read(request.uri()) {
+async fn answer(request: Request<Incoming>, room: &Room, held: &Held) -> Reply {
+    let (desk, path) = match found(room, request.uri().path()) {
+        Ok(found) => found,
+        Err(reply) => return *reply,
+    };
+    let asked = match Asked::read(path, request.uri().query().unwrap_or_default()) {
         Ok(asked) => asked,
         Err(why) => return refuse(StatusCode::BAD_REQUEST, "bad_request", why),
     };
+    let desk = &desk;
     match *request.method() {
         Method::POST => begin(asked, desk, held).await,
         Method::PUT => commit(asked, request, desk, held).await,
@@ -67,6 +74,20 @@ async fn answer(request: Request<Incoming>, desk: &Arc<Desk>, held: &Held) -> Re
     }
 }
 
+/// Whose effect it is, and the rest of the path.
+fn found<'p>(room: &Room, path: &'p str) -> Result<(Arc<Desk>, &'p str), Box<Reply>> {
+    let desks = match room {
+        Room::Own(desk) => return Ok((Arc::clone(desk), path)),
+        Room::Shared(desks) => desks,
+    };
+    let ticket = path.strip_prefix('/').and_then(|path| path.split_once('/')).map_or("", |(ticket, _)| ticket);
+    let desk = desks.find(ticket).ok_or_else(|| {
+        let why = "no attempt of this node has that ticket, or it is over; ask at $LANEWAY_EFFECT_URL/NAME".to_owned();
+        Box::new(refuse(StatusCode::NOT_FOUND, "claim_lost", why))
+    })?;
+    Ok((desk, &path[ticket.len() + 1..]))
+}
+
 /// What the line of a request says.
 struct Asked {
     id: EffectId,
@@ -76,12 +97,12 @@ struct Asked {
 const VALUES: [&str; 6] = ["key", "on_unknown", "on_failure", "hold", "execution", "exit_code"];
 
 impl Asked {
-    fn read(uri: &hyper::Uri) -> Result<Self, String> {
-        let name = uri.path().strip_prefix("/effects/").ok_or_else(|| {
-            format!("there is nothing at {}; effects are at /effects/NAME", uri.path())
-        })?;
+    fn read(path: &str, query: &str) -> Result<Self, String> {
+        let name = path
+            .strip_prefix("/effects/")
+            .ok_or_else(|| format!("there is nothing at {path}; effects are at $LANEWAY_EFFECT_URL/NAME"))?;
         let mut values = HashMap::new();
-        for pair in uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             if !VALUES.contains(&name) {
                 return Err(format!("`{name}` is not known here; there are {}", VALUES.join(", ")));
@@ -254,12 +275,12 @@ mod tests {
 
     #[test]
     fn line_of_a_request_is_read_or_refused_in_words() {
-        let read = |line: &str| Asked::read(&line.parse().expect("a uri"));
+        let read = |line: &str| line.split_once('?').map_or_else(|| Asked::read(line, ""), |(path, query)| Asked::read(path, query));
         let good = read("/effects/charge?key=order%2017+b&hold").unwrap_or_else(|why| panic!("{why}"));
         assert_eq!((good.id.name.as_str(), good.id.key.as_str()), ("charge", "order 17 b"));
         assert!(good.value("hold").is_some() && good.execution().is_err());
         let why = |line: &str| read(line).err().expect("refused");
-        assert_eq!(why("/other"), "there is nothing at /other; effects are at /effects/NAME");
+        assert_eq!(why("/other"), "there is nothing at /other; effects are at $LANEWAY_EFFECT_URL/NAME");
         assert_eq!(
             why("/effects/a?keys=b"),
             "`keys` is not known here; there are key, on_unknown, on_failure, hold, execution, exit_code"

@@ -14,7 +14,8 @@ mod http;
 
 pub(crate) use desk::Desk;
 pub use handle::{Effect, EffectError, Effects};
-pub(crate) use host::{Host, Rooms, open_inside};
+pub(crate) use host::{Door, open_inside};
 
-/// Where a step finds the socket.
+/// Where a step finds the socket, and what it asks for there: `$LANEWAY_EFFECT_URL/NAME`.
 pub const SOCKET: &str = "LANEWAY_EFFECT_SOCKET";
+pub const URL: &str = "LANEWAY_EFFECT_URL";

@@ -20,7 +20,7 @@ use super::workspace::Workspaces;
 use crate::container::orphans::Sweeper;
 use crate::container::pool::{self, PoolMeans, Pools, Recorder};
 use crate::container::{self, Containers, labels};
-use crate::effect::{self, Desk, Effects, Host, Rooms};
+use crate::effect::{Desk, Door, Effects};
 use crate::function::{self, Functions};
 use crate::log::Courier;
 use crate::process::{self, Ending, StopSignal};
@@ -53,7 +53,7 @@ pub(super) struct Setting {
     pub(super) recorder: Arc<Recorder>,
     pub(super) counts: Counts,
     /// Where processes ask for effects; none where no socket can be made.
-    pub(super) rooms: Option<Arc<Rooms>>,
+    pub(super) door: Option<Arc<Door>>,
     /// A log could not be kept, and somebody was told.
     pub(super) told_of_logs: Arc<AtomicBool>,
 }
@@ -206,10 +206,10 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
     };
     let step = claim.head.plan.step(claim.at.position).name.clone();
     let desk = Desk::new(Arc::clone(&setting.store), claim.at, step, masks.clone());
-    let mut host = None;
+    let mut ticket = None;
     let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
         Ok(Work::Process(mut job)) => {
-            host = open_effects(&setting, &desk, &mut job.env);
+            ticket = setting.door.as_ref().map(|door| door.admit(desk, &mut job.env));
             Housed::Here(job)
         }
         Ok(Work::Container(mut job)) => {
@@ -247,8 +247,8 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
             ending
         }
     };
-    if let Some(host) = host {
-        host.close().await;
+    if let Some(ticket) = ticket {
+        ticket.close().await;
     }
     if let Some(stdin) = merged {
         drop(std::fs::remove_file(stdin));
@@ -283,21 +283,6 @@ pub(super) async fn run(setting: Setting, claim: Claim, stop: StopSignal) -> End
         }
     }
     Ended { took, outcome }
-}
-
-/// The socket of a process. A step that asks for no effect does not suffer from one that cannot be made.
-fn open_effects(setting: &Setting, desk: &Arc<Desk>, env: &mut Vec<(String, String)>) -> Option<Host> {
-    let path = setting.rooms.as_ref()?.next();
-    match Host::open(Arc::clone(desk), path.clone(), 0o600) {
-        Ok(host) => {
-            env.push((effect::SOCKET.to_owned(), path.to_string_lossy().into_owned()));
-            Some(host)
-        }
-        Err(error) => {
-            tracing::warn!(%error, "steps cannot ask for effects: {} cannot be made", path.display());
-            None
-        }
-    }
 }
 
 /// A program, and where it runs.

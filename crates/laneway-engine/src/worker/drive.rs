@@ -32,7 +32,7 @@ use super::prepare::{Ground, Places};
 use super::workspace::Workspaces;
 use crate::container::Containers;
 use crate::container::orphans::Sweeper;
-use crate::effect::Rooms;
+use crate::effect::Door;
 use crate::function::Functions;
 use crate::log::Courier;
 use crate::process::StopSignal;
@@ -150,11 +150,11 @@ enum End {
 }
 
 /// Where steps ask for effects. Without it they run as well, and are told when they ask.
-fn rooms(scratch: &Path, session: SessionId) -> Option<Arc<Rooms>> {
-    match Rooms::new(scratch, session) {
-        Ok(rooms) => Some(Arc::new(rooms)),
+fn door(scratch: &Path, session: SessionId) -> Option<Arc<Door>> {
+    match Door::open(scratch, session) {
+        Ok(door) => Some(Arc::new(door)),
         Err(error) => {
-            tracing::warn!(%error, "steps cannot ask for effects: there is no place for their sockets");
+            tracing::warn!(%error, "steps cannot ask for effects: their socket cannot be made");
             None
         }
     }
@@ -182,7 +182,7 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         pools: Arc::default(),
         recorder: Arc::default(),
         counts: means.counts.clone(),
-        rooms: rooms(&scratch, means.session),
+        door: door(&scratch, means.session),
         told_of_logs: Arc::default(),
     };
     let sweeping = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.sweeper.clone().keep_swept()));

@@ -87,7 +87,8 @@ fn effect(printer: &Printer, args: &Args) -> Result<ExitCode, Failed> {
         (Exit::EffectRefused, Refusal::new(words).hint("nothing was run"))
     })?;
     // What it prints and hands on reaches the step when it is recorded, and not before.
-    let asked = Target::of(&id).with("on_unknown", args.on_unknown.as_str()).with("hold", "1");
+    let base = env::effect_path();
+    let asked = Target::of(&base, &id).with("on_unknown", args.on_unknown.as_str()).with("hold", "1");
     let reply = line.ask("POST", &asked, &[], &[]).map_err(|error| {
         let words = format!("the node of this step went away before it answered: {error}");
         (Exit::EffectRefused, Refusal::new(words).hint("nothing was run"))
@@ -132,7 +133,7 @@ fn run(
         }
     };
     let execution = String::from_utf8_lossy(&begun.body).into_owned();
-    let told = Target::of(id)
+    let told = Target::of(&env::effect_path(), id)
         .with("execution", &execution)
         .with("exit_code", &code.to_string())
         .with("on_failure", on_failure.as_str());

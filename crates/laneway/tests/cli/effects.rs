@@ -278,7 +278,7 @@ fn the_socket_speaks_plain_http() {
     let place = pay(
         TWICE,
         r#"
-        at="http://laneway/effects/charge?key=order%2017"
+        at="$LANEWAY_EFFECT_URL/charge?key=order%2017"
         ask() { curl -sS --unix-socket "$LANEWAY_EFFECT_SOCKET" -o answer -w '%{http_code}' "$@"; }
         case $(ask -X POST "$at") in
         201) echo x >> ran; echo receipt-7 > printed
@@ -287,10 +287,11 @@ fn the_socket_speaks_plain_http() {
         *) cat answer >&2; exit 1 ;;
         esac
         cp answer got.$LANEWAY_ATTEMPT
-        test $(ask -X POST "http://laneway/effects/b?keys=1") = 400
-        test $(ask -X POST "http://laneway/effects/gone") = 201
-        test $(ask -X DELETE "http://laneway/effects/gone?execution=$(cat answer)") = 204
-        test $(ask -X POST "http://laneway/effects/gone") = 409
+        test $(ask -X POST "$LANEWAY_EFFECT_URL/b?keys=1") = 400
+        test $(ask -X POST "$LANEWAY_EFFECT_URL/gone") = 201
+        test $(ask -X DELETE "$LANEWAY_EFFECT_URL/gone?execution=$(cat answer)") = 204
+        test $(ask -X POST "$LANEWAY_EFFECT_URL/gone") = 409
+        test $(ask -X POST "http://laneway/somebody/effects/else") = 404
         test $LANEWAY_ATTEMPT = 2
         "#,
     );

@@ -55,6 +55,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         pools: Arc::default(),
         recorder: Arc::default(),
         counts: Counts::default(),
+        door: None,
         told_of_logs: Arc::default(),
     };
     let means = Means {

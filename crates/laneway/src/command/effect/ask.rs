@@ -31,8 +31,8 @@ impl Reply {
 pub(super) struct Target(String);
 
 impl Target {
-    pub(super) fn of(id: &EffectId) -> Self {
-        Self(format!("/effects/{}?key={}", id.name, encoded(&id.key)))
+    pub(super) fn of(base: &str, id: &EffectId) -> Self {
+        Self(format!("{base}/{}?key={}", id.name, encoded(&id.key)))
     }
 
     pub(super) fn with(self, name: &str, value: &str) -> Self {
