@@ -309,6 +309,7 @@ impl Bench {
             masks: Default::default(),
             timeout: None,
             kill_grace: Duration::from_secs(5),
+            effects: laneway_engine::effect::Effects::default(),
         }
     }
 }

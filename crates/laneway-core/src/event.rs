@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 pub use crate::facts::Unreadable;
+use crate::effect::EffectStatus;
 use crate::facts::{self, facts};
 use crate::hash::Version;
 use crate::id::RunId;
@@ -264,6 +265,30 @@ facts! {
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         output: Map<String, Value>,
     }
+    /// A step is about to do something to the world. Recorded before it does.
+    EffectStarted = "effect_started" v 1 {
+        step: String,
+        attempt: u32,
+        name: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        key: String,
+    }
+    /// What became of it: it has happened, or has said that it did not. What it printed is not told.
+    EffectCommitted = "effect_committed" v 1 {
+        step: String,
+        attempt: u32,
+        name: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        key: String,
+        status: EffectStatus,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        took_ms: Option<u64>,
+        /// A person said so, of one of which nobody knew, or that is to run again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    }
     /// The first member of a group starts.
     LaneStarted = "lane_started" v 1 {
         lane: String,
@@ -310,6 +335,8 @@ impl Fact {
             Self::TaskCached(f) => Some(&f.step),
             Self::TaskSkipped(f) => Some(&f.step),
             Self::TaskFinished(f) => Some(&f.step),
+            Self::EffectStarted(f) => Some(&f.step),
+            Self::EffectCommitted(f) => Some(&f.step),
             Self::RunSubmitted(_)
             | Self::RunStarted(_)
             | Self::RunAdopted(_)
@@ -379,6 +406,14 @@ mod tests {
             1,
             r#"{"step":"test","attempt":2,"status":"succeeded","took_ms":1200,"output":{"files":["a"]}}"#,
         ),
+        ("effect_started", 1, r#"{"step":"pay","attempt":2,"name":"charge","key":"order-17"}"#),
+        ("effect_started", 1, r#"{"step":"pay","attempt":1,"name":"charge"}"#),
+        (
+            "effect_committed",
+            1,
+            r#"{"step":"pay","attempt":2,"name":"charge","key":"order-17","status":"done","exit_code":0,"took_ms":40}"#,
+        ),
+        ("effect_committed", 1, r#"{"step":"pay","attempt":1,"name":"charge","status":"failed","by":"ada"}"#),
         ("lane_started", 1, r#"{"lane":"quality","kind":"group","steps":["lint","test"]}"#),
         (
             "lane_finished",

@@ -8,6 +8,7 @@ pub mod cache;
 pub mod cause;
 pub mod class;
 pub mod definition;
+pub mod effect;
 pub mod event;
 pub mod expression;
 mod facts;

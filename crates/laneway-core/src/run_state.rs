@@ -5,7 +5,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::event::{Closing, Event, Fact, LevelCommitted, PauseScope};
+use crate::effect::{EffectState, EffectStatus};
+use crate::event::{
+    Closing, EffectCommitted, EffectStarted, Event, Fact, LevelCommitted, PauseScope,
+};
 use crate::hash::Version;
 use crate::id::RunId;
 use crate::level::{self, Cursor};
@@ -79,6 +82,9 @@ pub struct TaskState {
     /// Of a step that waits, since it is parked or somebody has signaled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Box<Waiting>>,
+    /// By name and key. They outlive attempts, and a retry of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<EffectState>,
 }
 
 impl TaskState {
@@ -99,12 +105,14 @@ impl TaskState {
             retries: 0,
             lost: 0,
             wait: None,
+            effects: Vec::new(),
         }
     }
 
-    /// Pending again, as if new but for its attempt number, which never goes back.
+    /// Pending again, as if new but for its attempt number, which never goes back, and for what it has done to the world.
     fn reopened(&self) -> Self {
-        Self { attempt: self.attempt, ..Self::new(self.step.clone()) }
+        let (attempt, effects) = (self.attempt, self.effects.clone());
+        Self { attempt, effects, ..Self::new(self.step.clone()) }
     }
 }
 
@@ -375,6 +383,8 @@ impl Fold {
                 task.finished_at = Some(at);
                 task.wait.iter_mut().for_each(|wait| wait.end());
             }
+            Fact::EffectStarted(f) => begin_effect(seq, self.task(seq, &f.step)?, f)?,
+            Fact::EffectCommitted(f) => end_effect(seq, self.task(seq, &f.step)?, f)?,
             // What they tell follows from the tasks; only that they speak of this run can be looked at.
             Fact::LaneStarted(f) => {
                 for step in &f.steps {
@@ -508,6 +518,56 @@ fn forget_last_attempt(task: &mut TaskState) {
 /// The end of an attempt: of the one that is running, or of one that never said that it started.
 fn claim_if_unseen(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), Broken> {
     if attempt == task.attempt { Ok(()) } else { claim(seq, task, attempt) }
+}
+
+/// The attempt that runs may begin one that has not happened.
+fn begin_effect(seq: u64, task: &mut TaskState, begun: &EffectStarted) -> Result<(), Broken> {
+    let refused = |from| {
+        let illegal = Illegal { entity: "durable effect", from, to: "start" };
+        Err(Broken::Illegal { seq, illegal })
+    };
+    if task.status != TaskStatus::Running || task.attempt != begun.attempt {
+        return refused("of no running attempt");
+    }
+    let started = EffectState {
+        name: begun.name.clone(),
+        key: begun.key.clone(),
+        status: EffectStatus::Started,
+        attempt: begun.attempt,
+        exit_code: None,
+        by: None,
+    };
+    match place_of(task, &begun.name, &begun.key) {
+        Ok(place) if task.effects[place].status == EffectStatus::Done => return refused("done"),
+        Ok(place) => task.effects[place] = started,
+        Err(place) => task.effects.insert(place, started),
+    }
+    Ok(())
+}
+
+/// Its own attempt says what became of one that was started; a person may say it of any.
+fn end_effect(seq: u64, task: &mut TaskState, ended: &EffectCommitted) -> Result<(), Broken> {
+    let refused = |from| {
+        let illegal = Illegal { entity: "durable effect", from, to: "commit" };
+        Err(Broken::Illegal { seq, illegal })
+    };
+    let Ok(place) = place_of(task, &ended.name, &ended.key) else { return refused("not there") };
+    let is_running = task.status == TaskStatus::Running && task.attempt == ended.attempt;
+    let effect = &mut task.effects[place];
+    if effect.attempt != ended.attempt || ended.status == EffectStatus::Started {
+        return refused("of another attempt");
+    }
+    if ended.by.is_none() && !(is_running && effect.status == EffectStatus::Started) {
+        return refused(effect.status.as_str());
+    }
+    effect.status = ended.status;
+    effect.exit_code = ended.exit_code;
+    effect.by.clone_from(&ended.by);
+    Ok(())
+}
+
+fn place_of(task: &TaskState, name: &str, key: &str) -> Result<usize, usize> {
+    task.effects.binary_search_by(|known| (known.name.as_str(), known.key.as_str()).cmp(&(name, key)))
 }
 
 #[cfg(test)]
@@ -673,6 +733,96 @@ mod tests {
             reopened.into(),
         ];
         assert_eq!(told(again).expect("a retry").tasks[0].wait, None);
+    }
+
+    fn running(attempt: u32) -> Fact {
+        TaskStarted { step: "a".into(), attempt, node: "host:1".into() }.into()
+    }
+
+    fn begun(attempt: u32, name: &str) -> Fact {
+        EffectStarted { step: "a".into(), attempt, name: name.into(), key: String::new() }.into()
+    }
+
+    fn ended(attempt: u32, name: &str, status: EffectStatus, by: Option<&str>) -> Fact {
+        EffectCommitted {
+            step: "a".into(),
+            attempt,
+            name: name.into(),
+            key: String::new(),
+            status,
+            exit_code: Some(0),
+            took_ms: None,
+            by: by.map(str::to_owned),
+        }
+        .into()
+    }
+
+    #[test]
+    fn effects_outlive_their_attempt_and_a_retry_of_the_run() {
+        use EffectStatus::{Done, Started};
+        let lost = crate::event::TaskLost { step: "a".into(), attempt: 1, node: "host:1".into() };
+        let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()] };
+        let mut facts = vec![
+            started(),
+            available("a"),
+            running(1),
+            begun(1, "b"),
+            begun(1, "a"),
+            ended(1, "a", Done, None),
+            lost.into(),
+            available("a"),
+            running(2),
+        ];
+        let of = |facts: &[Fact]| {
+            let state = told(facts.to_vec()).expect("a good history");
+            let told = |effect: &EffectState| (effect.name.clone(), effect.status, effect.attempt);
+            state.tasks[0].effects.iter().map(told).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&facts), [("a".into(), Done, 1), ("b".into(), Started, 1)]);
+        facts.extend([begun(2, "b"), canceled(), reopened.into()]);
+        // A run cannot end with a running task in life; the fold does not look at that.
+        let broken = told(facts.clone()).expect_err("a task that runs cannot be opened");
+        assert_eq!(broken, "event 13: a task that is running cannot reopen");
+        let failed = TaskFinished {
+            step: "a".into(),
+            attempt: 2,
+            status: TaskStatus::Failed,
+            reason: None,
+            detail: None,
+            exit_code: Some(1),
+            took_ms: None,
+            output: Map::new(),
+        };
+        facts.insert(11, failed.into());
+        assert_eq!(of(&facts), [("a".into(), Done, 1), ("b".into(), Started, 2)]);
+        facts.push(ended(2, "b", EffectStatus::Failed, Some("ada")));
+        assert_eq!(of(&facts)[1].1, EffectStatus::Failed);
+    }
+
+    #[test]
+    fn effects_that_cannot_have_happened_are_refused() {
+        use EffectStatus::Done;
+        let with = |more: Vec<Fact>| told([vec![started(), available("a"), running(1)], more].concat());
+        assert_eq!(
+            told(vec![started(), available("a"), begun(1, "a")]),
+            Err("event 4: a durable effect that is of no running attempt cannot start".into())
+        );
+        assert_eq!(
+            with(vec![begun(1, "a"), ended(1, "a", Done, None), begun(1, "a")]),
+            Err("event 7: a durable effect that is done cannot start".into())
+        );
+        assert_eq!(
+            with(vec![begun(1, "a"), ended(1, "a", Done, None), ended(1, "a", Done, None)]),
+            Err("event 7: a durable effect that is done cannot commit".into())
+        );
+        assert_eq!(
+            with(vec![ended(1, "a", Done, None)]),
+            Err("event 5: a durable effect that is not there cannot commit".into())
+        );
+        assert_eq!(
+            with(vec![begun(1, "a"), ended(2, "a", Done, None)]),
+            Err("event 6: a durable effect that is of another attempt cannot commit".into())
+        );
     }
 
     #[test]

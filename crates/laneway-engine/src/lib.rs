@@ -2,6 +2,7 @@
 
 pub mod bundle;
 pub mod container;
+pub mod effect;
 pub mod embed;
 pub mod fire;
 pub mod function;

@@ -14,6 +14,7 @@ use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::run_state::{RunState, replay};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_engine::container::Containers;
+use laneway_engine::effect::EffectError;
 use laneway_engine::function::{Call, Functions};
 use laneway_engine::worker::{Control, Counts, Drive, Means};
 use laneway_store::model::{NewSession, Submission};
@@ -117,6 +118,49 @@ fn functions() -> Functions {
             if call.attempt < 3 { Err(format!("attempt {} is too early", call.attempt)) } else { Ok(()) }
         })
         .add("endless", |_: Call<Value>| std::future::pending::<Result<(), Infallible>>())
+        .add("pay", |call: Call<Pay>| pay(call))
+}
+
+#[derive(serde::Deserialize)]
+struct Pay {
+    /// Where what happened to the world is counted.
+    dir: std::path::PathBuf,
+}
+
+/// Charges once, whatever becomes of the attempt; tries again what failed; and leaves one in the middle.
+async fn pay(call: Call<Pay>) -> Result<Value, String> {
+    let happened = |what: &str| {
+        let path = call.input.dir.join(what);
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
+        std::fs::write(&path, format!("{before}x")).expect("the world can be written");
+    };
+    let charge = call.effects.named("charge").key(17);
+    let receipt: u32 = charge
+        .run(|token| async move {
+            happened("charged");
+            if token.len() == 32 { Ok(7) } else { Err("no token") }
+        })
+        .await
+        .map_err(|error| error.to_string())?;
+    let mail = call.effects.named("mail").run(|_| async {
+        happened("mailed");
+        if call.attempt == 1 { Err("the office is closed") } else { Ok(()) }
+    });
+    let mailed: Result<(), _> = mail.await;
+    if call.attempt == 1 {
+        let failed = mailed.expect_err("it failed");
+        // One that is dropped in the middle is unknown, also to the same attempt.
+        let never = call.effects.named("half").run(|_| std::future::pending::<Result<(), Infallible>>());
+        assert!(tokio::time::timeout(Duration::from_millis(50), never).await.is_err());
+        let again = call.effects.named("half").run(|_| async { Ok::<_, Infallible>(()) }).await;
+        assert!(matches!(&again, Err(EffectError::Unknown(why)) if why.contains("nobody knows")), "{again:?}");
+        return Err(failed.to_string());
+    }
+    mailed.map_err(|error| error.to_string())?;
+    let half = call.effects.named("half").retry_unknown();
+    let half = half.run(|_| async { Ok::<_, Infallible>("whole".to_owned()) });
+    let half = half.await.map_err(|error| error.to_string())?;
+    Ok(json!({ "receipt": receipt, "half": half }))
 }
 
 #[derive(serde::Deserialize)]
@@ -350,6 +394,23 @@ steps:
     assert_eq!(ran.status, RunStatus::Succeeded, "{:?}", ran.state);
     assert_eq!(ran.read("sum"), "42\n");
     assert_eq!(ran.task("d").attempt, 3);
+}
+
+#[tokio::test]
+async fn effects_of_a_function_happen_once() {
+    let world = tempfile::tempdir().expect("a directory");
+    let dir = world.path().display();
+    let ran = run(&format!(
+        "steps: {{p: {{function: pay, with: {{dir: '{dir}'}}, retry: {{max: 1, backoff: 0s}}}}}}"
+    ))
+    .await;
+    assert_eq!(ran.status, RunStatus::Succeeded, "{:?}", ran.state);
+    let task = ran.task("p");
+    assert_eq!((task.attempt, &task.output["receipt"], &task.output["half"]), (2, &json!(7), &json!("whole")));
+    let happened = |what: &str| std::fs::read_to_string(world.path().join(what)).unwrap_or_default();
+    assert_eq!((happened("charged").as_str(), happened("mailed").as_str()), ("x", "xx"));
+    let told: Vec<&str> = task.effects.iter().map(|effect| effect.name.as_str()).collect();
+    assert_eq!(told, ["charge", "half", "mail"]);
 }
 
 #[tokio::test]

@@ -287,6 +287,19 @@ impl Client {
         self.call::<(), _>(Method::DELETE, &format!("/v1/tokens/{}", part(name)), None, &[]).await
     }
 
+    pub async fn effects(&self, run: &str) -> Result<wire::EffectList> {
+        self.get(&format!("/v1/runs/{}/effects", part(run))).await
+    }
+
+    pub async fn settle_effect(
+        &self,
+        run: &str,
+        step: &str,
+        settle: &wire::SettleEffect,
+    ) -> Result<wire::SettledEffect> {
+        self.post(&format!("/v1/runs/{}/tasks/{}/effects/settle", part(run), part(step)), settle).await
+    }
+
     pub async fn artifacts(&self, run: &str) -> Result<wire::ArtifactList> {
         self.get(&format!("/v1/runs/{}/artifacts", part(run))).await
     }

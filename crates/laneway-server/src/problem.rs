@@ -111,6 +111,10 @@ codes! {
     StepNotWaiting = "step_not_waiting", CONFLICT;
     /// The run does not go level by level, or is not held up.
     NotAdvancing = "not_advancing", CONFLICT;
+    /// The step has no effect of that name and key.
+    NoSuchEffect = "no_such_effect", NOT_FOUND;
+    /// The effect is running just now.
+    EffectRuns = "effect_runs", CONFLICT;
     /// The same is being done just now: ask again in a moment.
     UnderWay = "under_way", CONFLICT;
     /// The state does not allow it.
@@ -244,6 +248,8 @@ fn code_of(error: &Error) -> Code {
         Error::NotWaiting { .. } => Code::StepNotWaiting,
         Error::NotLeveled { .. } | Error::GoesOn { .. } => Code::NotAdvancing,
         Error::PartOfLevel { .. } => Code::Illegal,
+        Error::NoSuchEffect { .. } => Code::NoSuchEffect,
+        Error::EffectRuns { .. } => Code::EffectRuns,
         Error::BadSignal(BadSignal::Large) => Code::BodyTooLarge,
         Error::BadSignal(BadSignal::Payload { .. } | BadSignal::Reason) => Code::BadRequest,
         Error::NotSetAside { .. } => Code::NotSetAside,

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Who, admit, front, no_method, no_route};
 use crate::routes::{
-    access, artifacts, cache, events, health, hooks, limits, logs, nodes, pools, runs, tasks, triggers,
+    access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, pools, runs, tasks, triggers,
     workers, workflows,
 };
 use crate::service::App;
@@ -110,6 +110,10 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/runs/{run}/tasks/{step}/attempts/{attempt}/log", VIEWER, logs::read, "What an attempt printed, from an offset on")
             .asks::<logs::LogQuery>().json::<wire::LogPage>().also("application/octet-stream"),
 
+        get("/v1/runs/{run}/effects", VIEWER, effects::list, "What the steps of a run did to the world, without what they printed").json::<wire::EffectList>(),
+        post("/v1/runs/{run}/tasks/{step}/effects/settle", OPERATOR, effects::settle, "Say what became of an effect that nobody runs any more")
+            .takes::<wire::SettleEffect>().json::<wire::SettledEffect>(),
+
         get("/v1/runs/{run}/artifacts", VIEWER, artifacts::list, "Files that the steps of a run left behind").json::<wire::ArtifactList>(),
         get("/v1/runs/{run}/tasks/{step}/artifact", VIEWER, artifacts::fetch, "What is in one of them")
             .asks::<artifacts::FetchQuery>().gives("application/octet-stream"),
@@ -163,6 +167,10 @@ pub(crate) fn table() -> Vec<Route> {
             .maybe_takes::<wire::Renew>().json::<wire::RenewedWorker>(),
         post("/v1/workers/{session}/start", WORKER, workers::start, "Say that tasks have begun").takes::<wire::Claims>().json::<wire::Fates>(),
         post("/v1/workers/{session}/log", WORKER, workers::log, "Add to what a task has printed").takes::<wire::AddToLog>().json::<wire::AddedToLog>(),
+        post("/v1/workers/{session}/effects/begin", WORKER, workers::begin_effect, "Record that an effect begins, or get what is recorded of it")
+            .takes::<wire::BeginEffect>().json::<wire::BegunEffect>(),
+        post("/v1/workers/{session}/effects/commit", WORKER, workers::commit_effect, "Record what became of an effect")
+            .takes::<wire::CommitEffect>().json::<wire::CommittedEffect>(),
         post("/v1/workers/{session}/finish", WORKER, workers::finish, "Say how tasks ended").takes::<wire::FinishTasks>().json::<wire::Fates>(),
         post("/v1/workers/{session}/give_back", WORKER, workers::give_back, "Return tasks that never began").takes::<wire::Claims>().json::<wire::Fates>(),
         delete("/v1/workers/{session}", WORKER, workers::leave, "End a session; what it still holds goes on elsewhere").json::<wire::Left>(),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use laneway_core::effect::EffectId;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
 use laneway_core::state::{Illegal, RunStatus, TaskStatus};
@@ -101,6 +102,10 @@ pub enum Error {
     OtherSignal { run: RunId, step: String, expected: String, found: String },
     #[error("step `{step}` of run {} waits no more: it is {status}{}", run.short(), because(*why))]
     NotWaiting { run: RunId, step: String, status: TaskStatus, why: Option<Reason> },
+    #[error("step `{step}` of run {} has no effect {effect}", run.short())]
+    NoSuchEffect { run: RunId, step: String, effect: EffectId },
+    #[error("the effect {effect} of step `{step}` of run {} is running, in attempt {attempt}", run.short())]
+    EffectRuns { run: RunId, step: String, effect: EffectId, attempt: u32 },
     #[error(transparent)]
     BadSignal(#[from] BadSignal),
     #[error("run {} is not set aside", run.short())]
@@ -199,6 +204,10 @@ impl Error {
             )),
             Self::NotLeveled { .. } => Some("`execution: levels` in its document makes it do so".to_owned()),
             Self::GoesOn { run } => Some(format!("`laneway pause {}` holds it up behind its level", run.short())),
+            Self::NoSuchEffect { run, .. } => Some(format!("`laneway effects {}` lists them", run.short())),
+            Self::EffectRuns { run, .. } => {
+                Some(format!("wait for it, or stop it with `laneway cancel {}`", run.short()))
+            }
             Self::BadSignal(_) => Some("write large data to a file, and where it is into the payload".to_owned()),
             Self::NoSuchWorkflow { .. } => {
                 Some("`laneway workflows` lists those that were applied, `laneway runs` what has run".to_owned())

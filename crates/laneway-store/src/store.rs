@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::cache::Miss;
+use laneway_core::effect::EffectId;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::gate::Gate;
@@ -26,6 +27,7 @@ use laneway_core::time::Millis;
 use tokio::sync::watch;
 
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
+use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{
@@ -95,6 +97,28 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Records which pools a session keeps, so that people can ask for something of them. Nothing for a session that is over.
     async fn keep_pools(&self, session: SessionId, pools: Vec<KeptPool>) -> Result<()>;
+
+    // ---- effects (docs/design/effects.md) ------------------------------------------------------------
+
+    /// Records that an effect begins, before it does, unless it has happened or nobody knows whether it has. Asked under a
+    /// claim whose session is alive, and only then.
+    async fn begin_effect(&self, claim: ClaimRef, new: NewEffect) -> Result<Begun>;
+
+    /// Records what became of it. Said by the execution that was let begin, while it holds the task. Idempotent by execution.
+    async fn commit_effect(&self, claim: ClaimRef, end: EffectEnd) -> Result<Fate>;
+
+    /// A person says what became of an effect that nobody runs any more.
+    async fn settle_effect(
+        &self,
+        run: RunId,
+        step: &str,
+        effect: EffectId,
+        how: Settlement,
+        by: &str,
+    ) -> Result<()>;
+
+    /// Of a run, in the order of steps, names and keys.
+    async fn effects(&self, run: RunId) -> Result<Vec<EffectView>>;
 
     // ---- triggers ----------------------------------------------------------------------------------
 

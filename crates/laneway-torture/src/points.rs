@@ -8,6 +8,8 @@ pub enum Place {
     Warden,
     /// A node of a store that is shared by many.
     Shared,
+    /// A node, or `laneway effect` inside of a step: where an effect is asked for, run and told of.
+    Effect,
 }
 
 macro_rules! points {
@@ -137,6 +139,20 @@ points! {
     RenewBefore = "shared.renew.before" in Shared;
     /// It has, and counts from a moment before.
     RenewAfter = "shared.renew.after" in Shared;
+    /// A step asks for an effect, which is not recorded.
+    EffectAsked = "effect.asked" in Effect;
+    /// That it begins is recorded, and nobody was told.
+    EffectBegun = "effect.begun" in Effect;
+    /// `laneway effect` was told to run it, and has not.
+    EffectBefore = "effect.before" in Effect;
+    /// It has run, and nobody was told.
+    EffectAfter = "effect.after" in Effect;
+    /// The node was told how it ended, which is not recorded.
+    EffectTold = "effect.told" in Effect;
+    /// That is recorded, and nobody was told.
+    EffectCommitted = "effect.committed" in Effect;
+    /// `laneway effect` was told so, and the step knows nothing of it.
+    EffectAnswered = "effect.answered" in Effect;
     /// The warden has its cgroups, and has not said so.
     WardenReady = "warden.ready" in Warden;
     /// A request was received, nothing is done about it.

@@ -96,6 +96,10 @@ pub(crate) enum Command {
     Retry(command::retry::Args),
     /// Say what a step waits for, such as an approval
     Signal(command::signal::Args),
+    /// List what the steps of a run did to the world, or say what became of it
+    Effects(command::effects::Args),
+    /// Inside of a step: do something to the world, once
+    Effect(command::effect::Args),
     /// Let a run go on past a failed step
     Skip(command::skip::Args),
     /// Rebuild a run from its events and compare it with the store

@@ -2,6 +2,7 @@
 //! meaning. What steps get is the engine's matter.
 
 use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
 
 use laneway_server::access::Secret;
 use laneway_torture::Arms;
@@ -32,6 +33,21 @@ const DOCKER_HOST: &str = "DOCKER_HOST";
 /// Where a person's own Podman has its socket, below it.
 const XDG_RUNTIME_DIR: &str = "XDG_RUNTIME_DIR";
 
+/// Inside of a step: where `laneway effect` asks the node (docs/design/effects.md).
+const EFFECT_SOCKET: &str = laneway_engine::effect::SOCKET;
+
+/// Inside of a step: what it asks for there, which names the attempt.
+const EFFECT_URL: &str = laneway_engine::effect::URL;
+
+/// Inside of an effect: one word for it, the same in every attempt.
+pub(crate) const EFFECT_ID: &str = "LANEWAY_EFFECT_ID";
+
+/// Inside of an effect: it, and those around it, so that none waits for itself.
+pub(crate) const EFFECTS_AROUND: &str = "LANEWAY_EFFECTS_AROUND";
+
+/// Inside of a step: the file by which it hands something on.
+pub(crate) const OUTPUT: &str = "LANEWAY_OUTPUT";
+
 /// Only in a test build (docs/design/torture.md). `POINT:N`: die at the N-th passing of a point.
 const CRASH: &str = "LANEWAY_CRASH";
 
@@ -54,6 +70,26 @@ pub(crate) fn arm_hooks() -> anyhow::Result<()> {
         Arms { crash: text(CRASH), bug: text(BUG), echo: text(ECHO), passed: text(PASSED).map(Into::into) };
     laneway_torture::arm(&arms)
         .map_err(|error| Refusal::new(error.to_string()).hint("see docs/design/torture.md").into())
+}
+
+pub(crate) fn effect_socket() -> Option<PathBuf> {
+    std::env::var_os(EFFECT_SOCKET).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// The path of it: the host is the socket.
+pub(crate) fn effect_path() -> String {
+    let url = std::env::var(EFFECT_URL).unwrap_or_default();
+    let path = url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| rest[at..].to_owned()));
+    path.unwrap_or_else(|| "/effects".to_owned())
+}
+
+/// The effects inside of which this process runs.
+pub(crate) fn effects_around() -> String {
+    std::env::var(EFFECTS_AROUND).unwrap_or_default()
+}
+
+pub(crate) fn output() -> Option<PathBuf> {
+    std::env::var_os(OUTPUT).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// Where the container engine is, if no setting says so: Docker's usual place, or Podman's where that is the only one.

@@ -16,6 +16,12 @@ pub(crate) enum Exit {
     BadInput = 2,
     /// The store or the server cannot be used.
     Store = 3,
+    /// `laneway effect`, whose other codes are those of its command: it was started before, and nobody knows whether it happened.
+    EffectUnknown = 121,
+    /// `laneway effect`: nothing was run. Nobody answers, or the attempt has lost its task or is to be stopped.
+    EffectRefused = 122,
+    /// `laneway effect`: it has happened and does not run again, but its result is not recorded.
+    EffectLacking = 123,
     /// Ctrl-C or SIGTERM: the run was canceled.
     Interrupted = 130,
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use laneway_core::effect::EffectId;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
@@ -20,6 +21,7 @@ use laneway_store::model::{LogName, Pausable, RunFilter, Whom};
 use tokio::sync::watch;
 
 use crate::env;
+use crate::exit::Refusal;
 
 /// How often a server is asked for something that may have changed: it tells nobody who does not ask.
 const LOOK: Duration = Duration::from_millis(300);
@@ -146,6 +148,30 @@ impl Face {
         Ok(match self {
             Self::Store(store) => ask::cancel(store.as_ref(), run, &env::person()).await?,
             Self::Server(client) => client.cancel(&run.to_string()).await?,
+        })
+    }
+
+    /// What the steps of a run did to the world.
+    pub(crate) async fn effects(&self, run: RunId) -> anyhow::Result<Vec<wire::Effect>> {
+        Ok(match self {
+            Self::Store(store) => ask::effects(store.as_ref(), run).await?.effects,
+            Self::Server(client) => client.effects(&run.to_string()).await?.effects,
+        })
+    }
+
+    /// Says what became of an effect that nobody runs any more.
+    pub(crate) async fn settle_effect(
+        &self,
+        run: RunId,
+        step: &str,
+        settle: wire::SettleEffect,
+    ) -> anyhow::Result<wire::SettledEffect> {
+        Ok(match self {
+            Self::Store(store) => {
+                let id = EffectId::new(&settle.name, &settle.key).map_err(|error| Refusal::new(error.to_string()))?;
+                ask::settle_effect(store.as_ref(), run, step, (id, settle.settle), &env::person()).await?
+            }
+            Self::Server(client) => client.settle_effect(&run.to_string(), step, &settle).await?,
         })
     }
 

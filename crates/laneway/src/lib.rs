@@ -58,6 +58,10 @@ pub fn run() -> ExitCode {
             Err(error) => context.printer.failure(&error).into(),
         };
     }
+    // Ends as what it ran.
+    if let cli::Command::Effect(args) = cli.command {
+        return command::effect::execute(&context.printer, args);
+    }
     // One thread is enough for a program that waits for children and for the store's own writer thread.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

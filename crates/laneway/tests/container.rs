@@ -77,6 +77,35 @@ fn the_digest_of_an_image_belongs_to_the_key_of_a_cached_step_and_its_tag_does_n
     ok(&["rmi", "--force", &tag]);
 }
 
+/// The program itself asks from inside, with the libraries of this host: in a container of its own, and in a warm one.
+#[test]
+fn a_step_in_a_container_does_its_effects_once() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_laneway");
+    let mounts = format!("mounts: ['{program}:/laneway:ro', '/lib:/lib:ro', '/lib64:/lib64:ro']");
+    let step = "retry: {max: 1, backoff: 0s}, run: '/laneway effect charge -- sh -c \"echo x >> $LANEWAY_TASK.ran; echo id-7; echo n=7 >> \\$LANEWAY_OUTPUT\" \
+                > $LANEWAY_TASK.$LANEWAY_ATTEMPT; test $LANEWAY_ATTEMPT = 2'";
+    place.write(
+        "work.yaml",
+        &format!(
+            "pools: {{warm: {{image: '{IMAGE}', max: 1, {mounts}}}}}\n\
+             steps:\n  own: {{image: '{IMAGE}', container: {{{mounts}}}, {step}}}\n  warm: {{pool: warm, {step}}}\n"
+        ),
+    );
+    let output = place.laneway(&["run", "work.yaml"]).output().expect("it runs");
+    assert!(output.status.success(), "{}", told(&output));
+    let read = |file: String| std::fs::read_to_string(place.dir.path().join(file)).expect("a file");
+    for step in ["own", "warm"] {
+        assert_eq!(read(format!("{step}.ran")), "x\n", "it ran once");
+        assert_eq!((read(format!("{step}.1")), read(format!("{step}.2"))), ("id-7\n".into(), "id-7\n".into()));
+    }
+    let show = place.laneway(&["show", "last", "--json"]).output().expect("it runs");
+    let run: serde_json::Value = serde_json::from_slice(&show.stdout).expect("JSON");
+    for task in run["tasks"].as_array().expect("tasks") {
+        assert_eq!((&task["output"]["n"], &task["effects"][0]["status"]), (&"7".into(), &"done".into()));
+    }
+}
+
 #[test]
 fn what_keeps_a_container_from_starting_is_told_on_its_task() {
     let place = Place::new();

@@ -16,7 +16,20 @@ The protocol beneath it is docs/reference/remote-workers.md.
 
 from ._http import ApiError, Unreachable
 from .client import Client, Run, TaskState
+from .effect import EffectLacking, EffectRefused, EffectUnknown
 from .task import Canceled, Task
 from .worker import Worker
 
-__all__ = ["ApiError", "Canceled", "Client", "Run", "Task", "TaskState", "Unreachable", "Worker"]
+__all__ = [
+    "ApiError",
+    "Canceled",
+    "Client",
+    "EffectLacking",
+    "EffectRefused",
+    "EffectUnknown",
+    "Run",
+    "Task",
+    "TaskState",
+    "Unreachable",
+    "Worker",
+]

@@ -260,7 +260,7 @@ class Session:
         """Starts what there is to do; gives those that nobody here will do any more."""
         unwanted = []
         for given in tasks:
-            task = Task(given, self._notify)
+            task = Task(given, self._notify, self._insist_for_task)
             one = _Running(task)
             with self._lock:
                 if self._is_leaving or self._is_over:
@@ -447,6 +447,13 @@ class Session:
                         raise _over() from error
                     self._changed.wait_for(lambda: self._is_over, pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
+
+    def _insist_for_task(self, verb: str, body: Json) -> Json:
+        """On whichever thread of a handler, whose connection nobody else would close."""
+        try:
+            return self._insist(verb, body)
+        finally:
+            self._transport.close()
 
     def _say(self, verb: str, body: Json, timeout: float = 30.0) -> Json:
         return self._transport.request("POST", f"{self._path}/{verb}", body, timeout=timeout)

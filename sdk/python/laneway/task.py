@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import traceback
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Awaitable, Callable, Dict, List, Optional, Tuple
+
+from .effect import Effects
 
 #: What a log call may hold at most before it is cut into several.
 PIECE = 200_000
@@ -20,7 +22,12 @@ class Canceled(Exception):
 class Task:
     """What is to be done, and what its handler may say of it."""
 
-    def __init__(self, given: Dict[str, Any], on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        given: Dict[str, Any],
+        on_change: Callable[[], None],
+        say: Optional[Callable[[str, Dict[str, Any]], Dict[str, Any]]] = None,
+    ) -> None:
         self.run: str = given["run"]
         self.workflow: str = given["workflow"]
         self.step: str = given["step"]
@@ -35,6 +42,7 @@ class Task:
         #: In seconds; None for as long as it likes.
         self.timeout: Optional[float] = None if timeout is None else timeout / 1000
         self._claim: str = given["claim"]
+        self._effects = Effects(self._claim, say)
         self._on_change = on_change
         self._stop = threading.Event()
         self._reason: Optional[str] = None
@@ -66,6 +74,20 @@ class Task:
         """Raises `Canceled` when it is to end."""
         if self._stop.is_set():
             raise Canceled(self._reason or "canceled")
+
+    def effect(self, name: str, function: Callable[[str], Any], *, key: str = "", on_unknown: str = "fail") -> Any:
+        """Does something to the world, once: calls `function`, unless an attempt of this step has done so before; then what it
+        returned comes back. It is given a word that is the same in every attempt, for services that take an idempotency key. What
+        it returns is recorded as JSON, up to 256 KiB; what it raises means that it did not happen, and the next one who asks runs
+        it again. Where it was started and nobody knows whether it happened, `EffectUnknown` is raised, or with `on_unknown="retry"`
+        it runs again."""
+        return self._effects.run(name, key, on_unknown, function)
+
+    async def effect_async(
+        self, name: str, function: Callable[[str], Awaitable[Any]], *, key: str = "", on_unknown: str = "fail"
+    ) -> Any:
+        """The same for handlers that are `async`."""
+        return await self._effects.run_async(name, key, on_unknown, function)
 
     def log(self, *words: object, stream: str = "stdout") -> None:
         """Adds a line to its log, as `print` would."""

@@ -10,7 +10,7 @@ import time
 import unittest
 from typing import Any, Callable, Dict, List
 
-from laneway import ApiError, Client, Task, Worker
+from laneway import ApiError, Client, EffectLacking, EffectUnknown, Task, Worker
 from laneway._http import Transport
 from laneway.task import MAX_UNSENT
 
@@ -63,6 +63,81 @@ class WorkerTest(unittest.TestCase):
         with self.assertRaises(ApiError):
             self.client.signal(run, "next", "go")
         self.assertEqual(self.client.run(run).task("gate").status, "succeeded")
+
+    def test_an_effect_is_done_once_and_a_later_attempt_gets_its_result(self) -> None:
+        beside = InThread(self.service)
+        calls: List[str] = []
+        seen: List[Any] = []
+        with beside as worker:
+
+            @worker.handler("pay")
+            def pay(task: Task) -> Dict[str, Any]:
+                def charge(key: str) -> Dict[str, Any]:
+                    calls.append(key)
+                    return {"receipt": 7}
+
+                seen.append(task.effect("charge", charge, key="order 17"))
+                seen.append(task.effect("nothing", lambda _: None))
+                if task.attempt == 1:
+                    raise ValueError("after the effect")
+                return {"n": task.effect("charge", charge, key="order 17")["receipt"]}
+
+            @worker.handler("apay")
+            async def apay(task: Task) -> None:
+                async def charge(key: str) -> str:
+                    calls.append(key)
+                    await asyncio.sleep(0.05)
+                    return "once"
+
+                both = await asyncio.gather(*(task.effect_async("charge", charge) for _ in range(2)))
+                seen.append(both)
+
+            beside.start()
+            run = self.submit("  a: {queue: pay, retry: {max: 1, backoff: 0s}}\n  b: {needs: [a], queue: apay}")
+            ended = self.wait(run)
+        self.assertEqual((ended.status, ended.task("a").output), ("succeeded", {"n": 7}))
+        self.assertEqual(seen, [{"receipt": 7}, None, {"receipt": 7}, None, ["once", "once"]])
+        self.assertEqual(len(calls), 2, "each ran once")
+        self.assertNotEqual(calls[0], calls[1])
+
+    def test_an_effect_that_raises_is_tried_again_and_one_that_never_ended_is_unknown(self) -> None:
+        beside = InThread(self.service)
+        calls: List[str] = []
+        said: List[str] = []
+        with beside as worker:
+
+            @worker.handler("pay")
+            def pay(task: Task) -> None:
+                def charge(_: str) -> None:
+                    calls.append("charge")
+                    if task.attempt == 1:
+                        raise ValueError("the bank is closed")
+
+                def half(_: str) -> str:
+                    calls.append("half")
+                    if len([call for call in calls if call == "half"]) == 1:
+                        raise SystemExit("in the middle of it")
+                    return "whole"
+
+                task.effect("charge", charge)
+                for on_unknown in ("fail", "fail", "retry"):
+                    try:
+                        said.append(str(task.effect("half", half, on_unknown=on_unknown)))
+                    except EffectUnknown as error:
+                        said.append(str(error))
+                    except SystemExit:
+                        said.append("exit")
+                with self.assertRaises(EffectLacking):
+                    task.effect("large", lambda _: "x" * 300_000)
+                with self.assertRaises(EffectLacking):
+                    task.effect("large", lambda _: "small")
+
+            beside.start()
+            ended = self.wait(self.submit("  a: {queue: pay, retry: {max: 1, backoff: 0s}}"))
+        self.assertEqual(ended.status, "succeeded", said)
+        self.assertEqual(calls, ["charge", "charge", "half", "half"])
+        self.assertEqual((said[0], said[2]), ("exit", "whole"))
+        self.assertIn("nobody knows whether it happened", said[1])
 
     def marked(self, name: str) -> bool:
         return os.path.exists(os.path.join(self.service.dir.name, name))

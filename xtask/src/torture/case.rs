@@ -329,7 +329,12 @@ impl Play {
             self.inject(format!("died at {at}"));
             match Point::named(&at).map(Point::place) {
                 Some(laneway_torture::Place::Warden) => self.trouble.wardens_killed += 1,
-                Some(laneway_torture::Place::Node | laneway_torture::Place::Shared) | None => {
+                Some(
+                    laneway_torture::Place::Node
+                    | laneway_torture::Place::Shared
+                    | laneway_torture::Place::Effect,
+                )
+                | None => {
                     self.trouble.nodes_killed += 1
                 }
             }

@@ -10,6 +10,7 @@ mod act;
 mod case;
 mod check;
 mod dice;
+mod effects;
 mod ledger;
 pub(crate) mod nodes;
 mod place;
@@ -60,11 +61,15 @@ pub(crate) struct Args {
 enum What {
     /// Three nodes in network namespaces and one Postgres: kill, freeze and cut them off, take the database away
     Nodes(nodes::Args),
+    /// Die between every two writes of an effect, and count how often it happens
+    Effects,
 }
 
 pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
-    if let Some(What::Nodes(args)) = &args.what {
-        return nodes::run(shell, args);
+    match &args.what {
+        Some(What::Nodes(args)) => return nodes::run(shell, args),
+        Some(What::Effects) => return effects::walk(Program::build_tortured(shell)?.path()),
+        None => {}
     }
     ensure!(cfg!(target_os = "linux"), "the process table is read from /proc, so this needs Linux");
     let real = Program::build(shell)?;
@@ -87,6 +92,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     while until.is_some_and(|until| Instant::now() < until) {
         play_all(&ground, some_of_everything(&ground, 5, &mut dice), until, &mut tally)?;
     }
+    effects::walk(tortured.path())?;
     hunt(&ground, &mut dice, &mut tally)?;
     tally.print();
     tally.verdict(&ground)

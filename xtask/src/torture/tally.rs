@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use laneway_torture::{Bug, Place, Point};
+use laneway_torture::{Bug, Point};
 
 use super::act::Act;
 use super::case::{Case, Report};
@@ -61,7 +61,7 @@ impl Tally {
         let reached = self.deaths.len();
         note(&format!(
             "  {deaths:>6} deaths at {reached} of {} points",
-            Point::ALL.iter().filter(|point| point.place() != Place::Shared).count()
+            Point::ALL.iter().filter(|point| super::walk::is_walked(**point)).count()
         ));
         let mut echoes = 0;
         for (what, times) in &self.injected {

@@ -46,7 +46,7 @@ pub(super) fn survey(program: &Path) -> Result<Ground> {
 /// The points that can be walked to on this ground.
 pub(super) fn points(ground: &Ground) -> impl Iterator<Item = Point> {
     let needs_cgroups = |point: &Point| scenes(*point) == [Scene::Orphan];
-    let is_here = |point: &Point| point.place() != Place::Shared;
+    let is_here = |point: &Point| is_walked(*point);
     Point::ALL
         .iter()
         .copied()
@@ -58,7 +58,7 @@ pub(super) fn points(ground: &Ground) -> impl Iterator<Item = Point> {
 pub(super) fn every_point(ground: &Ground, times: u32, dice: &mut Dice) -> Vec<Case> {
     let mut cases = Vec::new();
     for time in 0..times {
-        for point in Point::ALL.iter().filter(|point| point.place() != Place::Shared) {
+        for point in Point::ALL.iter().filter(|point| is_walked(**point)) {
             let scenes = scenes(*point);
             let scene = scenes[time as usize % scenes.len()];
             if scene == Scene::Orphan && !ground.has_cgroups {
@@ -138,6 +138,14 @@ fn case(act: Act, dice: &mut Dice) -> Case {
     Case { act, seed, bug: None, patience: PATIENCE }
 }
 
+/// Whether a point comes by in the workflow that is tortured. Those of many nodes, and of effects, have walks of their own.
+pub(super) fn is_walked(point: Point) -> bool {
+    match point.place() {
+        Place::Node | Place::Warden => true,
+        Place::Shared | Place::Effect => false,
+    }
+}
+
 /// Where a point comes by.
 fn scenes(point: Point) -> &'static [Scene] {
     match point {
@@ -189,6 +197,14 @@ fn scenes(point: Point) -> &'static [Scene] {
         | Point::WardenTerm
         | Point::WardenGone
         | Point::WardenTold => &[Scene::Run, Scene::Resume],
+        // `effects.rs` walks to these.
+        Point::EffectAsked
+        | Point::EffectBegun
+        | Point::EffectBefore
+        | Point::EffectAfter
+        | Point::EffectTold
+        | Point::EffectCommitted
+        | Point::EffectAnswered => &[],
         // `nodes/hunt.rs` walks to these.
         Point::SharedCommitBefore
         | Point::SharedCommitAfter

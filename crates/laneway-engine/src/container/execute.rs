@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bollard::models::ContainerStateStatusEnum;
 use futures_util::StreamExt as _;
-use laneway_core::definition::{Container, WORKSPACE};
+use laneway_core::definition::{ATTEMPT_DIR, Container, WORKSPACE};
 use serde_json::Map;
 use tokio::time::Instant;
 
@@ -27,6 +27,7 @@ use super::mounts::{self, HostMounts};
 use super::pull::Pulling;
 use super::spec::Spec;
 use super::stage::{Props, Stage, output_inside};
+use crate::effect::{self, Effects};
 use crate::log;
 use crate::process::{Ending, Outcome, Program, StopSignal, take_output};
 use crate::secret::Masks;
@@ -68,6 +69,8 @@ pub struct Job {
     pub timeout: Option<Duration>,
     /// Time between TERM and KILL.
     pub kill_grace: Duration,
+    /// Where a program inside asks for effects.
+    pub effects: Effects,
 }
 
 /// Runs the job to its end, after which nothing of the container is left; where its engine is away, nothing as soon as that is
@@ -87,7 +90,8 @@ pub async fn execute(docker: &Docker, warden: &Warden, job: Job, stop: StopSigna
         Ok(staged) => staged,
         Err(why) => return never_ran(Outcome::StartFailed(why), log::Summary::default()),
     };
-    let (stage, spec) = staged;
+    let (stage, mut spec) = staged;
+    let host = effect::open_inside(&job.effects, &stage.inside(), ATTEMPT_DIR, &mut spec.env);
     let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
     let deadline = job.timeout.and_then(|timeout| begun.checked_add(timeout));
     let mut held = Held::new(docker, warden, &job.name);
@@ -103,6 +107,9 @@ pub async fn execute(docker: &Docker, warden: &Warden, job: Job, stop: StopSigna
     };
     let outcome = attempt.run(&spec, &mut held, &stop).await;
     let duration = begun.elapsed();
+    if let Some(host) = host {
+        host.close().await;
+    }
     if let Err(error) = held.remove().await {
         attempt.log.note(&format!("the container is not removed yet: {error}"));
     }

@@ -105,6 +105,11 @@ impl Stage {
         ["/bin/sh".to_owned(), "-c".to_owned(), set, "sh".to_owned()].into_iter().chain(argv).collect()
     }
 
+    /// What the container sees as the directory of its attempt.
+    pub(super) fn inside(&self) -> PathBuf {
+        self.dir.join("laneway")
+    }
+
     /// Where what the step hands on lies on the host.
     pub(super) fn output(&self) -> PathBuf {
         self.dir.join("laneway/output")

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{Call, Failure, Functions};
+use crate::effect::Effects;
 use crate::process::StopSignal;
 
 /// What is to be called, with its values.
@@ -19,6 +20,7 @@ pub(crate) struct Job {
     pub(crate) run: RunId,
     pub(crate) step: String,
     pub(crate) attempt: u32,
+    pub(crate) effects: Effects,
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -40,10 +42,11 @@ pub(crate) async fn execute(functions: &Functions, job: Job, stop: &StopSignal) 
         return Ending::Unknown(unknown(functions, &job.name));
     };
     let deadline = job.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let Job { input, run, step, attempt, .. } = job;
+    let Job { input, run, step, attempt, effects, .. } = job;
     // A task of its own, so that a panic is its own as well; dropping the set ends it.
     let mut calls = JoinSet::new();
-    calls.spawn(async move { function(Call { input: Value::Object(input), run, step, attempt }).await });
+    let call = Call { input: Value::Object(input), run, step, attempt, effects };
+    calls.spawn(async move { function(call).await });
     tokio::select! {
         biased;
         Some(ended) = calls.join_next() => match ended {

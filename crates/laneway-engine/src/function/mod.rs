@@ -29,6 +29,8 @@ use serde_json::{Map, Value};
 
 pub(crate) use execute::{Ending, Job, execute};
 
+use crate::effect::Effects;
+
 /// The name of the function that sends callbacks: what it is given is in `worker/prepare.rs`.
 pub const POST: &str = "laneway post";
 
@@ -41,6 +43,8 @@ pub struct Call<I> {
     pub step: String,
     /// Counts up from 1: a later attempt can tell that it is one.
     pub attempt: u32,
+    /// What it does to the world, once: `call.effects.named("charge").run(|token| async { … }).await`.
+    pub effects: Effects,
 }
 
 /// The functions of a program, by the name that a step's `function` gives.
@@ -80,10 +84,10 @@ impl Functions {
         R: Future<Output = Result<O, E>> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |call| {
-            let Call { input, run, step, attempt } = call;
+            let Call { input, run, step, attempt, effects } = call;
             match serde_json::from_value(input) {
                 Ok(input) => {
-                    let answer = function(Call { input, run, step, attempt });
+                    let answer = function(Call { input, run, step, attempt, effects });
                     Box::pin(async move {
                         output(answer.await.map_err(|error| Failure::Said(error.to_string()))?)
                     })

@@ -37,7 +37,7 @@ fn functions() -> Functions {
 async fn call(functions: &Functions, name: &str, input: Value, timeout: Option<Duration>) -> Ending {
     let Value::Object(input) = input else { panic!("an input is an object") };
     let run = RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").expect("an id");
-    let job = Job { name: name.into(), input, run, step: "s".into(), attempt: 2, timeout };
+    let job = Job { name: name.into(), input, run, step: "s".into(), attempt: 2, effects: Effects::default(), timeout };
     execute(functions, job, &StopSignal::new()).await
 }
 
@@ -108,7 +108,7 @@ async fn function_that_is_stopped_is_dropped_where_it_waits() {
     let stop = StopSignal::new();
     let run = RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").expect("an id");
     let job =
-        Job { name: "endless".into(), input: Map::new(), run, step: "s".into(), attempt: 1, timeout: None };
+        Job { name: "endless".into(), input: Map::new(), run, step: "s".into(), attempt: 1, effects: Effects::default(), timeout: None };
     let stopper = async {
         // Long enough to be waiting in it.
         tokio::task::yield_now().await;

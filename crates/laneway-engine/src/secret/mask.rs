@@ -54,11 +54,16 @@ impl Masks {
 
     /// A text that is there as a whole.
     pub fn text(&self, text: &str) -> String {
-        let mut out = Vec::new();
+        String::from_utf8_lossy(&self.bytes(text.as_bytes())).into_owned()
+    }
+
+    /// The same of what need not be a text.
+    pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(bytes.len());
         let mut stream = Stream::default();
-        stream.push(self, text.as_bytes(), &mut out);
+        stream.push(self, bytes, &mut out);
         stream.finish(self, &mut out);
-        String::from_utf8_lossy(&out).into_owned()
+        out
     }
 
     /// All strings of what a step hands on, names included.

@@ -21,6 +21,7 @@ use super::workspace::Workspaces;
 use crate::container::orphans::Sweeper;
 use crate::container::pool::{self, PoolMeans, Pools, Recorder};
 use crate::container::{self, Containers, labels};
+use crate::effect::{Desk, Door, Effects};
 use crate::function::{self, Functions};
 use crate::log::{Courier, Target, Writer};
 use crate::process::{self, Ending, StopSignal};
@@ -56,6 +57,8 @@ pub(super) struct Setting {
     pub(super) takes_results: bool,
     /// How often they did.
     pub(super) uses: Arc<Uses>,
+    /// Where processes ask for effects; none where no socket can be made.
+    pub(super) door: Option<Arc<Door>>,
     /// A log could not be kept, and somebody was told.
     pub(super) told_of_logs: Arc<AtomicBool>,
 }
@@ -227,11 +230,24 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
         session: setting.session,
         log,
     };
+    let step = claim.head.plan.step(claim.at.position).name.clone();
+    let desk = Desk::new(Arc::clone(&setting.store), claim.at, step, masks.clone());
+    let mut ticket = None;
     let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
-        Ok(Work::Process(job)) => Housed::Here(job),
-        Ok(Work::Container(job)) => Housed::Within(job),
-        Ok(Work::Warm(job)) => Housed::Warm(job),
-        Ok(Work::Function(job)) => {
+        Ok(Work::Process(mut job)) => {
+            ticket = setting.door.as_ref().map(|door| door.admit(desk, &mut job.env));
+            Housed::Here(job)
+        }
+        Ok(Work::Container(mut job)) => {
+            job.effects = Effects::at(desk);
+            Housed::Within(job)
+        }
+        Ok(Work::Warm(mut job)) => {
+            job.effects = Effects::at(desk);
+            Housed::Warm(job)
+        }
+        Ok(Work::Function(mut job)) => {
+            job.effects = Effects::at(desk);
             let place = Place { scope: &scope, workdir: None };
             let owed = match cache::look(&setting, &claim, place, &stop).await {
                 Ok(Looked::Taken(hit)) => return Ended::taken(hit, begun),
@@ -271,6 +287,9 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
             ending
         }
     };
+    if let Some(ticket) = ticket {
+        ticket.close().await;
+    }
     if let Some(stdin) = merged {
         drop(std::fs::remove_file(stdin));
     }

@@ -7,7 +7,7 @@ mod level;
 mod say;
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +34,7 @@ use super::prepare::{Ground, Places};
 use super::workspace::Workspaces;
 use crate::container::Containers;
 use crate::container::orphans::Sweeper;
+use crate::effect::Door;
 use crate::function::Functions;
 use crate::log::Courier;
 use crate::process::StopSignal;
@@ -154,6 +155,17 @@ enum End {
     Left(Vec<Cut>),
 }
 
+/// Where steps ask for effects. Without it they run as well, and are told when they ask.
+fn door(scratch: &Path, session: SessionId) -> Option<Arc<Door>> {
+    match Door::open(scratch, session) {
+        Ok(door) => Some(Arc::new(door)),
+        Err(error) => {
+            tracing::warn!(%error, "steps cannot ask for effects: their socket cannot be made");
+            None
+        }
+    }
+}
+
 async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Result<End, Error> {
     pass(Point::ScratchBefore);
     let scratch = make_scratch(&means)?;
@@ -178,6 +190,7 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         counts: means.counts.clone(),
         takes_results: means.takes_results,
         uses: Arc::default(),
+        door: door(&scratch, means.session),
         told_of_logs: Arc::default(),
     };
     let sweeping = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.sweeper.clone().keep_swept()));

@@ -11,6 +11,7 @@ use laneway_store::model::Claim;
 
 use crate::container::pool::{self, What};
 use crate::container::{self, Containers, HostMounts, labels};
+use crate::effect::Effects;
 use crate::function;
 use crate::log::{Courier, LOG_CAP, SHARED_LOG_CAP, Target};
 use crate::process::{InheritEnv, Job, Program};
@@ -199,6 +200,7 @@ pub(super) fn work(
                 masks: masks.clone(),
                 timeout: step.timeout,
                 kill_grace,
+                effects: Effects::default(),
             })));
         }
     }
@@ -256,6 +258,7 @@ fn warm(claim: &Claim, spot: &Spot<'_>, what: What, kill_grace: std::time::Durat
         masks: spot.masks.clone(),
         timeout: step.timeout,
         kill_grace,
+        effects: Effects::default(),
     })))
 }
 
@@ -315,6 +318,7 @@ fn job(claim: &Claim, name: &str, input: serde_json::Map<String, serde_json::Val
         run: claim.head.run,
         step: step.name.clone(),
         attempt: claim.at.attempt,
+        effects: Effects::default(),
         timeout: step.timeout,
     }
 }

@@ -70,6 +70,7 @@ impl Bench {
             masks: Default::default(),
             timeout: None,
             kill_grace: Duration::from_secs(20),
+            effects: laneway_engine::effect::Effects::default(),
         }
     }
 

@@ -99,6 +99,7 @@ impl Node {
             masks: Default::default(),
             timeout: None,
             kill_grace: Duration::from_secs(20),
+            effects: laneway_engine::effect::Effects::default(),
         }
     }
 

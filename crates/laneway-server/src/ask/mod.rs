@@ -7,9 +7,11 @@ mod past;
 mod pool;
 mod submit;
 
+use laneway_core::effect::EffectId;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_store::cache::Which;
+use laneway_store::effect::Settlement;
 use laneway_store::model::{NewSignal, NodeView, RunFilter};
 use laneway_store::{Error, Result, Store};
 
@@ -119,6 +121,26 @@ pub async fn signal(
     let signaled =
         store.signal(run, step, NewSignal { name: name.clone(), by: by.to_owned(), reason, payload }).await?;
     Ok(wire::Signaled::new(run, step, name, signaled))
+}
+
+pub async fn effects(store: &dyn Store, run: RunId) -> Result<wire::EffectList> {
+    let effects = store.effects(run).await?;
+    Ok(wire::EffectList { effects: effects.iter().map(wire::Effect::from).collect() })
+}
+
+pub async fn settle_effect(
+    store: &dyn Store,
+    run: RunId,
+    step: &str,
+    (id, settle): (EffectId, wire::Settle),
+    by: &str,
+) -> Result<wire::SettledEffect> {
+    let how = match settle {
+        wire::Settle::Done => Settlement::Done,
+        wire::Settle::Again => Settlement::Again,
+    };
+    store.settle_effect(run, step, id.clone(), how, by).await?;
+    Ok(wire::SettledEffect { run, step: step.to_owned(), name: id.name, key: id.key, settle })
 }
 
 pub async fn nodes(store: &dyn Store) -> Result<wire::NodeList> {

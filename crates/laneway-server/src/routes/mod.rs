@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod artifacts;
 pub(crate) mod cache;
+pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod health;
 pub(crate) mod hooks;

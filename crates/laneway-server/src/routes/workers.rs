@@ -1,6 +1,7 @@
 //! Remote workers: they register, ask for work, renew, and say what became of it. A session belongs to the token with
 //! which it was registered; to every other it is not there. All that is known of it is the store's, so any node serves it.
 
+mod effects;
 mod ends;
 mod work;
 
@@ -15,6 +16,7 @@ use laneway_engine::log::{self, NotAdded};
 use laneway_store::model::{LogName, NewSession, RemoteView, Tally};
 use laneway_store::{ClaimRef, Error, Fate};
 
+pub(crate) use effects::{begin as begin_effect, commit as commit_effect};
 pub(crate) use ends::{finish, give_back, start};
 pub(crate) use work::claim;
 

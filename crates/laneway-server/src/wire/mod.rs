@@ -4,6 +4,7 @@
 mod access;
 mod artifact;
 mod cache;
+mod effect;
 mod explain;
 mod node;
 mod pool;
@@ -26,6 +27,10 @@ use utoipa::{PartialSchema, ToSchema};
 pub use access::{AuditEntry, AuditLog, CreateToken, CreatedToken, Revoked, Token, TokenList};
 pub use artifact::{Artifact, ArtifactList};
 pub use cache::{CacheChange, CacheCleared, CacheEntry, CacheList, CacheMiss};
+pub use effect::{
+    BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectFate, EffectList, Settle,
+    SettleEffect, SettledEffect, TaskEffect,
+};
 pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link};
 pub use node::{
     ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,

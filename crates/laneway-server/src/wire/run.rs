@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{Moment, Wait};
+use super::{Moment, TaskEffect, Wait};
 
 /// A run and its tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -79,6 +79,9 @@ pub struct Task {
     /// Of a step that waits, since it is parked or somebody has signaled it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,
+    /// What it did to the world, by name and key; `/v1/runs/{run}/effects` tells more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<TaskEffect>,
 }
 
 /// Why a task is not running: which gate, who holds it, since when, what would open it.
@@ -224,6 +227,7 @@ impl Task {
             took_ms: task.took_ms,
             run_at: time(task.run_at),
             wait: task.wait.as_deref().map(Wait::from),
+            effects: task.effects.iter().map(TaskEffect::from).collect(),
         }
     }
 }

@@ -7,6 +7,7 @@ mod artifacts;
 mod cache;
 mod dashboard;
 mod documents;
+mod effects;
 mod fuzz;
 mod matrix;
 mod pools;

@@ -261,7 +261,7 @@ impl Reply {
 
 /// Somebody who takes tasks and says how they ended, without doing anything.
 pub(crate) struct Actor {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     session: SessionId,
 }
 

@@ -10,11 +10,13 @@
 //! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause, `binding.rs`
 //! keeps pinned ones on one node, `grouping.rs` knows what members mean to their group,
 //! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
-//! `leveling.rs` does levels as one, `waiting.rs` parks what waits and takes signals, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
+//! `leveling.rs` does levels as one, `waiting.rs` parks what waits and takes signals, `effects.rs` lets effects begin,
+//! `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
 
 mod admitting;
 mod binding;
 mod closing;
+mod effects;
 mod ending;
 mod facts;
 mod gates;

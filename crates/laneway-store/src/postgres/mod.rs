@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::cache::Miss;
+use laneway_core::effect::EffectId;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::gate::Gate;
@@ -55,11 +56,12 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{apply, cache, claim, finish, levels, lives, people, promote, prune, secrets, triggers};
+use verbs::{apply, cache, claim, effects, finish, levels, lives, people, promote, prune, secrets, triggers};
 
 use crate::Open;
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
+use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::locks::{Life, SessionLocks};
@@ -327,6 +329,36 @@ impl Store for PostgresStore {
             .ask(|link| async move {
                 bytes::artifacts(&link, &*self.base.shelf.head(&link, run).await?).await
             })
+            .await
+    }
+
+    async fn begin_effect(&self, claim: ClaimRef, new: NewEffect) -> Result<Begun> {
+        effects::begin(&self.base, claim, &new).await
+    }
+
+    async fn commit_effect(&self, claim: ClaimRef, end: EffectEnd) -> Result<Fate> {
+        effects::commit(&self.base, claim, &end).await
+    }
+
+    async fn settle_effect(
+        &self,
+        run: RunId,
+        step: &str,
+        effect: EffectId,
+        how: Settlement,
+        by: &str,
+    ) -> Result<()> {
+        let what = (&effect, how, by);
+        self.base
+            .change(|link, terms| async move {
+                effects::settle(&self.base.shelf, &link, terms, (run, step), what).await
+            })
+            .await
+    }
+
+    async fn effects(&self, run: RunId) -> Result<Vec<EffectView>> {
+        self.base
+            .ask(|link| async move { effects::views(&link, &*self.base.shelf.head(&link, run).await?).await })
             .await
     }
 

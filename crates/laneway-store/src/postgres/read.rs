@@ -16,6 +16,7 @@ use super::link::{Link, sql};
 use super::pools;
 use super::row::{self, unreadable};
 use super::shelf::Head;
+use super::verbs::effects;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{self, read_levels, read_pauses, read_wait};
@@ -129,6 +130,7 @@ pub(super) async fn run_state(link: &Link, head: &Head) -> Done<RunState> {
     let mut flight = link.flight();
     flight.ask(sql!("run_state", INT8), vec![&head.no]);
     flight.ask(sql!("task_states", INT8), vec![&head.no]);
+    flight.ask(sql!("effect_states", INT8), vec![&head.no]);
     let answers = flight.land().await?;
     let (Some([found]), Some(tasks)) = (answers.first().map(Vec::as_slice), answers.get(1)) else {
         return Err(Error::NoSuchRun { name: head.head.run.to_string() }.into());
@@ -142,6 +144,12 @@ pub(super) async fn run_state(link: &Link, head: &Head) -> Done<RunState> {
         let why = format!("its workflow has {steps} steps, and {} tasks are there", state.tasks.len());
         let what = format!("list of tasks of run {}", head.head.run.short());
         return Err(Error::Unreadable { what, why }.into());
+    }
+    for found in answers.get(2).into_iter().flatten() {
+        let (position, effect) = effects::state(found)?;
+        let task = state.tasks.get_mut(position as usize);
+        let task = task.ok_or_else(|| unreadable("position of an effect", &position.to_string()))?;
+        task.effects.push(effect);
     }
     Ok(state)
 }
@@ -192,6 +200,7 @@ fn task_row(found: &Row, plan: &Plan) -> Done<TaskState> {
         lost: row::number(found, 12)?,
         took_ms: row::maybe_number(found, 13)?,
         wait: row::maybe_word(found, 15, "wait of a task", read_wait)?,
+        effects: Vec::new(),
     };
     // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
     // that the claim minted has not been heard of.

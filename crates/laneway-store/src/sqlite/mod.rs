@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::cache::Miss;
+use laneway_core::effect::EffectId;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
 use laneway_core::gate::Gate;
@@ -53,13 +54,15 @@ pub(crate) use backup::check_copy;
 pub use clock::Clock;
 use txn::{Done, Failure, Head, HeadRow, Plans, Shelf, plan, read_head, sql};
 use verbs::{
-    apply, cache, cancel, claim, finish, give_back, levels, lives, people, promote, reopen, secrets, start, submit,
+    apply, cache, cancel, claim, effects, finish, give_back, levels, lives, people, promote, reopen, secrets, start,
+    submit,
     triggers,
 };
 use writer::Writer;
 
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
+use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
@@ -440,6 +443,30 @@ impl Store for SqliteStore {
     async fn artifacts(&self, run: RunId) -> Result<Vec<ArtifactView>> {
         self.read(move |connection, shared| bytes::artifacts(connection, &shared.head(connection, run)?))
             .await
+    }
+
+    async fn begin_effect(&self, claim: ClaimRef, new: NewEffect) -> Result<Begun> {
+        self.write(move |txn| effects::begin(txn, &claim, &new)).await
+    }
+
+    async fn commit_effect(&self, claim: ClaimRef, end: EffectEnd) -> Result<Fate> {
+        self.write(move |txn| effects::commit(txn, &claim, &end)).await
+    }
+
+    async fn settle_effect(
+        &self,
+        run: RunId,
+        step: &str,
+        effect: EffectId,
+        how: Settlement,
+        by: &str,
+    ) -> Result<()> {
+        let (step, by) = (step.to_owned(), by.to_owned());
+        self.write(move |txn| effects::settle(txn, run, &step, (&effect, how, &by))).await
+    }
+
+    async fn effects(&self, run: RunId) -> Result<Vec<EffectView>> {
+        self.read(move |connection, shared| effects::views(connection, &shared.head(connection, run)?)).await
     }
 
     async fn set_secret(&self, name: &str, sealed: Vec<u8>, by: &str) -> Result<()> {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use super::txn::{Done, Head, sql};
 use super::verbs::apply::bundle_of;
+use super::verbs::effects;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{self, read_levels, read_pauses, read_wait, unreadable};
@@ -193,6 +194,11 @@ pub(super) fn run_state(connection: &Connection, head: &Head) -> Done<RunState> 
         }
         .into());
     }
+    for (position, effect) in effects::states(connection, head.no)? {
+        let task = state.tasks.get_mut(position as usize);
+        let task = task.ok_or_else(|| unreadable("position of an effect", &position.to_string()))?;
+        task.effects.push(effect);
+    }
     Ok(state)
 }
 
@@ -271,6 +277,7 @@ fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
             None => None,
             Some(text) => Some(read_wait(&text).ok_or_else(|| unreadable("wait of a task", &text))?),
         },
+        effects: Vec::new(),
     };
     // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
     // that the claim minted has not been heard of.

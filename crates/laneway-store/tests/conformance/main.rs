@@ -17,6 +17,7 @@ mod contention;
 mod counted;
 mod cuts;
 mod disk;
+mod effects;
 mod failure;
 mod fence;
 mod files;

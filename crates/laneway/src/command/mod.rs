@@ -9,6 +9,8 @@ pub(crate) mod cache;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod effect;
+pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod graph;
@@ -188,6 +190,8 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Cancel(_)
         | Command::Retry(_)
         | Command::Signal(_)
+        | Command::Effects(_)
+        | Command::Effect(_)
         | Command::Skip(_)
         | Command::Settings(_)
         | Command::Completions(_)
@@ -230,6 +234,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Cancel(args) => cancel::execute(context, args).await,
         Command::Retry(args) => retry::execute(context, args).await,
         Command::Signal(args) => signal::execute(context, args).await,
+        Command::Effects(args) => effects::execute(context, args).await,
         Command::Skip(args) => skip::execute(context, args).await,
         Command::Replay(args) => replay::execute(context, args).await,
         Command::Doctor(args) => doctor::execute(context, args).await,
@@ -237,6 +242,8 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Backup(args) => backup::execute(context, args).await,
         Command::Restore(args) => restore::execute(context, &args),
         Command::Completions(args) => completions::execute(context, args),
+        // Before there is a runtime, in lib.rs.
+        Command::Effect(_) => unreachable!("it has ended before there was a runtime"),
         // Before there is a runtime, in main.rs.
         Command::Warden(args) => warden::execute(args),
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use comfy_table::Cell;
+use laneway_core::effect::EffectStatus;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
 use laneway_server::wire::{Run, SetAside, Task, Wait};
@@ -38,6 +39,7 @@ pub(super) fn print(context: &Context, run: &Run, is_json: bool) -> anyhow::Resu
         let palette = printer.out_palette();
         printer.text(&header(run, palette))?;
         printer.text(&table(run, palette, printer.width()))?;
+        printer.text(&effects(run, palette))?;
         match &run.set_aside {
             Some(found) => printer.text(&set_aside(found, palette))?,
             None if run.interrupted => printer.text(&interrupted(run.run, palette))?,
@@ -45,6 +47,30 @@ pub(super) fn print(context: &Context, run: &Run, is_json: bool) -> anyhow::Resu
         }
     }
     Ok(Exit::Succeeded)
+}
+
+/// What its steps did to the world, in one line; nothing for most runs.
+fn effects(run: &Run, palette: Palette) -> String {
+    let mut counts = [("done", 0), ("running", 0), ("to be tried again", 0), ("unknown", 0)];
+    for task in &run.tasks {
+        for effect in &task.effects {
+            let is_held = task.status == TaskStatus::Running && task.attempt == effect.attempt;
+            counts[match (effect.status, is_held) {
+                (EffectStatus::Done, _) => 0,
+                (EffectStatus::Started, true) => 1,
+                (EffectStatus::Failed, _) => 2,
+                (EffectStatus::Started, false) => 3,
+            }]
+            .1 += 1;
+        }
+    }
+    let told: Vec<String> =
+        counts.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}")).collect();
+    if told.is_empty() {
+        return String::new();
+    }
+    let command = format!("laneway effects {}", run.run.short());
+    format!("\neffects: {}; {} lists them\n", told.join(", "), palette.cyan(&command))
 }
 
 fn set_aside(found: &SetAside, palette: Palette) -> String {

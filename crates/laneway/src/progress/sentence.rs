@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use laneway_core::effect::EffectStatus;
 use laneway_core::event::{Closing, Event, Fact, Reopening, TaskParked};
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -83,6 +84,20 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
                 text::date(f.recorded_at)
             )
         }
+        Fact::EffectStarted(f) => format!("{} begins its effect {}", f.step, effect(&f.name, &f.key)),
+        Fact::EffectCommitted(f) => {
+            let by = f.by.as_deref().map(|by| format!(", says {by}")).unwrap_or_default();
+            let effect = effect(&f.name, &f.key);
+            match (f.status, f.exit_code) {
+                (EffectStatus::Failed, Some(code)) => {
+                    format!("{} did not do its effect {effect}: exit code {code}{by}", f.step)
+                }
+                (EffectStatus::Failed, None) => format!("{} is to do its effect {effect} again{by}", f.step),
+                (EffectStatus::Done | EffectStatus::Started, _) => {
+                    format!("{} has done its effect {effect}{}{by}", f.step, took(f.took_ms))
+                }
+            }
+        }
         Fact::TaskSkipped(f) => format!("{} skipped: {}", f.step, why(f.why, f.detail.as_deref())),
         Fact::TaskFinished(f) => {
             let took = took(f.took_ms);
@@ -109,6 +124,10 @@ fn parked(event: &Event, parked: &TaskParked) -> String {
         (None, Some(until)) => format!("{step} waits until {}", text::date(until)),
         (None, None) => format!("{step} waits"),
     }
+}
+
+fn effect(name: &str, key: &str) -> String {
+    if key.is_empty() { name.to_owned() } else { format!("{name} ({key})") }
 }
 
 fn took(took_ms: Option<u64>) -> String {

@@ -109,6 +109,8 @@ impl Tally {
             | Fact::TaskSignaled(_)
             | Fact::LevelCommitted(_)
             | Fact::TaskCached(_)
+            | Fact::EffectStarted(_)
+            | Fact::EffectCommitted(_)
             | Fact::LaneStarted(_)
             | Fact::LaneFinished(_)
             | Fact::MergeFinished(_) => {}

@@ -98,6 +98,8 @@ impl Terminal {
             | Fact::TaskAvailable(_)
             | Fact::TaskStarted(_)
             | Fact::TaskReturned(_)
+            | Fact::EffectStarted(_)
+            | Fact::EffectCommitted(_)
             | Fact::LaneStarted(_)
             | Fact::TaskCached(_)
             | Fact::LaneFinished(_) => return,

@@ -7,6 +7,7 @@ mod bytes;
 mod cache;
 mod definition;
 mod doctor;
+mod effects;
 mod errors;
 mod groups;
 mod hooks;

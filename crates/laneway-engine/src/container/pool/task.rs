@@ -21,6 +21,7 @@ use super::lease::Lease;
 use super::pools::{Pools, Wish};
 use super::{http, inside};
 use crate::container::{Error, Exec, Execution};
+use crate::effect::{self, Effects};
 use crate::log::{self, HEADER, Stream};
 use crate::process::{Ending, Outcome, Program, StopSignal, take_output};
 use crate::secret::Masks;
@@ -61,6 +62,8 @@ pub struct Job {
     pub timeout: Option<Duration>,
     /// Time between TERM and KILL.
     pub kill_grace: Duration,
+    /// Where a program inside asks for effects.
+    pub effects: Effects,
 }
 
 #[derive(Debug)]
@@ -148,6 +151,8 @@ async fn exec(
     let mut env = script.env.to_vec();
     env.push(("LANEWAY_OUTPUT".to_owned(), format!("{inside_files}/out")));
     env.push((inside::MARK.to_owned(), lease.mark()));
+    // Its files are its own, and gone with it: nobody else gets to the socket.
+    let host = effect::open_inside(&job.effects, &files, &inside_files, &mut env);
     let workdir = match script.workdir {
         None => workspace,
         Some(path) if path.starts_with('/') => path.to_owned(),
@@ -177,6 +182,9 @@ async fn exec(
     let (outcome, is_over) = watch.until_ended(execution, stop).await;
     let (outcome, log) = (watch.cut_short.take().unwrap_or(outcome), watch.log.finish());
     let duration = begun.elapsed();
+    if let Some(host) = host {
+        host.close().await;
+    }
     let output = take_output(&files.join("out"), &job.masks);
     if stop.is_asked() {
         lease.abort(job.run);

@@ -5,6 +5,7 @@ pub(super) mod apply;
 pub(super) mod cache;
 pub(super) mod cancel;
 pub(super) mod claim;
+pub(super) mod effects;
 pub(super) mod finish;
 pub(super) mod give_back;
 pub(super) mod levels;

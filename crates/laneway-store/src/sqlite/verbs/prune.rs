@@ -48,8 +48,13 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId) -> Done<Option<Going>>
 
 /// Removes the next of its rows, counted from 1.
 pub(in crate::sqlite) fn remove(txn: &Txn<'_>, going: Going, chunk: i64) -> Done<()> {
-    let of_tasks =
-        [sql!("prune_artifacts"), sql!("prune_cache_misses"), sql!("prune_attempts"), sql!("prune_tasks")];
+    let of_tasks = [
+        sql!("prune_artifacts"),
+        sql!("prune_cache_misses"),
+        sql!("prune_attempts"),
+        sql!("prune_effects"),
+        sql!("prune_tasks"),
+    ];
     for delete in of_tasks {
         txn.connection.prepare_cached(delete)?.execute([going.no, chunk * TASKS])?;
     }
