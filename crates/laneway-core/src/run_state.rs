@@ -5,7 +5,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::event::{Closing, Event, Fact, PauseScope};
+use crate::event::{Closing, Event, Fact, PauseScope, TasksAdded};
+use crate::growth::{Item, ItemName, Items};
 use crate::hash::Version;
 use crate::id::RunId;
 use crate::plan::merge_name;
@@ -32,7 +33,7 @@ pub struct RunState {
     pub finished_at: Option<Millis>,
     /// Number of the last event.
     pub last_event: u64,
-    /// In definition order.
+    /// In definition order; behind all of them the items of those that have some, step by step.
     pub tasks: Vec<TaskState>,
 }
 
@@ -59,6 +60,12 @@ pub struct TaskState {
     /// Of a step that waits, since it is parked or somebody has signaled it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<Box<Waiting>>,
+    /// Of a task that is an item of a step: which one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<Box<Item>>,
+    /// Of a step with `for_each`, since its list is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Items>,
 }
 
 impl TaskState {
@@ -79,12 +86,15 @@ impl TaskState {
             retries: 0,
             lost: 0,
             wait: None,
+            item: None,
+            items: None,
         }
     }
 
-    /// Pending again, as if new but for its attempt number, which never goes back.
+    /// Pending again, as if new but for its attempt number, which never goes back, and its items.
     fn reopened(&self) -> Self {
-        Self { attempt: self.attempt, ..Self::new(self.step.clone()) }
+        let (item, items) = (self.item.clone(), self.items);
+        Self { attempt: self.attempt, item, items, ..Self::new(self.step.clone()) }
     }
 }
 
@@ -139,7 +149,12 @@ impl Replay {
     }
 
     pub fn end(self) -> Result<RunState, Broken> {
-        self.fold.map(|fold| fold.state).ok_or(Broken::Empty)
+        let Fold { mut state, places } = self.fold.ok_or(Broken::Empty)?;
+        // They came in batches, those of one step between those of others.
+        state.tasks.sort_by_key(|task| {
+            task.item.as_ref().map(|item| (places.get(&item.of).copied().unwrap_or(usize::MAX), item.index))
+        });
+        Ok(state)
     }
 }
 
@@ -287,8 +302,17 @@ impl Fold {
                 task.run_at = None;
                 forget_last_attempt(task);
                 task.started_at = Some(at);
-                let wait = task.wait.get_or_insert_default();
-                (wait.until, wait.timeout_at) = (f.until, f.timeout_at);
+                match f.items {
+                    None => {
+                        let wait = task.wait.get_or_insert_default();
+                        (wait.until, wait.timeout_at) = (f.until, f.timeout_at);
+                    }
+                    // It waits for its items, and for nothing else.
+                    Some(total) => {
+                        let added = task.items.map_or(0, |items| items.added);
+                        task.items = Some(Items { total, added });
+                    }
+                }
             }
             Fact::TaskSignaled(f) => {
                 let task = self.task(seq, &f.step)?;
@@ -300,6 +324,14 @@ impl Fold {
                 }
                 let (by, reason, payload) = (f.by.clone(), f.reason.clone(), f.payload.clone());
                 task.wait.get_or_insert_default().signal = Some(Signal { by, reason, at, payload });
+            }
+            Fact::TasksAdded(f) => self.adds(seq, f)?,
+            Fact::TasksRemoved(f) => {
+                self.task(seq, &f.step)?.items = None;
+                let is_of = |task: &TaskState| task.item.as_ref().is_some_and(|item| item.of == f.step);
+                self.state.tasks.retain(|task| !is_of(task));
+                let named = self.state.tasks.iter().enumerate();
+                self.places = named.map(|(place, task)| (task.step.clone(), place)).collect();
             }
             Fact::TaskSkipped(f) => {
                 let task = self.task(seq, &f.step)?;
@@ -366,6 +398,32 @@ impl Fold {
         for step in steps {
             let task = self.task(seq, step)?;
             task.status = moved(seq, task, TaskMove::Withdraw)?;
+        }
+        Ok(())
+    }
+
+    /// Items come in their order, behind those that are there, and only as long as their step is parked.
+    fn adds(&mut self, seq: u64, added: &TasksAdded) -> Result<(), Broken> {
+        let step = self.task(seq, &added.step)?;
+        let before = step.items.map_or(0, |items| items.added);
+        let more = u32::try_from(added.items.len()).unwrap_or(u32::MAX);
+        let is_next = step.items.is_some_and(|items| items.total == added.total)
+            && before == added.first
+            && before.checked_add(more).is_some_and(|sum| sum <= added.total);
+        if step.status != TaskStatus::Parked || !is_next {
+            let from = if is_next { step.status.as_str() } else { "elsewhere in its list" };
+            return Err(Broken::Illegal { seq, illegal: Illegal { entity: "task", from, to: "grow" } });
+        }
+        step.items = Some(Items { total: added.total, added: before + more });
+        for (index, value) in (added.first..).zip(&added.items) {
+            let name = ItemName(&added.step, index).to_string();
+            let item = Item { of: added.step.clone(), index, value: value.clone() };
+            self.places.insert(name.clone(), self.state.tasks.len());
+            self.state.tasks.push(TaskState {
+                attempt: added.attempts,
+                item: Some(Box::new(item)),
+                ..TaskState::new(name)
+            });
         }
         Ok(())
     }
@@ -505,7 +563,7 @@ mod tests {
 
     fn parked(until: Option<i64>) -> Fact {
         let (signal, until) = (Some("go".to_owned()), until.map(Millis));
-        TaskParked { step: "a".into(), signal, until, timeout_at: None }.into()
+        TaskParked { step: "a".into(), signal, until, timeout_at: None, items: None }.into()
     }
 
     fn signaled(step: &str) -> Fact {

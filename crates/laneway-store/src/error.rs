@@ -97,6 +97,11 @@ pub enum Error {
     NotWaiting { run: RunId, step: String, status: TaskStatus, why: Option<Reason> },
     #[error(transparent)]
     BadSignal(#[from] BadSignal),
+    #[error(
+        "the outputs of the items of `{step}` hold more than {} MiB together, which is too much to be read as one list",
+        laneway_core::growth::MAX_OUTPUTS >> 20
+    )]
+    OutputsTooLarge { step: String },
     #[error("run {} is not set aside", run.short())]
     NotSetAside { run: RunId },
     #[error("{} is there already", path.display())]
@@ -183,6 +188,9 @@ impl Error {
                 "`laneway show {0}` lists its steps; once its run has ended, `laneway retry {0} --from {step}` lets it wait again",
                 run.short()
             )),
+            Self::OutputsTooLarge { .. } => {
+                Some("let items write large data to files, and where they are to $LANEWAY_OUTPUT".to_owned())
+            }
             Self::BadSignal(_) => Some("write large data to a file, and where it is into the payload".to_owned()),
             Self::NoSuchWorkflow { .. } => {
                 Some("`laneway workflows` lists those that were applied, `laneway runs` what has run".to_owned())

@@ -59,9 +59,12 @@ pub(super) const STEP: Keys = Keys {
         "pool",
         "call",
         "wait",
+        "for_each",
+        "max_parallel",
+        "fail_fast",
         "description",
     ],
-    later: &["for_each", "matrix", "workflow", "cache", "isolate", "key"],
+    later: &["matrix", "workflow", "cache", "isolate", "key"],
 };
 
 pub(super) const GROUP: Keys = Keys {

@@ -11,6 +11,7 @@ mod files;
 mod finding;
 mod gates;
 mod groups;
+mod growth;
 mod hooks;
 mod housing;
 mod input;

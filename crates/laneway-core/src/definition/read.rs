@@ -5,6 +5,7 @@ use super::containers::{self, Housed};
 use super::files;
 use super::finding::{Finding, Findings, Span};
 use super::groups;
+use super::growth::{self, Growing};
 use super::keys;
 use super::model::{Action, Demands, Files, OnFailure, OnLost, Placement, Step, When, Workflow};
 use super::reader::{Field, Keys, Reader, Site};
@@ -174,6 +175,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     files::check(&workflow, spans, &mut reader.findings);
     containers::check(&workflow, std::mem::take(&mut reader.named), &mut reader.findings);
     groups::check(&mut workflow, spans, placement, &mut reader.findings);
+    growth::check(&workflow, spans, &mut reader.findings);
     Some(workflow)
 }
 
@@ -227,6 +229,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         demands: None,
         files: None,
         housing: None,
+        for_each: None,
     };
     let (mut demands, mut files) = (Demands::default(), Files::default());
     let must_be = "a mapping such as {run: ./build.sh}";
@@ -239,6 +242,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     let (mut args, mut with) = (None, None);
     let mut housed = Housed::default();
     let mut of_processes = Vec::new();
+    let mut growing = Growing::default();
     for field in fields {
         match field.name {
             "run" => run = Some(field),
@@ -270,6 +274,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             "lock" => demands.lock = reader.key(field, "lock"),
             "order" => {
                 spans.order = Some(reader.tree.node(field.key).span);
+                growing.order = Some(field);
                 demands.order = reader.order(field);
             }
             "limits" => demands.limits = reader.limits_of_step(field),
@@ -281,6 +286,9 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             "container" => housed.container = Some(field),
             "pool" => housed.pool = Some(field),
             "call" => housed.call = Some(field),
+            "for_each" => growing.items = Some(field),
+            "max_parallel" => growing.max_parallel = Some(field),
+            "fail_fast" => growing.fail_fast = Some(field),
             "priority" => demands.priority = reader.priority(field).unwrap_or_default(),
             "description" => {
                 reader.string(field, "a string");
@@ -288,6 +296,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             _ => {}
         }
     }
+    step.for_each = growing.read(reader);
     step.files = (files != Files::default()).then(|| Box::new(files));
     step.demands = (demands != Demands::default()).then(|| Box::new(demands));
     let (input, misplaced, advice) = match (function, queue) {

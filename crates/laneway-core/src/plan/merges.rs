@@ -32,6 +32,7 @@ fn merge(number: u32, group: &Group) -> Step {
         demands: None,
         files: None,
         housing: None,
+        for_each: None,
     }
 }
 

@@ -97,5 +97,6 @@ fn step(name: String, needs: Vec<String>) -> Step {
         demands: None,
         files: None,
         housing: None,
+        for_each: None,
     }
 }

@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_wishes.sql"),
     include_str!("migrations/0004_rooms.sql"),
     include_str!("migrations/0005_waits.sql"),
+    include_str!("migrations/0007_growth.sql"),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -9,6 +9,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_wishes.sql"),
     include_str!("migrations/0004_rooms.sql"),
     include_str!("migrations/0005_waits.sql"),
+    include_str!("migrations/0007_growth.sql"),
 ];
 
 /// "LANE": tells a Laneway store from other SQLite files.
