@@ -162,6 +162,8 @@ impl<F: Facts> Keeper<F> {
         self.tasks.insert(position, Kept { was, was_in_line: false, row, touch });
         if is_ready {
             self.fill_later();
+            // The line may have been looked at before this one came.
+            self.has_left = true;
         } else {
             self.examine_later(position);
         }

@@ -72,7 +72,7 @@ pub(crate) struct Keeper<F> {
     to_examine: VecDeque<Position>,
     /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
     may_fill: bool,
-    /// Whether a task has left its place since the line was last looked at.
+    /// Whether a task has left its place, or an item has come into the line, since that was last looked at.
     has_left: bool,
     /// Groups in which a place may be free for a member that waits for one.
     roomy: BTreeSet<u32>,

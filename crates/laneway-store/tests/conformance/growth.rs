@@ -483,7 +483,7 @@ async fn condition_about_items_is_asked_for_each(place: Place) {
 
 async fn condition_about_the_step_is_asked_once(place: Place) {
     let node = place.node("one").await;
-    let each = ("each", "run: x, for_each: \"${{ params.list }}\", if: \"${{ params.list is defined }}\"");
+    let each = ("each", "run: x, for_each: \"${{ params.list }}\", if: \"${{ params.list is sequence }}\"");
     let run = node.submit(&doc("params: {list: {type: list}}", &[each])).await;
     assert_eq!(node.tasks(run).await, "each skipped (condition)", "nobody asked for its list");
     assert_eq!(node.status(run).await, RunStatus::Succeeded);

@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, image, container, pool, call, wait, description
+      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, image, container, pool, call, wait, for_each, max_parallel, fail_fast, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -68,7 +68,7 @@ fn a_key_that_is_known_and_not_built_yet_is_refused() {
     let text = r#"
 execution: levels
 steps:
-  a: {run: make, for_each: [1, 2]}
+  a: {run: make, matrix: {x: [1]}}
   b: {run: make, cache: {key: x}}
 groups: {g: {steps: [a, b]}}
 "#;
@@ -81,11 +81,11 @@ groups: {g: {steps: [a, b]}}
       |
       = help: for now it can be: dataflow
 
-    error: `for_each` is not supported yet
+    error: `matrix` is not supported yet
      --> flow.yaml:3:18
       |
-    3 |   a: {run: make, for_each: [1, 2]}
-      |                  ^^^^^^^^
+    3 |   a: {run: make, matrix: {x: [1]}}
+      |                  ^^^^^^
       |
       = help: remove it: this version would not act on it
 

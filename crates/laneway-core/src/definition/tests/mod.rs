@@ -14,6 +14,7 @@ mod expressions;
 mod gates;
 mod graph;
 mod groups;
+mod growth;
 mod keys_and_values;
 mod names_and_params;
 mod syntax;
