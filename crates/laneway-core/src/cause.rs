@@ -127,37 +127,37 @@ pub fn causes(
             Some(item) => plan.items_of(plan.position(&item.of)?).nth(item.index as usize)?,
         };
         match (task.status, wait) {
-        (TaskStatus::Pending, Some(Waits::Needs)) => {
-            let set = plan.needs_set(position)?;
-            let holders = sets.entry(set).or_insert_with(|| Holders::of_set(plan, state, set));
-            Some(needs(plan, position, holders))
-        }
-        (TaskStatus::Pending, Some(Waits::RunAt)) => Some(run_at(task)),
-        (TaskStatus::Pending, Some(Waits::MaxParallel)) => Some(max_parallel(state, &live)),
-        (TaskStatus::Pending, Some(Waits::Group)) => match plan.item(position) {
-            None => group(plan, state, position),
-            Some((step, _)) => Some(items::place(plan.step(step), &live)),
-        },
-        (TaskStatus::Pending, Some(Waits::FirstTask)) => Some(first_task(&live)),
-        (TaskStatus::Pending, Some(Waits::MaxRuns(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Paused(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Node(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Order(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Lock(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Limit(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Rate(wait))) => Some(wait.cause()),
-        (TaskStatus::Available, _) => Some(slot(plan.step(position), is_interrupted)),
-        (TaskStatus::Parked, _) if plan.is_growing(position) => items::parked(state, task, &mut grown),
-        (TaskStatus::Parked, _) => parked::cause(plan.step(position).wait()?, state.run, task),
-        (TaskStatus::Pending, None)
-        | (
-            TaskStatus::Running
-            | TaskStatus::Succeeded
-            | TaskStatus::Failed
-            | TaskStatus::Canceled
-            | TaskStatus::Skipped,
-            _,
-        ) => None,
+            (TaskStatus::Pending, Some(Waits::Needs)) => {
+                let set = plan.needs_set(position)?;
+                let holders = sets.entry(set).or_insert_with(|| Holders::of_set(plan, state, set));
+                Some(needs(plan, position, holders))
+            }
+            (TaskStatus::Pending, Some(Waits::RunAt)) => Some(run_at(task)),
+            (TaskStatus::Pending, Some(Waits::MaxParallel)) => Some(max_parallel(state, &live)),
+            (TaskStatus::Pending, Some(Waits::Group)) => match plan.item(position) {
+                None => group(plan, state, position),
+                Some((step, _)) => Some(items::place(plan.step(step), &live)),
+            },
+            (TaskStatus::Pending, Some(Waits::FirstTask)) => Some(first_task(&live)),
+            (TaskStatus::Pending, Some(Waits::MaxRuns(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Paused(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Node(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Order(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Lock(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Limit(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Rate(wait))) => Some(wait.cause()),
+            (TaskStatus::Available, _) => Some(slot(plan.step(position), is_interrupted)),
+            (TaskStatus::Parked, _) if plan.is_growing(position) => items::parked(state, task, &mut grown),
+            (TaskStatus::Parked, _) => parked::cause(plan.step(position).wait()?, state.run, task),
+            (TaskStatus::Pending, None)
+            | (
+                TaskStatus::Running
+                | TaskStatus::Succeeded
+                | TaskStatus::Failed
+                | TaskStatus::Canceled
+                | TaskStatus::Skipped,
+                _,
+            ) => None,
         }
     };
     state.tasks.iter().zip(waits).enumerate().map(cause).collect()

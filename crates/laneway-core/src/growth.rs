@@ -70,7 +70,8 @@ impl fmt::Display for ItemName<'_> {
 pub fn parse_name(name: &str) -> (&str, Option<u32>) {
     let item = || {
         let (step, index) = name.strip_suffix(']')?.split_once('[')?;
-        let is_plain = index.bytes().all(|byte| byte.is_ascii_digit()) && (index == "0" || !index.starts_with('0'));
+        let is_plain =
+            index.bytes().all(|byte| byte.is_ascii_digit()) && (index == "0" || !index.starts_with('0'));
         Some((step, index.parse().ok().filter(|_| is_plain)?))
     };
     item().map_or((name, None), |(step, index)| (step, Some(index)))

@@ -73,7 +73,9 @@ pub(crate) fn miscounts(
         }
     }
     for (step, items) in (0..).zip(&state.tasks).filter_map(|(step, task)| Some((step, task.items?))) {
-        let Some(set) = plan.items_set(step).filter(|_| state.tasks[step as usize].status == TaskStatus::Parked) else {
+        let Some(set) =
+            plan.items_set(step).filter(|_| state.tasks[step as usize].status == TaskStatus::Parked)
+        else {
             continue;
         };
         let name = &state.tasks[step as usize].step;

@@ -27,14 +27,16 @@ impl Growing<'_> {
             for field in self.max_parallel.into_iter().chain(self.fail_fast) {
                 let span = reader.tree.node(field.key).span;
                 let message = format!("`{}` of a step is about the items of its `for_each`", field.name);
-                let hint = "this step has no `for_each`; the workflow and groups have a `max_parallel` of their own";
+                let hint =
+                    "this step has no `for_each`; the workflow and groups have a `max_parallel` of their own";
                 reader.findings.push(Finding::new(message, span).hint(hint));
             }
             return None;
         };
         if let Some(order) = self.order {
             let span = reader.tree.node(order.key).span;
-            let message = "a step with `for_each` cannot have an `order`: its items would all be of one version";
+            let message =
+                "a step with `for_each` cannot have an `order`: its items would all be of one version";
             reader.findings.push(Finding::new(message, span).hint("put it on a step before or behind it"));
         }
         let max_parallel = self.max_parallel.and_then(|field| reader.at_least_one(field));

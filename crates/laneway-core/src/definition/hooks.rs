@@ -82,7 +82,7 @@ impl Reader<'_> {
             demands: None,
             files: None,
             housing: None,
-        for_each: None,
+            for_each: None,
         }
     }
 

@@ -120,7 +120,10 @@ impl Check<'_> {
                 }
                 root @ ("item" | "index") => self.found.extend(self.item(site, root, wrong)),
                 root => {
-                    let hint = match nearest(root, ["params", "steps", "groups", "run", "secrets", "item", "index"]) {
+                    let hint = match nearest(
+                        root,
+                        ["params", "steps", "groups", "run", "secrets", "item", "index"],
+                    ) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!(
                             "an expression can read `params`, `steps` and `run`; a string needs quotes: \"{root}\""
@@ -160,7 +163,10 @@ impl Check<'_> {
             }
             (Some(step), _) => {
                 let message = format!("step `{}` has no `for_each`, so there is no `{root}`", step.name);
-                Some(wrong(message).hint("add `for_each: ${{ … }}`, which makes a task for each item of a list"))
+                Some(
+                    wrong(message)
+                        .hint("add `for_each: ${{ … }}`, which makes a task for each item of a list"),
+                )
             }
             (None, _) => {
                 let finding = wrong(format!("the workflow's `env` cannot read `{root}`"));

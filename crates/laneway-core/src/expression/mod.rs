@@ -97,7 +97,8 @@ impl Expression {
 
     /// Whether it reads the item of its task, or the index of that.
     pub fn reads_item(&self) -> bool {
-        let root = |path: &String| path.split('.').next().is_some_and(|root| matches!(root, "item" | "index"));
+        let root =
+            |path: &String| path.split('.').next().is_some_and(|root| matches!(root, "item" | "index"));
         self.reads.iter().any(root)
     }
 

@@ -20,7 +20,8 @@ steps:
 fn items_stand_behind_all_steps_and_are_found_by_name_and_position() {
     let plan = plan(TWO);
     assert_eq!((plan.position("b"), plan.position("d")), (Some(1), Some(3)));
-    let (first, last) = (plan.position("b[0]").expect("an item"), plan.position("b[1048575]").expect("the last"));
+    let (first, last) =
+        (plan.position("b[0]").expect("an item"), plan.position("b[1048575]").expect("the last"));
     assert_eq!((first, last), (4, 4 + MAX_ITEMS - 1));
     assert_eq!(plan.position("d[0]"), Some(4 + MAX_ITEMS));
     assert_eq!((plan.item(first), plan.item(last)), (Some((1, 0)), Some((1, MAX_ITEMS - 1))));
@@ -40,7 +41,8 @@ fn whatever_is_no_list_is_told_in_words() {
     let plan = plan("params: {l: {type: object}}\nsteps: {a: {run: ls, for_each: '${{ params.l.x }}'}}");
     let for_each = plan.workflow.steps[0].for_each.as_ref().expect("a list");
     let found = |value: Value| {
-        let scope: Map<String, Value> = [("params".to_owned(), json!({"l": {"x": value}}))].into_iter().collect();
+        let scope: Map<String, Value> =
+            [("params".to_owned(), json!({"l": {"x": value}}))].into_iter().collect();
         for_each.evaluate(&scope).map(|items| items.len())
     };
     assert_eq!(found(json!([])), Ok(0));
@@ -57,7 +59,8 @@ fn whatever_is_no_list_is_told_in_words() {
 
 #[test]
 fn numbers_make_a_list_of_any_length_up_to_a_hundred_thousand() {
-    let plan = plan("params: {n: {type: integer}}\nsteps: {a: {run: ls, for_each: '${{ params.n | range }}'}}");
+    let plan =
+        plan("params: {n: {type: integer}}\nsteps: {a: {run: ls, for_each: '${{ params.n | range }}'}}");
     let for_each = plan.workflow.steps[0].for_each.as_ref().expect("a list");
     let found = |n: i64| for_each.evaluate(&Map::from_iter([("params".to_owned(), json!({"n": n}))]));
     assert_eq!(found(3), Ok(vec![json!(0), json!(1), json!(2)]));

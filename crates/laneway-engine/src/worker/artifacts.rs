@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use laneway_core::growth::parse_name;
 use laneway_core::artifact::{ArtifactName, ArtifactPattern};
+use laneway_core::growth::parse_name;
 use laneway_core::hash::Hasher;
 use laneway_store::Store;
 use laneway_store::model::{Artifact, Claim};

@@ -233,7 +233,11 @@ impl Task {
             step: task.item.as_ref().map_or(&task.step, |item| &item.of).clone(),
             item: task.item.as_ref().map(|item| item.value.clone()),
             index: task.item.as_ref().map(|item| item.index),
-            items: task.items.map(|growth::Items { total, added }| Items { total, added, states: Map::new() }),
+            items: task.items.map(|growth::Items { total, added }| Items {
+                total,
+                added,
+                states: Map::new(),
+            }),
             status: task.status,
             attempt: task.attempt,
             node: task.node.clone(),

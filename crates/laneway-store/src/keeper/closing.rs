@@ -93,7 +93,9 @@ impl<F: Facts> Keeper<F> {
         match gate::judge(&facts) {
             Verdict::Open | Verdict::Closed(_) => Ok(()),
             // Its items are ended as everything else is, and it ends with the last of them.
-            Verdict::Skip(reason) | Verdict::Cancel(reason) if is_parked && self.plan().is_growing(position) => {
+            Verdict::Skip(reason) | Verdict::Cancel(reason)
+                if is_parked && self.plan().is_growing(position) =>
+            {
                 self.stop_items(position, reason)
             }
             // It has begun, so it is not skipped; and nobody would want a run that has failed to wait for it.

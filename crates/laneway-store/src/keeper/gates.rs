@@ -417,8 +417,10 @@ pub(crate) fn scope(
 ) -> Result<Scope, Error> {
     let (mut seen, mut groups) = (Map::new(), Map::new());
     for (position, status, output) in steps {
-        let unreadable =
-            |error: serde_json::Error| Error::Unreadable { what: "output of a task".to_owned(), why: error.to_string() };
+        let unreadable = |error: serde_json::Error| Error::Unreadable {
+            what: "output of a task".to_owned(),
+            why: error.to_string(),
+        };
         let step = head.plan.step(position);
         // That of a step with items is their list, if it can be read as a whole.
         if head.plan.is_growing(position) {

@@ -33,11 +33,13 @@ impl<F: Facts> Keeper<F> {
         let Some(for_each) = &step.for_each else { return Ok(()) };
         // A condition about items is asked for each of them.
         let condition = step.condition.as_ref().filter(|_| !step.condition_reads_item());
-        let of_condition: Vec<String> = condition.iter().flat_map(|condition| condition.steps_read()).collect();
+        let of_condition: Vec<String> =
+            condition.iter().flat_map(|condition| condition.steps_read()).collect();
         let scope = self.scope_of(of_condition.into_iter().chain(for_each.steps_read()))?;
         // The gate lets through what it could not evaluate, so that it is told here.
         let condition = condition.map(|condition| condition.holds(&scope)).transpose();
-        let items = condition.map_err(|error| format!("`if`: {error}")).and_then(|_| for_each.evaluate(&scope));
+        let items =
+            condition.map_err(|error| format!("`if`: {error}")).and_then(|_| for_each.evaluate(&scope));
         let items = items.and_then(|items| self.with_good_locks(position, items));
         let (items, fault) = match items {
             Ok(items) => (items, None),
@@ -69,7 +71,8 @@ impl<F: Facts> Keeper<F> {
         }
         for (index, item) in (0..).zip(&items) {
             let name = ItemName(&step.name, index);
-            key::lock_of_item(step, &self.head.scope_of_item(item, index)).map_err(|why| format!("{name}: {why}"))?;
+            key::lock_of_item(step, &self.head.scope_of_item(item, index))
+                .map_err(|why| format!("{name}: {why}"))?;
         }
         Ok(items)
     }
@@ -135,8 +138,10 @@ impl<F: Facts> Keeper<F> {
         if self.batches.remove(&key).is_none() {
             self.batches.insert(key, None);
         }
-        let values: Vec<Value> = serde_json::from_str(&text)
-            .map_err(|error| Error::Unreadable { what: "batch of items".to_owned(), why: error.to_string() })?;
+        let values: Vec<Value> = serde_json::from_str(&text).map_err(|error| Error::Unreadable {
+            what: "batch of items".to_owned(),
+            why: error.to_string(),
+        })?;
         let (first, total) = (items.added, items.total);
         let more = u32::try_from(values.len()).unwrap_or(u32::MAX);
         if more == 0 {
@@ -155,7 +160,8 @@ impl<F: Facts> Keeper<F> {
         let class = self.task(step)?.class;
         // What waits for nothing but a place in its run goes straight into that line, as at submit.
         let is_ready = !self.step(step).condition_reads_item() && !self.head.has_keys(position);
-        let (gate, rank) = if is_ready { (Gate::MaxParallel, Some(self.rank(step))) } else { (Gate::Needs, None) };
+        let (gate, rank) =
+            if is_ready { (Gate::MaxParallel, Some(self.rank(step))) } else { (Gate::Needs, None) };
         let item = Some(value.to_string().into());
         let row = TaskRow { gate: Some(gate), rank, attempt: attempts, item, ..TaskRow::new(class) };
         let (was, touch) = (row.fence(), Touch::New);
@@ -387,9 +393,7 @@ impl<F: Facts> Keeper<F> {
 }
 
 /// A list in item order: what an item has put out; null for one that has not succeeded.
-fn list_of_outputs(
-    items: impl IntoIterator<Item = (TaskStatus, Option<String>)>,
-) -> Option<String> {
+fn list_of_outputs(items: impl IntoIterator<Item = (TaskStatus, Option<String>)>) -> Option<String> {
     let mut text = String::from("[");
     for (status, output) in items {
         if text.len() > 1 {

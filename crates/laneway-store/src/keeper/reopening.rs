@@ -137,7 +137,8 @@ impl<F: Facts> Keeper<F> {
     ) -> Result<Vec<String>, F::Error> {
         let (resumed, removed) = self.growing(&again, anew)?;
         let plan = Arc::clone(&self.head);
-        let is_gone = |position: &Position| plan.plan.item(*position).is_some_and(|(step, _)| removed.contains(&step));
+        let is_gone =
+            |position: &Position| plan.plan.item(*position).is_some_and(|(step, _)| removed.contains(&step));
         again.retain(|position| !is_gone(position));
         let again = &again;
         let steps: Vec<String> = again.iter().map(|position| self.name(*position)).collect();

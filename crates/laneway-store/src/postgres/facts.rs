@@ -123,7 +123,10 @@ impl Missing {
     pub(super) fn for_ends_of<'c>(head: &RunHead, claims: impl Iterator<Item = &'c ClaimRef>) -> Self {
         let mut missing = Self::for_ends(&head.plan, claims);
         let may_grow = head.plan.workflow.steps.iter().any(|step| step.for_each.is_some());
-        if !may_grow && missing.sets.is_empty() && head.plan.workflow.steps.len() <= head.max_parallel as usize {
+        if !may_grow
+            && missing.sets.is_empty()
+            && head.plan.workflow.steps.len() <= head.max_parallel as usize
+        {
             missing.live = false;
             missing.line = 1;
         }

@@ -24,8 +24,10 @@ use crate::model::{Attempt, Known, Orders, Stop};
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) async fn scope(link: &Link, head: &Head, steps: &[&str]) -> Done<Scope> {
     let plan = &head.head.plan;
-    let (items, positions): (Vec<Position>, Vec<Position>) =
-        steps.iter().filter_map(|step| plan.position(step)).partition(|position| plan.item(*position).is_some());
+    let (items, positions): (Vec<Position>, Vec<Position>) = steps
+        .iter()
+        .filter_map(|step| plan.position(step))
+        .partition(|position| plan.item(*position).is_some());
     let numbers: Vec<i64> = positions.into_iter().map(i64::from).collect();
     let mut seen = Vec::with_capacity(numbers.len());
     if !numbers.is_empty() {
@@ -41,7 +43,9 @@ pub(super) async fn scope(link: &Link, head: &Head, steps: &[&str]) -> Done<Scop
     }
     let mut scope = keeper::scope(&head.head, seen)?;
     // Of the task itself, if it is one.
-    if let Some((position, (_, index))) = items.last().and_then(|position| Some((position, plan.item(*position)?))) {
+    if let Some((position, (_, index))) =
+        items.last().and_then(|position| Some((position, plan.item(*position)?)))
+    {
         let wanted = vec![i64::from(*position)];
         let found = link.row(sql!("item", INT8, INT8_ARRAY), &[&head.no, &wanted]).await?;
         let item = found.map(|found| row::maybe_text(&found, 1)).transpose()?.flatten();

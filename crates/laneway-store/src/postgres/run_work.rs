@@ -350,17 +350,22 @@ impl Wanted {
         let batches = answer(!self.batches.0.is_empty());
         for ((no, step), batch) in self.batches.0.iter().zip(&self.batches.1).zip(&self.batches.2) {
             let is_it = |found: &&Row| {
-                found.get::<_, i64>(0) == *no && found.get::<_, i64>(1) == *step && found.get::<_, i64>(2) == *batch
+                found.get::<_, i64>(0) == *no
+                    && found.get::<_, i64>(1) == *step
+                    && found.get::<_, i64>(2) == *batch
             };
-            let (run, known) = runs.get_mut(no).ok_or_else(|| unreadable("number of a run", &no.to_string()))?;
-            let found = batches.iter().find(is_it).ok_or_else(|| no_row("batch of items", *no, *run, *batch))?;
+            let (run, known) =
+                runs.get_mut(no).ok_or_else(|| unreadable("number of a run", &no.to_string()))?;
+            let found =
+                batches.iter().find(is_it).ok_or_else(|| no_row("batch of items", *no, *run, *batch))?;
             known.batches.insert((row::number(found, 1)?, row::number(found, 2)?), row::text(found, 3)?);
         }
         for found in answer(!self.items_live[0].is_empty()) {
             of(runs, &found)?.1.items_live.insert(row::number(&found, 1)?, row::number(&found, 2)?);
         }
         let line = answer(!self.items_line[0].is_empty());
-        for ((no, step), asked) in self.items_line[0].iter().zip(&self.items_line[1]).zip(&self.items_line[4]) {
+        for ((no, step), asked) in self.items_line[0].iter().zip(&self.items_line[1]).zip(&self.items_line[4])
+        {
             if let (Some(run), Ok(step)) = (runs.get_mut(no), Position::try_from(*step)) {
                 let asked = usize::try_from(*asked).unwrap_or(usize::MAX);
                 run.1.items_line.insert(step, (asked, Vec::new()));

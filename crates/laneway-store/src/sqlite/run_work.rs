@@ -22,8 +22,8 @@ use super::txn::{Done, Failure, Head, Txn, sql};
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
-    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Outputs, Record, Rows, RunRow, TaskRow, Touch,
-    growth_text, pauses_text, read_growth, read_pauses, read_wait, unreadable, wait_text,
+    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Outputs, Record, Rows, RunRow, TaskRow,
+    Touch, growth_text, pauses_text, read_growth, read_pauses, read_wait, unreadable, wait_text,
 };
 
 /// Does something to a run, with everything that follows from it, also for other runs.

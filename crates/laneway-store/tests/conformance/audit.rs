@@ -171,9 +171,8 @@ fn are_items_full(plan: &Plan, state: &RunState, step: Position) -> bool {
         return false;
     };
     let name = &plan.step(step).name;
-    let is_live = |task: &&TaskState| {
-        task.item.as_ref().is_some_and(|item| item.of == *name) && task.status.is_live()
-    };
+    let is_live =
+        |task: &&TaskState| task.item.as_ref().is_some_and(|item| item.of == *name) && task.status.is_live();
     let live = state.tasks.iter().filter(is_live).count();
     assert!(live <= max.get() as usize, "{live} live items of {max}: {state:#?}");
     live == max.get() as usize
@@ -183,8 +182,11 @@ fn are_items_full(plan: &Plan, state: &RunState, step: Position) -> bool {
 fn check_growth(plan: &Plan, state: &RunState) {
     for step in &state.tasks {
         let Some(items) = step.items else { continue };
-        let of_step: Vec<&TaskState> =
-            state.tasks.iter().filter(|task| task.item.as_ref().is_some_and(|item| item.of == step.step)).collect();
+        let of_step: Vec<&TaskState> = state
+            .tasks
+            .iter()
+            .filter(|task| task.item.as_ref().is_some_and(|item| item.of == step.step))
+            .collect();
         assert!(plan.is_growing(plan.position(&step.step).expect("a step")));
         assert_eq!(of_step.len(), items.added as usize, "{}: {state:#?}", step.step);
         for (index, task) in of_step.iter().enumerate() {

@@ -228,7 +228,11 @@ async fn items_keep_to_the_places_of_their_step(place: Place) {
     node.succeed(&held[2]).await;
     let next = node.take(run, 9).await;
     assert_eq!(names(&next), ["each[2]"]);
-    assert_eq!(node.take_ahead(run, 0, 9).await.len(), 0, "who waits for a place in its step is not held ahead");
+    assert_eq!(
+        node.take_ahead(run, 0, 9).await.len(),
+        0,
+        "who waits for a place in its step is not held ahead"
+    );
     node.fail(&next[0]).await;
     node.succeed(&held[1]).await;
     assert_eq!(names(&node.take(run, 9).await), ["each[3]", "each[4]"]);
@@ -236,10 +240,9 @@ async fn items_keep_to_the_places_of_their_step(place: Place) {
 
 async fn failed_item_fails_the_step_when_the_others_have_ended(place: Place) {
     let node = place.node("one").await;
-    let run = node.submit(&doc("", &[THREE, BEHIND, ("beside", "run: x, needs: [each], when: always")])).await;
-    let order = node
-        .work(run, |step| if step == "each[0]" { failed(3) } else { succeeded() })
-        .await;
+    let run =
+        node.submit(&doc("", &[THREE, BEHIND, ("beside", "run: x, needs: [each], when: always")])).await;
+    let order = node.work(run, |step| if step == "each[0]" { failed(3) } else { succeeded() }).await;
     assert_eq!(order, ["each[0]", "each[1]", "each[2]", "beside"], "the others run all the same");
     let each = node.task(run, "each").await;
     assert_eq!((each.status, each.reason), (TaskStatus::Failed, Some(Reason::Items)));
@@ -263,7 +266,10 @@ async fn fail_fast_ends_the_others(place: Place) {
     node.start(&held[2]).await;
     node.fail(&held[1]).await;
     let stops = node.stops().await;
-    assert_eq!(stops.iter().map(|stop| (stop.claim, stop.reason)).collect::<Vec<_>>(), [(held[2].at, Reason::Aborted)]);
+    assert_eq!(
+        stops.iter().map(|stop| (stop.claim, stop.reason)).collect::<Vec<_>>(),
+        [(held[2].at, Reason::Aborted)]
+    );
     let waiting = node.task(run, "each[2]").await;
     assert_eq!((waiting.status, waiting.reason), (TaskStatus::Canceled, Some(Reason::Aborted)));
     assert_eq!(waiting.detail.as_deref(), Some("`each[0]` failed, and `fail_fast` ends the others"));
@@ -335,7 +341,11 @@ async fn retry_from_the_step_makes_its_list_anew(place: Place) {
         "each parked, behind pending, each[0] available, each[1] available, each[2] available"
     );
     let held = node.take(run, 9).await;
-    assert_eq!(held.iter().map(|held| held.at.attempt).collect::<Vec<_>>(), [2, 2, 2], "numbers never go back");
+    assert_eq!(
+        held.iter().map(|held| held.at.attempt).collect::<Vec<_>>(),
+        [2, 2, 2],
+        "numbers never go back"
+    );
     for held in &held {
         node.succeed(held).await;
     }
@@ -348,9 +358,11 @@ async fn retry_from_before_the_step_takes_a_new_list(place: Place) {
     let node = place.node("one").await;
     let each = "run: x, needs: [find], for_each: \"${{ steps.find.output.files }}\"";
     let run = node.submit(&doc("", &[("find", "run: x"), ("each", each), BEHIND])).await;
-    let files = |files: Value| move |step: &str| match step {
-        "find" => succeeded_with(json!({ "files": files.clone() })),
-        _ => succeeded(),
+    let files = |files: Value| {
+        move |step: &str| match step {
+            "find" => succeeded_with(json!({ "files": files.clone() })),
+            _ => succeeded(),
+        }
     };
     node.work(run, files(json!(["a", "b", "c"]))).await;
     node.retry(run, Some("find")).await.expect("a retry");
@@ -447,7 +459,8 @@ async fn halt_ends_the_items_of_other_steps(place: Place) {
     assert_eq!(names(&held), ["bad", "each[0]"]);
     node.start(&held[1]).await;
     node.fail(&held[0]).await;
-    let expected = "bad failed (exit), each parked, each[0] running, each[1] skipped (halted), each[2] skipped (halted)";
+    let expected =
+        "bad failed (exit), each parked, each[0] running, each[1] skipped (halted), each[2] skipped (halted)";
     assert_eq!(node.tasks(run).await, expected, "what runs may finish");
     node.succeed(&held[1]).await;
     let expected = "bad failed (exit), each canceled (halted), each[0] succeeded, each[1] skipped (halted), each[2] skipped (halted)";
@@ -495,7 +508,11 @@ async fn lock_may_be_that_of_an_item(place: Place) {
     let run = node.submit(&doc("max_parallel: 9", &[each])).await;
     let held = node.take(run, 9).await;
     assert_eq!(names(&held), ["each[0]", "each[1]"]);
-    assert!(node.why(run, "each[2]").await.starts_with("waits for the lock `file/a`"), "{}", node.why(run, "each[2]").await);
+    assert!(
+        node.why(run, "each[2]").await.starts_with("waits for the lock `file/a`"),
+        "{}",
+        node.why(run, "each[2]").await
+    );
     node.succeed(&held[1]).await;
     assert_eq!(node.take(run, 9).await.len(), 0);
     node.succeed(&held[0]).await;
@@ -577,7 +594,11 @@ async fn claim_of_an_item_that_is_gone_is_lost(place: Place) {
     let other = ClaimRef { attempt: 7, ..held.at };
     assert_eq!(node.finish(&Held { at: other, ..held.clone() }, succeeded()).await, Fate::ClaimLost);
     assert_eq!(node.start(&held).await, Fate::ClaimLost);
-    assert_eq!(node.finish(&held, succeeded()).await, Fate::Repeated, "it was said before, and that was recorded");
+    assert_eq!(
+        node.finish(&held, succeeded()).await,
+        Fate::Repeated,
+        "it was said before, and that was recorded"
+    );
     assert_eq!(node.tasks(run).await, "find available, each pending");
 }
 
@@ -586,7 +607,12 @@ async fn workers_share_the_items(place: Place) {
     let (one, two) =
         (Node::worker(store.clone(), "one", &[]).await, Node::worker(store, "two", &["zone=eu"]).await);
     let each = ("each", "run: x, for_each: [1, 2, 3, 4], runs_on: {zone: eu}");
-    let run = one.share(&doc("max_parallel: 2", &[("first", "run: x"), ("each", &format!("{}, needs: [first]", each.1))])).await;
+    let run = one
+        .share(&doc(
+            "max_parallel: 2",
+            &[("first", "run: x"), ("each", &format!("{}, needs: [first]", each.1))],
+        ))
+        .await;
     let held = one.take_any(9).await;
     assert_eq!(names(&held), ["first"]);
     one.succeed(&held[0]).await;
@@ -665,10 +691,13 @@ async fn run_with_items_is_removed_as_a_whole(place: Place) {
 async fn outputs_that_are_too_large_together_are_refused_in_words(place: Place) {
     let node = place.node("one").await;
     let large = json!({ "x": "y".repeat(250_000) });
-    let run = node.submit(&doc("max_parallel: 100", &[("each", "run: x, for_each: \"${{ 70 | range }}\""), BEHIND])).await;
+    let run = node
+        .submit(&doc("max_parallel: 100", &[("each", "run: x, for_each: \"${{ 70 | range }}\""), BEHIND]))
+        .await;
     assert!(70 * 250_000 > MAX_OUTPUTS);
     for held in node.take(run, 100).await {
-        let ends = vec![Finished { claim: held.at, outcome: succeeded_with(large.clone()), took: Duration::ZERO }];
+        let ends =
+            vec![Finished { claim: held.at, outcome: succeeded_with(large.clone()), took: Duration::ZERO }];
         node.store.finish(ends, None).await.expect("an answer");
     }
     let refused = node.store.scope(run, &["each"]).await.expect_err("too much");

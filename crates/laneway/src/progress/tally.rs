@@ -87,7 +87,8 @@ impl Tally {
             Fact::TasksAdded(_) => {}
             Fact::TasksRemoved(f) => {
                 self.items.remove(&f.step);
-                let gone: Vec<String> = self.ended.keys().filter(|task| is_item_of(task, &f.step)).cloned().collect();
+                let gone: Vec<String> =
+                    self.ended.keys().filter(|task| is_item_of(task, &f.step)).cloned().collect();
                 gone.iter().for_each(|task| self.reopen(task));
                 self.failed.retain(|step| self.ended.contains_key(step));
             }

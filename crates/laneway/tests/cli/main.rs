@@ -8,6 +8,7 @@ mod definition;
 mod doctor;
 mod errors;
 mod groups;
+mod growth;
 mod hooks;
 mod interrupt;
 mod looking_back;

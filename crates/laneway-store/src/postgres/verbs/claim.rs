@@ -188,9 +188,9 @@ impl Asked {
 fn bars_items(head: &Head) -> bool {
     let plan = &head.head.plan;
     let growing = plan.workflow.steps.iter().filter(|step| step.for_each.is_some());
-    growing.filter_map(|step| plan.items_of(plan.position(&step.name)?).next()).any(|item| {
-        plan.step(item).on_lost == OnLost::Fail || head.head.has_keys(item)
-    })
+    growing
+        .filter_map(|step| plan.items_of(plan.position(&step.name)?).next())
+        .any(|item| plan.step(item).on_lost == OnLost::Fail || head.head.has_keys(item))
 }
 
 fn never_ahead(head: &Head) -> Vec<i64> {

@@ -16,8 +16,8 @@ use laneway_core::time::Millis;
 
 use crate::fence::ClaimRef;
 use crate::keeper::{
-    Changes, Facts, Failures, Key, Outputs, Rows, RunRow, TaskRow, Touch, growth_text, pauses_text, unreadable,
-    wait_text,
+    Changes, Facts, Failures, Key, Outputs, Rows, RunRow, TaskRow, Touch, growth_text, pauses_text,
+    unreadable, wait_text,
 };
 use crate::model::{Deed, RunHead, Submission};
 use crate::postgres::fault::{Done, Failure};
