@@ -1,8 +1,8 @@
 //! Why a task is not running, in full: which gate, who holds it, since when, what would open it.
 //! Computed when somebody reads it, from what the gate keeper has stored (a word and a key for each task): rewriting the
 //! text of every waiter at every release would be quadratic. Here are the gates that a run knows of by itself;
-//! `cause/shared.rs` has those that runs share, `cause/parked.rs` what a parked task waits for, `cause/chain.rs` follows holders
-//! that wait themselves.
+//! `cause/shared.rs` has those that runs share, `cause/parked.rs` what a parked task waits for, `cause/items.rs` what items and their
+//! step wait for, `cause/chain.rs` follows holders that wait themselves.
 
 use std::collections::HashMap;
 
@@ -17,6 +17,7 @@ use crate::state::TaskStatus;
 use crate::time::Millis;
 
 mod chain;
+mod items;
 mod parked;
 mod shared;
 #[cfg(test)]
@@ -121,38 +122,50 @@ pub fn causes(
     let live: Vec<&TaskState> = state.tasks.iter().filter(|task| task.status.is_live()).collect();
     // Steps with equal needs wait for the same, so that is looked up once for all of them.
     let mut sets: HashMap<u32, Holders> = HashMap::new();
-    let cause = |(position, (task, wait)): (usize, (&TaskState, &Option<Waits>))| match (task.status, wait) {
-        (TaskStatus::Pending, Some(Waits::Needs)) => {
-            let set = plan.needs_set_of[position]?;
-            let holders = sets.entry(set).or_insert_with(|| Holders::of_set(plan, state, set));
-            if holders.names.is_empty() && plan.is_leveled() {
-                return Some(level(plan, state, position as Position));
+    let mut grown = items::Grown::default();
+    let cause = |(place, (task, wait)): (usize, (&TaskState, &Option<Waits>))| {
+        // Items stand behind the steps, as many as there are by now.
+        let position = match &task.item {
+            None => place as Position,
+            Some(item) => plan.items_of(plan.position(&item.of)?).nth(item.index as usize)?,
+        };
+        match (task.status, wait) {
+            (TaskStatus::Pending, Some(Waits::Needs)) => {
+                let set = plan.needs_set(position)?;
+                let holders = sets.entry(set).or_insert_with(|| Holders::of_set(plan, state, set));
+                if holders.names.is_empty() && plan.is_leveled() {
+                    return Some(level(plan, state, position));
+                }
+                Some(needs(plan, position, holders))
             }
-            Some(needs(plan, position as Position, holders))
+            (TaskStatus::Pending, Some(Waits::Level)) => Some(level(plan, state, position)),
+            (TaskStatus::Pending, Some(Waits::RunAt)) => Some(run_at(task)),
+            (TaskStatus::Pending, Some(Waits::MaxParallel)) => Some(max_parallel(state, &live)),
+            (TaskStatus::Pending, Some(Waits::Group)) => match plan.item(position) {
+                None => group(plan, state, position),
+                Some((step, _)) => Some(items::place(plan.step(step), &live)),
+            },
+            (TaskStatus::Pending, Some(Waits::FirstTask)) => Some(first_task(&live)),
+            (TaskStatus::Pending, Some(Waits::MaxRuns(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Paused(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Node(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Order(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Lock(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Limit(wait))) => Some(wait.cause()),
+            (TaskStatus::Pending, Some(Waits::Rate(wait))) => Some(wait.cause()),
+            (TaskStatus::Available, _) => Some(slot(plan.step(position), is_interrupted)),
+            (TaskStatus::Parked, _) if plan.is_growing(position) => items::parked(state, task, &mut grown),
+            (TaskStatus::Parked, _) => parked::cause(plan.step(position).wait()?, state.run, task),
+            (TaskStatus::Pending, None)
+            | (
+                TaskStatus::Running
+                | TaskStatus::Succeeded
+                | TaskStatus::Failed
+                | TaskStatus::Canceled
+                | TaskStatus::Skipped,
+                _,
+            ) => None,
         }
-        (TaskStatus::Pending, Some(Waits::Level)) => Some(level(plan, state, position as Position)),
-        (TaskStatus::Pending, Some(Waits::RunAt)) => Some(run_at(task)),
-        (TaskStatus::Pending, Some(Waits::MaxParallel)) => Some(max_parallel(state, &live)),
-        (TaskStatus::Pending, Some(Waits::Group)) => group(plan, state, position as Position),
-        (TaskStatus::Pending, Some(Waits::FirstTask)) => Some(first_task(&live)),
-        (TaskStatus::Pending, Some(Waits::MaxRuns(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Paused(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Node(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Order(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Lock(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Limit(wait))) => Some(wait.cause()),
-        (TaskStatus::Pending, Some(Waits::Rate(wait))) => Some(wait.cause()),
-        (TaskStatus::Available, _) => Some(slot(plan.step(position as Position), is_interrupted)),
-        (TaskStatus::Parked, _) => parked::cause(plan.step(position as Position).wait()?, state.run, task),
-        (TaskStatus::Pending, None)
-        | (
-            TaskStatus::Running
-            | TaskStatus::Succeeded
-            | TaskStatus::Failed
-            | TaskStatus::Canceled
-            | TaskStatus::Skipped,
-            _,
-        ) => None,
     };
     state.tasks.iter().zip(waits).enumerate().map(cause).collect()
 }

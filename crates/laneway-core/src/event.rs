@@ -209,7 +209,7 @@ facts! {
         step: String,
         attempt: u32,
     }
-    /// The gates of a step that waits have opened. It holds nothing from here on.
+    /// The gates of a step that waits, or of one with `for_each`, have opened. It holds nothing from here on.
     TaskParked = "task_parked" v 1 {
         step: String,
         /// The signal that it waits for, if it is one.
@@ -221,6 +221,9 @@ facts! {
         /// When it fails, if it is not over by then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_at: Option<Millis>,
+        /// How many items of its `for_each` it waits for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        items: Option<u32>,
     }
     /// Somebody has said what a step waits for, or will wait for. A second time is no event.
     TaskSignaled = "task_signaled" v 1 {
@@ -241,6 +244,22 @@ facts! {
         /// The run that recorded it.
         from: RunId,
         recorded_at: Millis,
+    }
+    /// A list has become tasks, one for each of these items, behind those that it had. Their step is parked.
+    TasksAdded = "tasks_added" v 1 {
+        step: String,
+        /// How many items there are, of which these are some.
+        total: u32,
+        /// The index of the first of these.
+        first: u32,
+        items: Vec<Value>,
+        /// The highest attempt of those that stood in their place before.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        attempts: u32,
+    }
+    /// The list of a step is to be made anew: the tasks of its items are gone.
+    TasksRemoved = "tasks_removed" v 1 {
+        step: String,
     }
     TaskSkipped = "task_skipped" v 1 {
         step: String,
@@ -321,6 +340,10 @@ facts! {
     }
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 impl Fact {
     /// The step it speaks of, if it speaks of one task.
     pub fn step(&self) -> Option<&str> {
@@ -333,6 +356,8 @@ impl Fact {
             Self::TaskParked(f) => Some(&f.step),
             Self::TaskSignaled(f) => Some(&f.step),
             Self::TaskCached(f) => Some(&f.step),
+            Self::TasksAdded(f) => Some(&f.step),
+            Self::TasksRemoved(f) => Some(&f.step),
             Self::TaskSkipped(f) => Some(&f.step),
             Self::TaskFinished(f) => Some(&f.step),
             Self::EffectStarted(f) => Some(&f.step),
@@ -389,6 +414,7 @@ mod tests {
         ("task_returned", 1, r#"{"step":"test","attempt":1}"#),
         ("task_parked", 1, r#"{"step":"approve","signal":"approved","timeout_at":1700000000123}"#),
         ("task_parked", 1, r#"{"step":"pause","until":1700000000123}"#),
+        ("task_parked", 1, r#"{"step":"parse","items":3}"#),
         (
             "task_signaled",
             1,
@@ -400,6 +426,9 @@ mod tests {
             1,
             r#"{"step":"build","attempt":1,"key":"ab12","from":"0199f2a0-0000-7000-8000-1a2b3c4d5e6f","recorded_at":1700000000123}"#,
         ),
+        ("tasks_added", 1, r#"{"step":"parse","total":3,"first":0,"items":["a.csv",{"name":"b.csv"},7]}"#),
+        ("tasks_added", 1, r#"{"step":"parse","total":900,"first":500,"items":[1,2],"attempts":4}"#),
+        ("tasks_removed", 1, r#"{"step":"parse"}"#),
         ("task_skipped", 1, r#"{"step":"package","why":"upstream","detail":"test failed"}"#),
         (
             "task_finished",

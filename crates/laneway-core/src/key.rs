@@ -57,7 +57,8 @@ pub fn bind(plan: &Plan, params: &Map<String, Value>) -> Result<BTreeMap<Positio
     let mut all = BTreeMap::new();
     for (position, step) in (0..).zip(&plan.workflow.steps) {
         let keys = keys_of(step, &scope)?;
-        if keys != TaskKeys::default() {
+        // Each item of a step may have a lock of its own.
+        if keys != TaskKeys::default() || step.lock_reads_item() {
             all.insert(position, keys);
         }
     }
@@ -74,9 +75,16 @@ pub fn bind(plan: &Plan, params: &Map<String, Value>) -> Result<BTreeMap<Positio
     }
 }
 
+/// The lock of an item of a step, where that is not the same for all of them.
+pub fn lock_of_item(step: &Step, scope: &Scope) -> Result<Option<String>, BadKey> {
+    step.demands().lock.as_ref().map(|lock| key(step, "lock", lock, scope)).transpose()
+}
+
 fn keys_of(step: &Step, scope: &Scope) -> Result<TaskKeys, BadKey> {
     let demands = step.demands();
-    let lock = demands.lock.as_ref().map(|lock| key(step, "lock", lock, scope)).transpose()?;
+    // One that reads the item of its task is known with that.
+    let lock = demands.lock.as_ref().filter(|_| !step.lock_reads_item());
+    let lock = lock.map(|lock| key(step, "lock", lock, scope)).transpose()?;
     let order = demands.order.as_ref().map(|order| ordered(step, order, scope)).transpose()?;
     let mut limits = demands.limits.clone();
     limits.sort_unstable();

@@ -15,6 +15,7 @@ mod facts;
 pub mod gate;
 pub mod graph;
 pub mod group;
+pub mod growth;
 pub mod hash;
 pub mod hook;
 pub mod id;

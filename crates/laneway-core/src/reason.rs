@@ -23,6 +23,8 @@ words! {
         BadOutput = "bad_output",
         /// What the members of a group left behind cannot be brought together.
         Conflict = "conflict",
+        /// Items of its `for_each` failed.
+        Items = "items",
         /// The node that ran it died.
         Lost = "lost",
         /// A person, or Ctrl-C, canceled the run.

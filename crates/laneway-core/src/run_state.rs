@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::effect::{EffectState, EffectStatus};
 use crate::event::{
-    Closing, EffectCommitted, EffectStarted, Event, Fact, LevelCommitted, PauseScope,
+    Closing, EffectCommitted, EffectStarted, Event, Fact, LevelCommitted, PauseScope, TasksAdded,
 };
+use crate::growth::{Item, ItemName, Items};
 use crate::hash::Version;
 use crate::id::RunId;
 use crate::level::{self, Cursor};
@@ -39,7 +40,7 @@ pub struct RunState {
     /// How far it has come, of a run that goes level by level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Committed>,
-    /// In definition order.
+    /// In definition order; behind all of them the items of those that have some, step by step.
     pub tasks: Vec<TaskState>,
 }
 
@@ -85,6 +86,12 @@ pub struct TaskState {
     /// By name and key. They outlive attempts, and a retry of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<EffectState>,
+    /// Of a task that is an item of a step: which one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<Box<Item>>,
+    /// Of a step with `for_each`, since its list is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Items>,
 }
 
 impl TaskState {
@@ -106,13 +113,15 @@ impl TaskState {
             lost: 0,
             wait: None,
             effects: Vec::new(),
+            item: None,
+            items: None,
         }
     }
 
-    /// Pending again, as if new but for its attempt number, which never goes back, and for what it has done to the world.
+    /// Pending again, as if new but for its attempt number, which never goes back, its items, and what it has done to the world.
     fn reopened(&self) -> Self {
-        let (attempt, effects) = (self.attempt, self.effects.clone());
-        Self { attempt, effects, ..Self::new(self.step.clone()) }
+        let (item, items, effects) = (self.item.clone(), self.items, self.effects.clone());
+        Self { attempt: self.attempt, item, items, effects, ..Self::new(self.step.clone()) }
     }
 }
 
@@ -173,7 +182,12 @@ impl Replay {
     }
 
     pub fn end(self) -> Result<RunState, Broken> {
-        self.fold.map(|fold| fold.state).ok_or(Broken::Empty)
+        let Fold { mut state, places } = self.fold.ok_or(Broken::Empty)?;
+        // They came in batches, those of one step between those of others.
+        state.tasks.sort_by_key(|task| {
+            task.item.as_ref().map(|item| (places.get(&item.of).copied().unwrap_or(usize::MAX), item.index))
+        });
+        Ok(state)
     }
 }
 
@@ -328,8 +342,17 @@ impl Fold {
                 task.run_at = None;
                 forget_last_attempt(task);
                 task.started_at = Some(at);
-                let wait = task.wait.get_or_insert_default();
-                (wait.until, wait.timeout_at) = (f.until, f.timeout_at);
+                match f.items {
+                    None => {
+                        let wait = task.wait.get_or_insert_default();
+                        (wait.until, wait.timeout_at) = (f.until, f.timeout_at);
+                    }
+                    // It waits for its items, and for nothing else.
+                    Some(total) => {
+                        let added = task.items.map_or(0, |items| items.added);
+                        task.items = Some(Items { total, added });
+                    }
+                }
             }
             Fact::TaskSignaled(f) => {
                 let task = self.task(seq, &f.step)?;
@@ -347,6 +370,14 @@ impl Fold {
                 claim_if_unseen(seq, task, f.attempt)?;
                 // What it takes stands in its end, which comes next.
                 moved(seq, task, TaskMove::Succeed)?;
+            }
+            Fact::TasksAdded(f) => self.adds(seq, f)?,
+            Fact::TasksRemoved(f) => {
+                self.task(seq, &f.step)?.items = None;
+                let is_of = |task: &TaskState| task.item.as_ref().is_some_and(|item| item.of == f.step);
+                self.state.tasks.retain(|task| !is_of(task));
+                let named = self.state.tasks.iter().enumerate();
+                self.places = named.map(|(place, task)| (task.step.clone(), place)).collect();
             }
             Fact::TaskSkipped(f) => {
                 let task = self.task(seq, &f.step)?;
@@ -416,6 +447,32 @@ impl Fold {
         for step in steps {
             let task = self.task(seq, step)?;
             task.status = moved(seq, task, TaskMove::Withdraw)?;
+        }
+        Ok(())
+    }
+
+    /// Items come in their order, behind those that are there, and only as long as their step is parked.
+    fn adds(&mut self, seq: u64, added: &TasksAdded) -> Result<(), Broken> {
+        let step = self.task(seq, &added.step)?;
+        let before = step.items.map_or(0, |items| items.added);
+        let more = u32::try_from(added.items.len()).unwrap_or(u32::MAX);
+        let is_next = step.items.is_some_and(|items| items.total == added.total)
+            && before == added.first
+            && before.checked_add(more).is_some_and(|sum| sum <= added.total);
+        if step.status != TaskStatus::Parked || !is_next {
+            let from = if is_next { step.status.as_str() } else { "elsewhere in its list" };
+            return Err(Broken::Illegal { seq, illegal: Illegal { entity: "task", from, to: "grow" } });
+        }
+        step.items = Some(Items { total: added.total, added: before + more });
+        for (index, value) in (added.first..).zip(&added.items) {
+            let name = ItemName(&added.step, index).to_string();
+            let item = Item { of: added.step.clone(), index, value: value.clone() };
+            self.places.insert(name.clone(), self.state.tasks.len());
+            self.state.tasks.push(TaskState {
+                attempt: added.attempts,
+                item: Some(Box::new(item)),
+                ..TaskState::new(name)
+            });
         }
         Ok(())
     }
@@ -637,7 +694,7 @@ mod tests {
 
     fn parked(until: Option<i64>) -> Fact {
         let (signal, until) = (Some("go".to_owned()), until.map(Millis));
-        TaskParked { step: "a".into(), signal, until, timeout_at: None }.into()
+        TaskParked { step: "a".into(), signal, until, timeout_at: None, items: None }.into()
     }
 
     fn signaled(step: &str) -> Fact {

@@ -267,7 +267,7 @@ fn code_of(error: &Error) -> Code {
         Error::PathTaken { .. } => Code::PathTaken,
         Error::NoSuchBlob { .. } => Code::NoSuchBytes,
         Error::NoSuchSecret { .. } => Code::NoSuchSecret,
-        Error::TooLarge { .. } => Code::BodyTooLarge,
+        Error::TooLarge { .. } | Error::OutputsTooLarge { .. } => Code::BodyTooLarge,
         Error::NotRunnable { .. } => Code::NotRunnable,
         Error::Illegal(_) => Code::Illegal,
     }

@@ -108,6 +108,11 @@ pub enum Error {
     EffectRuns { run: RunId, step: String, effect: EffectId, attempt: u32 },
     #[error(transparent)]
     BadSignal(#[from] BadSignal),
+    #[error(
+        "the outputs of the items of `{step}` hold more than {} MiB together, which is too much to be read as one list",
+        laneway_core::growth::MAX_OUTPUTS >> 20
+    )]
+    OutputsTooLarge { step: String },
     #[error("run {} is not set aside", run.short())]
     NotSetAside { run: RunId },
     #[error("{} is there already", path.display())]
@@ -207,6 +212,9 @@ impl Error {
             Self::NoSuchEffect { run, .. } => Some(format!("`laneway effects {}` lists them", run.short())),
             Self::EffectRuns { run, .. } => {
                 Some(format!("wait for it, or stop it with `laneway cancel {}`", run.short()))
+            }
+            Self::OutputsTooLarge { .. } => {
+                Some("let items write large data to files, and where they are to $LANEWAY_OUTPUT".to_owned())
             }
             Self::BadSignal(_) => Some("write large data to a file, and where it is into the payload".to_owned()),
             Self::NoSuchWorkflow { .. } => {

@@ -8,7 +8,8 @@ use laneway_core::gate::Counts;
 use laneway_core::id::RunId;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
-use laneway_core::run_state::{self, RunState};
+use laneway_core::run_state::{self, RunState, TaskState};
+use laneway_core::state::TaskStatus;
 
 use crate::error::Error;
 use crate::keeper::Settled;
@@ -26,7 +27,8 @@ pub(crate) fn parts_from(state: &RunState, events: &[Event]) -> Option<String> {
     if events.len() as u64 != state.last_event {
         return Some(format!("it has {} events, and {} are there", state.last_event, events.len()));
     }
-    match run_state::replay(state.tasks.iter().map(|task| task.step.as_str()), events) {
+    let steps = state.tasks.iter().filter(|task| task.item.is_none());
+    match run_state::replay(steps.map(|task| task.step.as_str()), events) {
         Err(broken) => Some(broken.to_string()),
         Ok(told) => {
             let text = |state: &RunState| serde_json::to_string(state).unwrap_or_default();
@@ -59,7 +61,9 @@ pub(crate) fn miscounts(
     sets: &BTreeMap<usize, Counts>,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    let open = state.tasks.iter().filter(|task| !task.status.is_final()).count();
+    // Items are counted by their step.
+    let is_open = |task: &&TaskState| !task.status.is_final() && task.item.is_none();
+    let open = state.tasks.iter().filter(is_open).count();
     if unsettled != open as i64 {
         wrong.push(format!("it counts {unsettled} unsettled tasks, and {open} are there"));
     }
@@ -68,14 +72,34 @@ pub(crate) fn miscounts(
             wrong.push(format!("what it counts for needs set {set} is not what its tasks say"));
         }
     }
+    for (step, items) in (0..).zip(&state.tasks).filter_map(|(step, task)| Some((step, task.items?))) {
+        let Some(set) =
+            plan.items_set(step).filter(|_| state.tasks[step as usize].status == TaskStatus::Parked)
+        else {
+            continue;
+        };
+        let name = &state.tasks[step as usize].step;
+        let of_step = |task: &&TaskState| task.item.as_ref().is_some_and(|item| item.of == *name);
+        let counted = tally(state.tasks.iter().filter(of_step));
+        let found = sets.get(&(set as usize)).copied().unwrap_or_default();
+        // Those that are yet to be tasks count as long as they are to be.
+        let (least, most) = (counted.unsettled, counted.unsettled + (items.total - items.added));
+        let is_right = (least..=most).contains(&found.unsettled);
+        if !is_right || (Counts { unsettled: counted.unsettled, ..found }) != counted {
+            wrong.push(format!("what it counts for the items of {name} is not what its tasks say"));
+        }
+    }
     wrong
 }
 
 fn count(state: &RunState, needs: &[Position]) -> Counts {
+    // A plan refers to its own steps, and there are as many tasks as steps: whoever read the state saw to it.
+    tally(needs.iter().map(|need| &state.tasks[*need as usize]))
+}
+
+fn tally<'t>(tasks: impl Iterator<Item = &'t TaskState>) -> Counts {
     let mut counts = Counts::default();
-    for need in needs {
-        // A plan refers to its own steps, and there are as many tasks as steps: whoever read the state saw to it.
-        let task = &state.tasks[*need as usize];
+    for task in tasks {
         match Settled::of(task.status, task.reason) {
             Some(Settled::Succeeded) => counts.succeeded += 1,
             Some(Settled::Failed) => counts.failed += 1,

@@ -10,7 +10,7 @@ use laneway_core::class::Offer;
 use laneway_core::expression::Scope;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
-use laneway_core::key::TaskKeys;
+use laneway_core::key::{self, TaskKeys};
 use laneway_core::limit::Limit;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::fence::{ClaimRef, Fate};
+use crate::keeper::with_item;
 use crate::tally::{GateWaits, Spread};
 
 #[derive(Debug, Clone)]
@@ -341,9 +342,44 @@ impl Placed {
 }
 
 impl RunHead {
-    /// Whether more than its run decides when it may go: keys that others share, or a group with room for so many.
+    /// Whether more than its run decides when it may go: keys that others share, or a group, or a step with items, with room for
+    /// so many.
     pub fn has_keys(&self, position: Position) -> bool {
-        self.keys.contains_key(&position) || self.plan.bounded_group_of(position).is_some()
+        // A step with items holds nothing itself.
+        if self.plan.is_growing(position) {
+            return false;
+        }
+        let step = self.plan.step(position);
+        let is_bounded = || step.for_each.as_ref().is_some_and(|for_each| for_each.max_parallel.is_some());
+        self.plan.base(position).is_some_and(|step| self.keys.contains_key(&step))
+            || self.plan.bounded_group_of(position).is_some()
+            || step.lock_reads_item()
+            || is_bounded()
+    }
+
+    /// The keys of a task, if it has some; `item` is its value, as it is stored.
+    pub(crate) fn keys_of(&self, position: Position, item: Option<&str>) -> Option<TaskKeys> {
+        if self.plan.is_growing(position) {
+            return None;
+        }
+        let step = self.plan.step(position);
+        let keys = self.keys.get(&self.plan.base(position)?).cloned();
+        match (self.plan.item(position), step.lock_reads_item()) {
+            (Some((_, index)), true) => {
+                // It was looked at when the list was made.
+                let item: Value = serde_json::from_str(item?).ok()?;
+                let lock = key::lock_of_item(step, &self.scope_of_item(&item, index)).ok()?;
+                Some(TaskKeys { lock, ..keys.unwrap_or_default() })
+            }
+            (_, _) => keys,
+        }
+    }
+
+    /// What the lock of an item reads.
+    pub(crate) fn scope_of_item(&self, item: &Value, index: u32) -> Scope {
+        let mut scope = Scope::from_iter([("params".to_owned(), Value::Object(self.params.clone()))]);
+        with_item(&mut scope, item.clone(), index);
+        scope
     }
 }
 

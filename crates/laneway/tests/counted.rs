@@ -87,6 +87,12 @@ impl Graph {
         Self::new(2, (0..tasks).map(|task| (format!("t{task}"), needs(task))))
     }
 
+    /// One step with so many items.
+    fn items(tasks: usize) -> Self {
+        let step = format!("  each: {{for_each: '${{{{ {tasks} | range }}}}', command: [/bin/true]}}\n");
+        Self { tasks, yaml: format!("max_parallel: 8\nsteps:\n{step}") }
+    }
+
     /// Every task of a level needs all of the level before.
     fn levels(levels: usize, width: usize) -> Self {
         let name = |level: usize, place: usize| format!("l{level}_{place}");
@@ -222,4 +228,22 @@ fn a_task_costs_the_same_among_two_hundred_as_among_two_thousand() {
     assert!(statements < 1.2, "statements a task grew by {statements:.2}: {few:?}, {many:?}");
     let wal = many.wal_against(FLAT) / few.wal_against(FLAT);
     assert!(wal < 1.2, "bytes of WAL a task grew by {wal:.2}: {few:?}, {many:?}");
+}
+
+/// Its countdown is read and written once in a commit, and its batches cost little for each of their items.
+#[test]
+fn an_item_costs_at_most_a_fifth_more_than_a_step_of_a_flat_run() {
+    let (flat, items) = (Graph::flat(2_000).run_unobserved(), Graph::items(2_000).run_unobserved());
+    let statements = items.statements_beside_commits() / flat.statements_beside_commits();
+    assert!(statements < 1.2, "statements of an item are {statements:.2} of a step's: {flat:?}, {items:?}");
+    let wal = items.wal_against(FLAT) / flat.wal_against(FLAT);
+    assert!(wal < 1.2, "bytes of WAL of an item are {wal:.2} of a step's: {flat:?}, {items:?}");
+    Graph::items(200).run_unobserved().assert_within(FLAT);
+}
+
+#[test]
+fn an_item_costs_the_same_among_five_hundred_as_among_five_thousand() {
+    let (few, many) = (Graph::items(500).run_unobserved(), Graph::items(5_000).run_unobserved());
+    let statements = many.statements_beside_commits() / few.statements_beside_commits();
+    assert!(statements < 1.2, "statements of an item grew by {statements:.2}: {few:?}, {many:?}");
 }

@@ -83,6 +83,7 @@ impl Reader<'_> {
             files: None,
             housing: None,
             cache: None,
+            for_each: None,
         }
     }
 

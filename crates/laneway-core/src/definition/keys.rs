@@ -61,9 +61,12 @@ pub(super) const STEP: Keys = Keys {
         "pool",
         "call",
         "wait",
+        "for_each",
+        "max_parallel",
+        "fail_fast",
         "description",
     ],
-    later: &["for_each", "matrix", "workflow", "isolate", "key"],
+    later: &["matrix", "workflow", "isolate", "key"],
 };
 
 pub(super) const GROUP: Keys = Keys {

@@ -89,6 +89,8 @@ fn key_of_its_own(step: &Step) -> Option<&'static str> {
         Some("order")
     } else if !demands.limits.is_empty() {
         Some("limits")
+    } else if step.for_each.is_some() {
+        Some("for_each")
     } else if matches!(step.action, Action::Queue { .. }) {
         Some("queue")
     } else {

@@ -12,6 +12,7 @@ mod files;
 mod finding;
 mod gates;
 mod groups;
+mod growth;
 mod hooks;
 mod housing;
 mod input;

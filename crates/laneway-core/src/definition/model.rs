@@ -74,6 +74,19 @@ pub struct Step {
     pub(crate) housing: Option<Box<Housing>>,
     /// The same for those that may take a result that was recorded before; read it by `cache()`.
     pub(crate) cache: Option<Box<Cache>>,
+    /// One task for each item of a list.
+    pub for_each: Option<Box<ForEach>>,
+}
+
+/// The `for_each` key, with those that say how the items run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForEach {
+    /// What it evaluates to when the step is reached is a list.
+    pub items: Input,
+    /// How many items may be available or running at once.
+    pub max_parallel: Option<NonZeroU32>,
+    /// The first failure ends the others.
+    pub fail_fast: bool,
 }
 
 /// Files that a step hands on, and that it is given.
@@ -160,6 +173,16 @@ impl Step {
             | Action::Wait(_)
             | Action::Post { .. } => None,
         }
+    }
+
+    /// Whether something that is fixed for each item of its own reads the item, or its index.
+    pub fn lock_reads_item(&self) -> bool {
+        self.for_each.is_some() && self.demands().lock.as_ref().is_some_and(Template::reads_item)
+    }
+
+    /// Whether its `if` is asked for each item.
+    pub fn condition_reads_item(&self) -> bool {
+        self.for_each.is_some() && self.condition.as_ref().is_some_and(Expression::reads_item)
     }
 
     /// What it waits for, if it is a wait: nobody claims it.

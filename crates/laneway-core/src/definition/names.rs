@@ -118,9 +118,12 @@ impl Check<'_> {
                     let finding = self.group(site, &read, wrong);
                     self.found.extend(finding);
                 }
-                "item" => self.found.push(wrong("`item` is not supported yet".to_owned())),
+                root @ ("item" | "index") => self.found.extend(self.item(site, root, wrong)),
                 root => {
-                    let hint = match nearest(root, ["params", "steps", "groups", "run", "secrets"]) {
+                    let hint = match nearest(
+                        root,
+                        ["params", "steps", "groups", "run", "secrets", "item", "index"],
+                    ) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!(
                             "an expression can read `params`, `steps` and `run`; a string needs quotes: \"{root}\""
@@ -142,6 +145,33 @@ impl Check<'_> {
         match (read.segments.get(1), &read.hyphened) {
             (Some(name), Some((joined, _))) => !exists(name) && exists(joined),
             (Some(_) | None, _) => false,
+        }
+    }
+
+    /// The item of a task is known where the task is, and not before.
+    fn item(&self, site: &Site, root: &str, wrong: impl Fn(String) -> Finding) -> Option<Finding> {
+        let step = site.step.map(|step| &self.workflow.steps[step]);
+        if site.is_list {
+            let finding = wrong(format!("`for_each` cannot read `{root}`: it says what the items are"));
+            return Some(finding.hint("it can read `params` and the outputs of steps that it needs"));
+        }
+        match (step, site.at_submit) {
+            (Some(step), None | Some("lock")) if step.for_each.is_some() => None,
+            (Some(_), Some(key)) if key != "lock" => {
+                let message = format!("`{key}` cannot read `{root}`: it is fixed when the run is submitted");
+                Some(wrong(message).hint("pass it as a parameter: `${{ params.NAME }}`"))
+            }
+            (Some(step), _) => {
+                let message = format!("step `{}` has no `for_each`, so there is no `{root}`", step.name);
+                Some(
+                    wrong(message)
+                        .hint("add `for_each: ${{ … }}`, which makes a task for each item of a list"),
+                )
+            }
+            (None, _) => {
+                let finding = wrong(format!("the workflow's `env` cannot read `{root}`"));
+                Some(finding.hint("put it into the `env` of the step with `for_each`"))
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::containers::{self, Housed};
 use super::files;
 use super::finding::{Finding, Findings, Span};
 use super::groups;
+use super::growth::{self, Growing};
 use super::keys;
 use super::levels;
 use super::model::{Action, Demands, Execution, Files, OnFailure, OnLost, Placement, Step, When, Workflow};
@@ -190,6 +191,7 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     containers::check(&workflow, std::mem::take(&mut reader.named), &mut reader.findings);
     groups::check(&mut workflow, spans, placement, &mut reader.findings);
     levels::read(reader, &mut workflow, spans, levels::Keys { placement, ..leveled });
+    growth::check(&workflow, spans, &mut reader.findings);
     Some(workflow)
 }
 
@@ -231,6 +233,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         files: None,
         housing: None,
         cache: None,
+        for_each: None,
     };
     let (mut demands, mut files) = (Demands::default(), Files::default());
     let must_be = "a mapping such as {run: ./build.sh}";
@@ -243,6 +246,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     let (mut args, mut with) = (None, None);
     let mut housed = Housed::default();
     let mut of_processes = Vec::new();
+    let mut growing = Growing::default();
     for field in fields {
         match field.name {
             "run" => run = Some(field),
@@ -274,6 +278,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             "lock" => demands.lock = reader.key(field, "lock"),
             "order" => {
                 spans.order = Some(reader.tree.node(field.key).span);
+                growing.order = Some(field);
                 demands.order = reader.order(field);
             }
             "limits" => demands.limits = reader.limits_of_step(field),
@@ -289,6 +294,9 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             "container" => housed.container = Some(field),
             "pool" => housed.pool = Some(field),
             "call" => housed.call = Some(field),
+            "for_each" => growing.items = Some(field),
+            "max_parallel" => growing.max_parallel = Some(field),
+            "fail_fast" => growing.fail_fast = Some(field),
             "priority" => demands.priority = reader.priority(field).unwrap_or_default(),
             "description" => {
                 reader.string(field, "a string");
@@ -296,6 +304,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             _ => {}
         }
     }
+    step.for_each = growing.read(reader);
     step.files = (files != Files::default()).then(|| Box::new(files));
     step.demands = (demands != Demands::default()).then(|| Box::new(demands));
     let (input, misplaced, advice) = match (function, queue) {

@@ -45,6 +45,8 @@ pub(super) struct Site {
     pub(super) is_env: bool,
     /// It belongs to a hook, which runs when the run has ended.
     pub(super) is_hook: bool,
+    /// It gives the items of its step, and cannot read one.
+    pub(super) is_list: bool,
 }
 
 #[derive(Debug)]
@@ -316,6 +318,7 @@ impl<'t> Reader<'t> {
                 only: None,
                 is_env: self.is_env,
                 is_hook: self.is_hook,
+                is_list: false,
             });
         }
     }

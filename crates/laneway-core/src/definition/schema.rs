@@ -161,9 +161,12 @@ fn step() -> Value {
         "description": "One step: a script, a program, a function, work of a queue, or a wait; a script or program may run in a container.",
         "type": "object",
         "additionalProperties": false,
-        "dependentRequired": {"container": ["image"], "call": ["pool"]},
+        "dependentRequired": {
+            "container": ["image"], "call": ["pool"], "max_parallel": ["for_each"], "fail_fast": ["for_each"],
+        },
         "not": {"anyOf": [
             {"required": ["image", "pool"]},
+            {"required": ["for_each", "order"]},
             {"allOf": [cached(), {"required": ["on_lost"], "properties": {"on_lost": {"const": "fail"}}}]},
         ]},
         "oneOf": [
@@ -206,6 +209,18 @@ fn step() -> Value {
                 "type": "string", "pattern": LABEL,
             },
             "wait": {"$ref": "#/$defs/wait"},
+            "for_each": {
+                "description": "A list, or an expression that gives one: the step becomes one task for each item, read as ${{ item }}, and as ${{ index }} its place from 0 on. steps.NAME.output is the list of their outputs.",
+                "oneOf": [{"type": "array"}, {"type": "string", "pattern": "^\\s*\\$\\{\\{[\\s\\S]*\\}\\}\\s*$"}],
+            },
+            "max_parallel": {
+                "description": "How many items of for_each may run at once. Default: as many as the run allows.",
+                "type": "integer", "minimum": 1, "maximum": u32::MAX,
+            },
+            "fail_fast": {
+                "description": "Whether the first item that fails ends the others. Default: false; all of them run.",
+                "type": "boolean",
+            },
             "with": {
                 "description": "The input of the function, by name, or that of a queue's worker, which may be any JSON; a value that is one ${{ … }} keeps its type.",
                 "type": "object",
@@ -237,7 +252,7 @@ fn step() -> Value {
                 "description": "When the node that runs it dies: retry it elsewhere, or fail it because it must not run twice. Default: retry.",
                 "enum": OnLost::ALL.map(OnLost::as_str),
             },
-            "lock": key("No two tasks on this key at once, of whatever run. ${{ params.NAME }} can stand in it."),
+            "lock": key("No two tasks on this key at once, of whatever run. ${{ params.NAME }} can stand in it, and ${{ item }} where there is for_each."),
             "order": {"$ref": "#/$defs/order"},
             "limits": {
                 "description": "Names of limits in which each of its tasks takes a place.",

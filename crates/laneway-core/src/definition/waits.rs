@@ -47,6 +47,9 @@ pub(super) fn advice(key: &str) -> Option<&'static str> {
         }
         "args" | "with" | "env" | "workdir" | "artifacts" | "inputs" | "cache" | "image" | "container"
         | "pool" => Some("a wait runs nothing; put it on the step behind it"),
+        "for_each" | "max_parallel" | "fail_fast" => {
+            Some("a wait happens once; put it on the step behind it")
+        }
         _ => None,
     }
 }

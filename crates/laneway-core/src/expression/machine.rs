@@ -19,12 +19,15 @@ const FUEL: u64 = 50_000;
 /// Pieces that `split` may make.
 const MAX_ITEMS: usize = 10_000;
 
+/// Numbers that `range` may make.
+const MAX_RANGE: i64 = 100_000;
+
 /// Filters that cannot grow a value, and those wrapped below that check how far they do.
-/// `range`, `format`, `indent`, `map` and the like are left out: they loop, or grow without bound.
+/// `format`, `indent`, `map` and the like are left out: they loop, or grow without bound.
 pub(super) const FILTERS: &[&str] = &[
     "upper", "lower", "trim", "replace", "split", "join", "length", "count", "first", "last", "min", "max",
     "sum", "sort", "unique", "reverse", "abs", "round", "int", "float", "string", "bool", "list", "items",
-    "default", "d", "tojson",
+    "default", "d", "tojson", "range",
 ];
 
 pub(super) const TESTS: &[&str] = &[
@@ -79,6 +82,7 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     env.add_filter("default", filters::default);
     env.add_filter("d", filters::default);
     env.add_filter("tojson", tojson);
+    env.add_filter("range", range);
     env.add_test("defined", tests::is_defined);
     env.add_test("undefined", tests::is_undefined);
     env.add_test("none", tests::is_none);
@@ -265,6 +269,15 @@ fn split(value: &str, separator: Option<&str>) -> Result<Vec<String>, minijinja:
         return Err(too_large());
     }
     Ok(parts)
+}
+
+/// The numbers from 0 on, so many of them.
+fn range(count: i64) -> Result<Vec<i64>, minijinja::Error> {
+    if !(0..=MAX_RANGE).contains(&count) {
+        let why = format!("`range` makes 0 to {MAX_RANGE} numbers, not {count}");
+        return Err(minijinja::Error::new(ErrorKind::InvalidOperation, why));
+    }
+    Ok((0..count).collect())
 }
 
 /// Only what is a list, or an object's keys: a string of letters would grow when joined again.

@@ -95,6 +95,13 @@ impl Expression {
         self.reads.iter().filter_map(|path| path.strip_prefix("secrets."))
     }
 
+    /// Whether it reads the item of its task, or the index of that.
+    pub fn reads_item(&self) -> bool {
+        let root =
+            |path: &String| path.split('.').next().is_some_and(|root| matches!(root, "item" | "index"));
+        self.reads.iter().any(root)
+    }
+
     /// Names of the steps it reads, each once, so that only their outputs need loading. A group's result is that of its
     /// merge.
     pub fn steps_read(&self) -> impl Iterator<Item = String> {

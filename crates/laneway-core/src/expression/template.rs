@@ -102,6 +102,10 @@ impl Template {
         self.expressions().flat_map(Expression::secrets_read)
     }
 
+    pub fn reads_item(&self) -> bool {
+        self.expressions().any(Expression::reads_item)
+    }
+
     /// Names of the steps it reads; a name may come more than once.
     pub fn steps_read(&self) -> impl Iterator<Item = String> {
         self.expressions().flat_map(Expression::steps_read)

@@ -35,9 +35,12 @@ pub fn dot(plan: &Plan) -> String {
     out
 }
 
-/// What waits runs nothing, and is drawn so.
+/// What waits runs nothing, and is drawn so; what has items is drawn as several.
 fn node(step: &Step) -> String {
     let name = quote(&step.name);
+    if step.for_each.is_some() {
+        return format!("{name} [peripheries=2, tooltip=\"one task for each item\"]");
+    }
     match step.wait() {
         Some(wait) => {
             let tip = quote(&format!("waits for {wait}"));

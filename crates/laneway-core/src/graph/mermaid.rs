@@ -9,8 +9,13 @@ pub fn mermaid(plan: &Plan) -> String {
     let mut out = String::from("flowchart LR\n");
     let node = |out: &mut String, indent: &str, position: Position| {
         let label = quote(&plan.step(position).name);
-        // What waits runs nothing, and has another shape.
-        let (open, close) = if plan.step(position).wait().is_some() { ("([", "])") } else { ("[", "]") };
+        // What waits runs nothing, and what has items is several: both have another shape.
+        let step = plan.step(position);
+        let (open, close) = match (step.wait(), &step.for_each) {
+            (Some(_), _) => ("([", "])"),
+            (None, Some(_)) => ("[[", "]]"),
+            (None, None) => ("[", "]"),
+        };
         // Writing to a string cannot fail, so the results carry nothing.
         let _ = writeln!(out, "{indent}s{position}{open}{label}{close}");
     };

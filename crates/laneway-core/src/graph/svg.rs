@@ -11,6 +11,7 @@ const STYLE: &str = "
 .paper{fill:#ffffff}
 .step{fill:#f4f6f9;stroke:#b9c4d0}
 .wait{stroke-dasharray:5 3}
+.each{stroke-width:3}
 .group{fill:#2f6fde;fill-opacity:.06;stroke:#2f6fde;stroke-opacity:.4}
 .needs{fill:none;stroke:#8a97a6;stroke-width:1.5}
 .tip{fill:#8a97a6}
@@ -70,8 +71,13 @@ pub fn svg(plan: &Plan, layout: &Layout) -> String {
             writeln!(out, "<path class=\"needs\" marker-end=\"url(#laneway-tip)\" d=\"{}\"/>", path(edge));
     }
     for node in &layout.nodes {
-        // What waits runs nothing, and is drawn so.
-        let wait = if plan.step(node.position).wait().is_some() { " wait" } else { "" };
+        // What waits runs nothing, and is drawn so; what has items is drawn as more than one.
+        let step = plan.step(node.position);
+        let wait = match (step.wait(), &step.for_each) {
+            (Some(_), _) => " wait",
+            (None, Some(_)) => " each",
+            (None, None) => "",
+        };
         let _ = writeln!(
             out,
             "<rect class=\"step{wait}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"7\"/>\

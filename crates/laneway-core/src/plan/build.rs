@@ -56,6 +56,7 @@ impl Plan {
             counted_in: sets.counted_in,
             needs_sets: sets.sets,
             by_name: by_name(&workflow),
+            growing: growing(&workflow),
             group_of: grouping.of,
             members: grouping.members,
             order,
@@ -76,6 +77,11 @@ fn prewarm(lanes: &[Lane]) -> Prewarm {
         Some((index, width)) => Prewarm { lane: index.checked_sub(1), width },
         None => Prewarm { lane: None, width: 0 },
     }
+}
+
+fn growing(workflow: &Workflow) -> Vec<Position> {
+    let steps = (0..).zip(&workflow.steps);
+    steps.filter(|(_, step)| step.for_each.is_some()).map(|(position, _)| position).collect()
 }
 
 fn by_name(workflow: &Workflow) -> Vec<Position> {

@@ -33,6 +33,7 @@ fn merge(number: u32, group: &Group) -> Step {
         files: None,
         housing: None,
         cache: None,
+        for_each: None,
     }
 }
 

@@ -27,7 +27,7 @@ pub mod wire;
 pub use fault::{Fault, Place};
 pub use merges::merge_name;
 
-/// Index of a step in its workflow, in document order.
+/// Index of a step in its workflow, in document order; those of items of `for_each` stand behind all of them (`growth.rs`).
 pub type Position = u32;
 
 #[derive(Debug, Clone)]
@@ -59,6 +59,8 @@ pub struct Plan {
     pub prewarm: Prewarm,
     /// By position: the number of the group in which it is a member.
     group_of: Vec<Option<u32>>,
+    /// Positions of the steps with `for_each`, sorted.
+    pub(crate) growing: Vec<Position>,
     /// By group: its members, as they are listed.
     members: Vec<Vec<Position>>,
     /// Positions sorted by the steps' names, so that a name is found without a second copy of it.

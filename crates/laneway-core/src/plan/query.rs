@@ -3,6 +3,7 @@
 use super::{Plan, Position};
 use crate::class::{Class, Room};
 use crate::definition::{Execution, Housing, Pool, Step};
+use crate::growth;
 
 impl Plan {
     /// The pool that a step uses. Its group has the last word on how members share containers.
@@ -56,20 +57,36 @@ impl Plan {
             return false;
         }
         let step = self.step(position);
-        self.needs_set_of[position as usize].is_none() && step.condition.is_none() && step.wait().is_none()
+        self.needs_set(position).is_none()
+            && step.condition.is_none()
+            && step.wait().is_none()
+            && !self.is_growing(position)
     }
 
-    /// Finds a step by its name, in O(log steps).
+    /// Finds a task by its name, in O(log steps): that of a step, or of an item of one, `parse[3]`, whether it has that item or not.
     pub fn position(&self, name: &str) -> Option<Position> {
-        self.by_name
-            .binary_search_by(|position| self.step(*position).name.as_str().cmp(name))
-            .ok()
-            .map(|index| self.by_name[index])
+        let (step, item) = growth::parse_name(name);
+        let found = self.by_name.binary_search_by(|position| self.step(*position).name.as_str().cmp(step));
+        let position = self.by_name[found.ok()?];
+        match item {
+            None => Some(position),
+            Some(index) => self.items_of(position).nth(index as usize),
+        }
     }
 
-    /// The step at a position of this plan.
+    /// The step at a position of this plan, or the one whose item stands there.
     pub fn step(&self, position: Position) -> &Step {
-        &self.workflow.steps[position as usize]
+        &self.workflow.steps[self.base(position).unwrap_or(position) as usize]
+    }
+
+    /// The needs set of a step; `None` for a root, and for an item, whose step has waited for it.
+    pub fn needs_set(&self, position: Position) -> Option<u32> {
+        self.needs_set_of.get(position as usize).copied().flatten()
+    }
+
+    /// The needs sets in which a step stands; items stand in none.
+    pub fn sets_with(&self, position: Position) -> &[u32] {
+        self.counted_in.get(position as usize).map_or(&[], Vec::as_slice)
     }
 
     /// The size of the widest level: how many steps can run at once when all take equally long.
@@ -81,7 +98,7 @@ impl Plan {
     /// only where it stands behind another one.
     pub fn dependents_of(&self, origins: impl IntoIterator<Item = Position>) -> Vec<Position> {
         let mut reached = vec![false; self.workflow.steps.len()];
-        let mut open: Vec<Position> = origins.into_iter().collect();
+        let mut open: Vec<Position> = origins.into_iter().filter_map(|origin| self.base(origin)).collect();
         while let Some(position) = open.pop() {
             for successor in &self.successors[position as usize] {
                 if !std::mem::replace(&mut reached[*successor as usize], true) {

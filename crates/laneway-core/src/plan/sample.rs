@@ -101,5 +101,6 @@ fn step(name: String, needs: Vec<String>) -> Step {
         files: None,
         housing: None,
         cache: None,
+        for_each: None,
     }
 }

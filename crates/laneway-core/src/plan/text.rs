@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use super::{Lane, Plan, Position};
+use crate::definition::{Input, Step};
 
 /// Names on one line.
 const MOST_NAMES: usize = 8;
@@ -54,6 +55,12 @@ pub fn describe(plan: &Plan) -> String {
         numbered(&mut out, waits.into_iter());
     }
 
+    let growing: Vec<String> = plan.growing.iter().map(|step| items(plan.step(*step))).collect();
+    if !growing.is_empty() {
+        out.push_str("\nitems\n");
+        numbered(&mut out, growing.into_iter());
+    }
+
     let _ = writeln!(
         out,
         "\ncritical path: {}: {}",
@@ -66,6 +73,18 @@ pub fn describe(plan: &Plan) -> String {
         (Some(lane), width) => writeln!(out, "pre-warm: at lane {lane}, width {width}"),
     };
     out
+}
+
+/// What a step with `for_each` becomes, as far as that is known now.
+fn items(step: &Step) -> String {
+    let Some(for_each) = &step.for_each else { return step.name.clone() };
+    let list = match &for_each.items {
+        Input::Text(template) => format!("of {}", template.source()),
+        Input::List(items) => format!("of a list of {}", items.len()),
+        Input::Literal(_) | Input::Map(_) => "of a list".to_owned(),
+    };
+    let most = for_each.max_parallel.map(|max| format!(", {max} at once")).unwrap_or_default();
+    format!("{}: a task for each item {list}{most}", step.name)
 }
 
 fn count(number: usize, what: &str) -> String {

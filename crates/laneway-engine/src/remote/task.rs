@@ -40,6 +40,10 @@ pub async fn task(store: &dyn Store, claim: &Claim) -> Result<Task, Unready> {
     let templates = with.iter().flat_map(|(_, value)| value.templates());
     let mut read: BTreeSet<String> = templates.flat_map(|template| template.steps_read()).collect();
     read.extend(step.condition.iter().flat_map(|condition| condition.steps_read()));
+    // The item of a task is found by its own name.
+    if plan.item(claim.at.position).is_some() {
+        read.insert(plan.task_name(claim.at.position));
+    }
     let names: Vec<&str> = read.iter().map(String::as_str).collect();
     let scope = match store.scope(claim.at.run, &names).await {
         Ok(scope) => scope,
@@ -56,7 +60,7 @@ pub async fn task(store: &dyn Store, claim: &Claim) -> Result<Task, Unready> {
     Ok(Task {
         claim: claim.at,
         workflow: plan.workflow.name.clone(),
-        step: step.name.clone(),
+        step: plan.task_name(claim.at.position),
         queue: queue.clone(),
         input,
         params: claim.head.params.clone(),

@@ -157,7 +157,7 @@ impl Tender {
             };
             match done {
                 Ok(()) => {
-                    let (node, step) = (&view.node, &plan.step(claim.position).name);
+                    let (node, step) = (&view.node, plan.task_name(claim.position));
                     tracing::warn!(node, run = %claim.run, step, "a remote worker did not do as it was told; it is waited for no longer");
                 }
                 Err(error) => {

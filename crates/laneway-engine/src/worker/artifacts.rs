@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_core::artifact::{ArtifactName, ArtifactPattern};
+use laneway_core::growth::parse_name;
 use laneway_core::hash::Hasher;
 use laneway_store::Store;
 use laneway_store::model::{Artifact, Claim};
@@ -93,7 +94,8 @@ pub(super) async fn give(store: &Arc<dyn Store>, claim: &Claim, dir: &Path) -> R
     }
     let root = dir.canonicalize().map_err(|source| files(dir, source))?;
     for view in store.artifacts(claim.head.run).await? {
-        if !inputs.contains(&view.step) {
+        // Of a step with items, those of all of them, in their order.
+        if !inputs.iter().any(|input| input == parse_name(&view.step).0) {
             continue;
         }
         let placed = place(store.as_ref(), claim, &root, &view.artifact).await;

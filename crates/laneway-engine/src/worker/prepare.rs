@@ -65,9 +65,15 @@ pub(super) fn steps_read(claim: &Claim) -> Vec<String> {
     };
     let named = plan.workflow.env.iter().chain(&step.env).map(|(_, template)| template);
     let templates = named.chain(own);
-    let mut read: BTreeSet<String> = templates.flat_map(Template::steps_read).collect();
-    read.extend(step.cache().and_then(|cache| cache.key.as_ref()).into_iter().flat_map(Template::steps_read));
+    let templates = templates.chain(step.cache().and_then(|cache| cache.key.as_ref()));
+    let templates: Vec<&Template> = templates.collect();
+    let mut read: BTreeSet<String> = templates.iter().flat_map(|template| template.steps_read()).collect();
     read.extend(step.condition.iter().flat_map(|condition| condition.steps_read()));
+    // The item of a task is found by its own name.
+    let reads_item = templates.into_iter().any(Template::reads_item) || step.condition_reads_item();
+    if reads_item && plan.item(claim.at.position).is_some() {
+        read.insert(plan.task_name(claim.at.position));
+    }
     read.into_iter().collect()
 }
 
@@ -171,7 +177,7 @@ pub(super) fn work(
     env.extend([
         ("LANEWAY_RUN".to_owned(), claim.head.run.to_string()),
         ("LANEWAY_WORKFLOW".to_owned(), plan.workflow.name.clone()),
-        ("LANEWAY_TASK".to_owned(), step.name.clone()),
+        ("LANEWAY_TASK".to_owned(), plan.task_name(claim.at.position)),
         ("LANEWAY_ATTEMPT".to_owned(), claim.at.attempt.to_string()),
     ]);
     let (log, log_cap) = spot.log_of(claim);
@@ -181,7 +187,8 @@ pub(super) fn work(
             return warm(claim, spot, What::Exec { program, env, workdir: step.workdir.clone() }, kill_grace);
         }
         Some(Housing::Own(settings)) => {
-            let at = (claim.head.run, step.name.as_str(), claim.at.attempt);
+            let name = plan.task_name(claim.at.position);
+            let at = (claim.head.run, name.as_str(), claim.at.attempt);
             let mut labels = labels::of_node(spot.instance, spot.session);
             labels.extend(labels::of_attempt(at.0, at.1, at.2));
             return Ok(Work::Container(Box::new(container::Job {
@@ -223,9 +230,9 @@ pub(super) fn work(
 /// Where the log of an attempt goes, and how long it may be.
 pub(super) fn log_of(claim: &Claim, places: &Places, courier: Option<&Courier>) -> (Target, u64) {
     let (run, attempt) = (claim.head.run, claim.at.attempt);
-    let step = &claim.head.plan.step(claim.at.position).name;
+    let step = claim.head.plan.task_name(claim.at.position);
     match courier {
-        None => (Target::File(log_path(&places.store_dir, run, step, attempt)), LOG_CAP),
+        None => (Target::File(log_path(&places.store_dir, run, &step, attempt)), LOG_CAP),
         Some(courier) => (Target::Store(courier.sending(claim.at)), SHARED_LOG_CAP),
     }
 }
@@ -271,7 +278,7 @@ fn files_of(settings: &Container, scope: &Scope) -> Vec<(String, String)> {
 
 /// A file of an attempt. A worker has tasks of many runs, and one scratch directory.
 pub(super) fn scratch_file(places: &Places, claim: &Claim, what: &str) -> PathBuf {
-    let step = laneway_store::file_name(&claim.head.plan.step(claim.at.position).name);
+    let step = laneway_store::file_name(&claim.head.plan.task_name(claim.at.position));
     places.scratch.join(format!("{}.{step}.a{}.{what}", claim.head.run, claim.at.attempt))
 }
 
@@ -316,7 +323,7 @@ fn job(claim: &Claim, name: &str, input: serde_json::Map<String, serde_json::Val
         name: name.to_owned(),
         input,
         run: claim.head.run,
-        step: step.name.clone(),
+        step: claim.head.plan.task_name(claim.at.position),
         attempt: claim.at.attempt,
         effects: Effects::default(),
         timeout: step.timeout,

@@ -84,7 +84,7 @@ impl Workspaces {
         if !group.is_some_and(|group| group.isolate) {
             return Ok(base.to_owned());
         }
-        let step = plan.step(claim.at.position).name.clone();
+        let step = plan.task_name(claim.at.position);
         let (isolates, cell) = (self.isolates.clone(), CellName { step, attempt: claim.at.attempt });
         let (run, from) = (claim.head.run, base.to_owned());
         let made = tokio::task::spawn_blocking(move || isolates.enter(run, &cell, &from));

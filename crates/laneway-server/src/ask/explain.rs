@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use laneway_core::cause::{self, Link};
+use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
 use laneway_store::model::RunView;
 use laneway_store::{Error, Result, Store};
@@ -38,8 +39,12 @@ async fn chain(store: &dyn Store, view: &RunView, step: &str) -> Result<Vec<Link
                 unknown.get_or_insert(at);
             }
             let view = view?;
-            let position = view.plan.position(step)?;
-            view.causes.get(position as usize).cloned().flatten()
+            let place = match parse_name(step) {
+                (_, None) => view.plan.position(step)? as usize,
+                // Items stand behind the steps, as many as there are by now.
+                (_, Some(_)) => view.state.tasks.iter().position(|task| task.step == step)?,
+            };
+            view.causes.get(place).cloned().flatten()
         });
         match unknown {
             None => return Ok(chain),

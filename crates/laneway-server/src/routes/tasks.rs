@@ -23,7 +23,7 @@ pub(crate) async fn show(
     let run = ask::find(app.store.as_ref(), &run).await?;
     // Asked first: it refuses a step that the run does not have, and knows the nearest.
     app.store.attempts(run, &step).await?;
-    let task = ask::run(app.store.as_ref(), run).await?.tasks.into_iter().find(|task| task.step == step);
+    let task = ask::run(app.store.as_ref(), run).await?.tasks.into_iter().find(|task| task.name() == step);
     Ok(Json(task.ok_or(Error::NoSuchStep { run, step, nearest: None })?))
 }
 

@@ -67,8 +67,8 @@ impl Worker {
             Err(error) if is_about_a_run(&error) => return Ok(Some(word.held_by(self.session))),
             Err(error) => return Err(error.into()),
         };
-        let is_step = (word.position as usize) < head.plan.workflow.steps.len();
-        Ok(is_step.then(|| word.held_by(self.session)))
+        let is_task = head.plan.base(word.position).is_some();
+        Ok(is_task.then(|| word.held_by(self.session)))
     }
 
     /// An error of the store, as this worker is told of it.
@@ -166,7 +166,7 @@ pub(crate) async fn log(
     };
     let store = worker.app.store.as_ref();
     let step = match store.head(claim.run).await {
-        Ok(head) => head.plan.step(claim.position).name.clone(),
+        Ok(head) => head.plan.task_name(claim.position),
         Err(error) if is_about_a_run(&error) => return Ok(Json(lost)),
         Err(error) => return Err(Worker::refusal(error)),
     };

@@ -1,6 +1,9 @@
 //! Runs and tasks: the shapes of `laneway show --json`, `laneway runs --json` and of their routes.
 
+use std::collections::{BTreeMap, HashMap};
+
 use laneway_core::cause;
+use laneway_core::growth::{self, ItemName};
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
@@ -24,7 +27,7 @@ pub struct Run {
     pub status: RunStatus,
     /// Why it ended so.
     pub reason: Option<String>,
-    /// In definition order.
+    /// In definition order; behind them the items of steps with `for_each`, step by step.
     pub tasks: Vec<Task>,
     #[schema(value_type = Object)]
     pub params: Map<String, Value>,
@@ -55,8 +58,14 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Task {
     pub step: String,
-    /// An item of `for_each`; a plain step has none.
+    /// The item of `for_each` that it is; the task of a step itself has none.
     pub item: Option<Value>,
+    /// The place of the item in its list, from 0 on. The task is asked for as `STEP[INDEX]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// Of a step with `for_each`, since its list is known: its items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Items>,
     /// pending, available, running, parked, succeeded, failed, canceled or skipped.
     #[schema(value_type = String)]
     pub status: TaskStatus,
@@ -82,6 +91,18 @@ pub struct Task {
     /// What it did to the world, by name and key; `/v1/runs/{run}/effects` tells more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<TaskEffect>,
+}
+
+/// The items of a step with `for_each`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Items {
+    /// How many there are.
+    pub total: u32,
+    /// How many of them are tasks by now.
+    pub added: u32,
+    /// How many tasks are in each state; only states that occur.
+    #[schema(value_type = Object)]
+    pub states: Map<String, Value>,
 }
 
 /// Why a task is not running: which gate, who holds it, since when, what would open it.
@@ -212,8 +233,14 @@ impl Task {
     pub fn new(task: &TaskState, cause: Option<&cause::Cause>) -> Self {
         let time = |at: Option<Millis>| at.map(Moment);
         Self {
-            step: task.step.clone(),
-            item: None,
+            step: task.item.as_ref().map_or(&task.step, |item| &item.of).clone(),
+            item: task.item.as_ref().map(|item| item.value.clone()),
+            index: task.item.as_ref().map(|item| item.index),
+            items: task.items.map(|growth::Items { total, added }| Items {
+                total,
+                added,
+                states: Map::new(),
+            }),
             status: task.status,
             attempt: task.attempt,
             node: task.node.clone(),
@@ -232,6 +259,30 @@ impl Task {
     }
 }
 
+impl Task {
+    /// By which it is asked for: that of its step, or of the item that it is.
+    pub fn name(&self) -> String {
+        match self.index {
+            None => self.step.clone(),
+            Some(index) => ItemName(&self.step, index).to_string(),
+        }
+    }
+}
+
+/// Counts the items of steps by their states.
+fn count_items(tasks: &mut [Task]) {
+    let mut counts: HashMap<String, BTreeMap<TaskStatus, u64>> = HashMap::new();
+    for task in tasks.iter().filter(|task| task.index.is_some()) {
+        *counts.entry(task.step.clone()).or_default().entry(task.status).or_default() += 1;
+    }
+    for task in tasks.iter_mut() {
+        if let (Some(items), Some(counts)) = (&mut task.items, counts.get(&task.step)) {
+            let states = counts.iter().map(|(status, count)| (status.to_string(), (*count).into()));
+            items.states = states.collect();
+        }
+    }
+}
+
 impl Run {
     /// What its events say of it; nothing of what is so only now.
     pub fn past(state: &RunState, directory: String, submitted_by: String) -> Self {
@@ -240,7 +291,11 @@ impl Run {
             workflow: state.workflow.clone(),
             status: state.status,
             reason: state.reason.clone(),
-            tasks: state.tasks.iter().map(|task| Task::new(task, None)).collect(),
+            tasks: {
+                let mut tasks: Vec<Task> = state.tasks.iter().map(|task| Task::new(task, None)).collect();
+                count_items(&mut tasks);
+                tasks
+            },
             params: state.params.clone(),
             max_parallel: state.max_parallel,
             submitted_by,

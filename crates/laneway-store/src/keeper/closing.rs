@@ -92,6 +92,12 @@ impl<F: Facts> Keeper<F> {
         let (attempt, is_parked) = (task.attempt, task.status == TaskStatus::Parked);
         match gate::judge(&facts) {
             Verdict::Open | Verdict::Closed(_) => Ok(()),
+            // Its items are ended as everything else is, and it ends with the last of them.
+            Verdict::Skip(reason) | Verdict::Cancel(reason)
+                if is_parked && self.plan().is_growing(position) =>
+            {
+                self.stop_items(position, reason)
+            }
             // It has begun, so it is not skipped; and nobody would want a run that has failed to wait for it.
             Verdict::Skip(reason) if is_parked => self.cancel_task(position, attempt, reason, None),
             Verdict::Skip(reason) => self.skip(position, reason, None),

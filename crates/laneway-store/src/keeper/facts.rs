@@ -8,7 +8,7 @@ use laneway_core::id::SessionId;
 use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
-use laneway_core::state::Illegal;
+use laneway_core::state::{Illegal, TaskStatus};
 use laneway_core::time::Millis;
 
 use super::keys::Key;
@@ -18,9 +18,12 @@ use crate::fence::ClaimRef;
 
 pub(crate) type Rows = Vec<(Position, TaskRow)>;
 
+pub(crate) type Outputs = Vec<(Position, TaskStatus, Option<String>)>;
+
 pub(crate) trait Facts {
     type Error: From<Error> + From<Illegal>;
 
+    /// An item that is not there is answered by [`TaskRow::absent`].
     fn task(&mut self, position: Position) -> Result<TaskRow, Self::Error>;
 
     fn needs_set(&mut self, set: u32) -> Result<Counts, Self::Error>;
@@ -66,6 +69,18 @@ pub(crate) trait Facts {
 
     /// The address of a session's node; `None` when that session is over.
     fn node(&mut self, session: SessionId) -> Result<Option<Arc<str>>, Self::Error>;
+
+    /// Items of a step that are yet to be tasks, as they are stored.
+    fn batch(&mut self, step: Position, no: u32) -> Result<String, Self::Error>;
+
+    /// How many items of a step are available or running.
+    fn items_live(&mut self, step: Position) -> Result<u32, Self::Error>;
+
+    /// The first of the items of a step that wait for a place among them.
+    fn items_line(&mut self, step: Position, limit: usize) -> Result<Rows, Self::Error>;
+
+    /// The items of a step in their order, how each stands, and what it has put out.
+    fn outputs(&mut self, step: Position) -> Result<Outputs, Self::Error>;
 
     /// How a claim has ended before, if it has.
     fn outcome_of(&mut self, claim: &ClaimRef) -> Result<Option<String>, Self::Error>;

@@ -14,6 +14,7 @@ use laneway_core::state::{RunStatus, TaskMove, TaskStatus};
 use laneway_torture::{Bug, has};
 use serde_json::{Map, Value, json};
 
+use super::growing::with_item;
 use super::keys::Found;
 use super::leveling::Look;
 use super::{Facts, Keeper, Key};
@@ -48,13 +49,16 @@ impl Settled {
 impl<F: Facts> Keeper<F> {
     /// A task has ended. Its row and its event say so already.
     pub(super) fn settle(&mut self, position: Position, settled: Settled) -> Result<(), F::Error> {
+        if let Some(item) = self.plan().item(position) {
+            return self.settle_item(item, settled);
+        }
         self.run.unsettled = self.run.unsettled.saturating_sub(1);
         if settled == Settled::Failed {
             self.fail(position)?;
         }
         let head = Arc::clone(&self.head);
         let merge = head.plan.group_of(position).map(|group| (group, head.plan.merge_of(group)));
-        let sets = &head.plan.counted_in[position as usize];
+        let sets = head.plan.sets_with(position);
         self.facts.prepare(&[], sets)?;
         for set in sets {
             let before = self.counts(*set)?;
@@ -82,7 +86,7 @@ impl<F: Facts> Keeper<F> {
         Ok(())
     }
 
-    fn counts(&mut self, set: u32) -> Result<Counts, F::Error> {
+    pub(super) fn counts(&mut self, set: u32) -> Result<Counts, F::Error> {
         if let Some((counts, _)) = self.sets.get(&set) {
             return Ok(*counts);
         }
@@ -112,11 +116,13 @@ impl<F: Facts> Keeper<F> {
                 self.fill()?;
                 continue;
             }
-            // Those who wait in their group come behind those who wait in the run, and may settle others in turn.
-            if self.roomy.is_empty() {
+            // Those who wait in their group, or among the items of their step, come behind those who wait in the run, and may settle
+            // others in turn.
+            if self.roomy.is_empty() && self.roomy_steps.is_empty() {
                 return Ok(());
             }
             self.fill_groups()?;
+            self.fill_items()?;
         }
     }
 
@@ -198,9 +204,10 @@ impl<F: Facts> Keeper<F> {
             return Ok(());
         }
         // Nobody runs it, so that it needs neither a node nor a place.
-        let is_wait = self.step(position).wait().is_some();
+        let is_growing = self.plan().is_growing(position);
+        let is_wait = is_growing || self.step(position).wait().is_some();
         let when = self.step(position).when;
-        let counts = match self.plan().needs_set_of[position as usize] {
+        let counts = match self.plan().needs_set(position) {
             Some(set) => Some(self.counts(set)?),
             None => None,
         };
@@ -227,7 +234,11 @@ impl<F: Facts> Keeper<F> {
             live: if is_wait || self.is_leveled() { 0 } else { self.live()? },
             is_led: self.look == Some(Look::Led),
             max_parallel: self.places(),
-            group: if is_wait { None } else { self.room(position)? },
+            group: match (is_wait, self.room(position)?) {
+                (true, _) => None,
+                (false, None) => self.room_of_item(position)?,
+                (false, room) => room,
+            },
             ..GateFacts::open(self.now)
         };
         // Behind keys of others is looked only if nothing of its own stands in the way.
@@ -237,6 +248,7 @@ impl<F: Facts> Keeper<F> {
         };
         let mut limits = Vec::new();
         match gate::judge(&GateFacts { keys: found.lend(&mut limits), ..facts }) {
+            Verdict::Open if is_growing => self.grow(position),
             Verdict::Open if is_wait => self.park(position),
             Verdict::Open => self.promote(position),
             Verdict::Closed(wait) => self.close_gate(position, wait),
@@ -257,8 +269,17 @@ impl<F: Facts> Keeper<F> {
     /// with the reason in words, which a gate could not tell anybody.
     fn condition(&mut self, position: Position) -> Result<Option<bool>, F::Error> {
         let head = Arc::clone(&self.head);
-        let Some(condition) = &head.plan.step(position).condition else { return Ok(None) };
-        let scope = self.scope_of(condition.steps_read())?;
+        let step = head.plan.step(position);
+        let Some(condition) = &step.condition else { return Ok(None) };
+        // One about items is asked for each of them, any other one once for all.
+        if step.for_each.is_some() && head.plan.item(position).is_some() != step.condition_reads_item() {
+            return Ok(None);
+        }
+        let mut scope = self.scope_of(condition.steps_read())?;
+        if let Some((_, index)) = head.plan.item(position) {
+            let item = self.task(position)?.item.clone();
+            with_item(&mut scope, read_item(item.as_deref())?, index);
+        }
         Ok(condition.holds(&scope).ok())
     }
 
@@ -270,7 +291,9 @@ impl<F: Facts> Keeper<F> {
         let mut seen = Vec::with_capacity(steps.len());
         for step in steps {
             let task = self.task(step)?;
-            seen.push((step, task.status, task.output.clone()));
+            let (status, output) = (task.status, task.output.clone());
+            let output = if head.plan.is_growing(step) { self.outputs_of(step)? } else { output };
+            seen.push((step, status, output));
         }
         Ok(scope(&head, seen)?)
     }
@@ -320,7 +343,7 @@ impl<F: Facts> Keeper<F> {
             return Ok(None);
         }
         let head = Arc::clone(&self.head);
-        let needs = &head.plan.needs[position as usize];
+        let needs = head.plan.needs.get(position as usize).map_or(&[][..], Vec::as_slice);
         self.facts.prepare(needs, &[])?;
         let mut against = Vec::new();
         for need in needs {
@@ -407,14 +430,25 @@ pub(crate) fn scope(
 ) -> Result<Scope, Error> {
     let (mut seen, mut groups) = (Map::new(), Map::new());
     for (position, status, output) in steps {
-        let output: Map<String, Value> = match output {
-            None => Map::new(),
-            Some(text) => serde_json::from_str(&text).map_err(|error| Error::Unreadable {
-                what: "output of a task".to_owned(),
-                why: error.to_string(),
-            })?,
+        let unreadable = |error: serde_json::Error| Error::Unreadable {
+            what: "output of a task".to_owned(),
+            why: error.to_string(),
         };
         let step = head.plan.step(position);
+        // That of a step with items is their list, if it can be read as a whole.
+        if head.plan.is_growing(position) {
+            let mut fields = Map::from_iter([("status".to_owned(), status.as_str().into())]);
+            if let Some(text) = output {
+                let list: Value = serde_json::from_str(&text).map_err(unreadable)?;
+                fields.insert("output".to_owned(), list);
+            }
+            seen.insert(step.name.clone(), Value::Object(fields));
+            continue;
+        }
+        let output: Map<String, Value> = match output {
+            None => Map::new(),
+            Some(text) => serde_json::from_str(&text).map_err(unreadable)?,
+        };
         match step.merges() {
             None => {
                 seen.insert(step.name.clone(), json!({ "status": status.as_str(), "output": output }));
@@ -433,8 +467,15 @@ pub(crate) fn scope(
 const WHENS: [When; 6] =
     [When::AllSucceeded, When::AllDone, When::AllFailed, When::OneSucceeded, When::OneFailed, When::Always];
 
+/// The value of an item as it is stored.
+pub(crate) fn read_item(stored: Option<&str>) -> Result<Value, Error> {
+    let unreadable = |why: String| Error::Unreadable { what: "item of a task".to_owned(), why };
+    let text = stored.ok_or_else(|| unreadable("it has none".to_owned()))?;
+    serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))
+}
+
 /// The counts after one more has settled.
-fn counted(before: Counts, settled: Settled) -> Counts {
+pub(super) fn counted(before: Counts, settled: Settled) -> Counts {
     let one = |kind: Settled| u32::from(settled == kind);
     Counts {
         unsettled: before.unsettled.saturating_sub(1),

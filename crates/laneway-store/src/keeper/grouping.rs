@@ -68,6 +68,9 @@ impl<F: Facts> Keeper<F> {
         reason: Reason,
     ) -> Result<Option<String>, F::Error> {
         let head = Arc::clone(&self.head);
+        if let (Some((step, _)), Reason::Aborted) = (head.plan.item(position), reason) {
+            return self.why_not_the_others(step);
+        }
         let Some(group) = head.plan.group_of(position).filter(|_| reason == Reason::Aborted) else {
             return Ok(None);
         };
@@ -116,6 +119,9 @@ impl<F: Facts> Keeper<F> {
     pub(super) fn leave_group(&mut self, position: Position) {
         if let Some(group) = self.plan().bounded_group_of(position) {
             self.roomy.insert(group);
+        }
+        if let Some((step, _)) = self.bounded_items(position) {
+            self.roomy_steps.insert(step);
         }
     }
 
@@ -216,6 +222,7 @@ impl<F: Facts> Keeper<F> {
             .filter(|(position, kept)| {
                 Settled::of(kept.row.status, kept.row.reason) == Some(Settled::Failed)
                     && !is_lenient(**position)
+                    && head.plan.item(**position).is_none()
             })
             .map(|(position, kept)| Failures {
                 position: *position,

@@ -74,7 +74,8 @@ impl Found {
 
 impl<F: Facts> Keeper<F> {
     fn keys_of(&self, position: Position) -> Option<TaskKeys> {
-        self.head.keys.get(&position).cloned()
+        let item = self.tasks.get(&position).and_then(|kept| kept.row.item.as_deref());
+        self.head.keys_of(position, item)
     }
 
     /// Looks behind every key of a task, in the order in which keys are locked.

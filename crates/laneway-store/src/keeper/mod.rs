@@ -11,7 +11,7 @@
 //! keeps pinned ones on one node, `grouping.rs` knows what members mean to their group,
 //! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
 //! `leveling.rs` does levels as one, `waiting.rs` parks what waits and takes signals, `effects.rs` lets effects begin,
-//! `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
+//! `growing.rs` makes tasks of the items of lists, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
 
 mod admitting;
 mod binding;
@@ -21,6 +21,7 @@ mod ending;
 mod facts;
 mod gates;
 mod grouping;
+mod growing;
 mod holding;
 mod keys;
 mod leveling;
@@ -41,12 +42,14 @@ use laneway_core::plan::{Plan, Position};
 use laneway_core::state::{RunMove, TaskStatus};
 use laneway_core::time::Millis;
 
-pub(crate) use facts::{Facts, Failures, Rows};
-pub(crate) use gates::{Settled, scope};
+pub(crate) use facts::{Facts, Failures, Outputs, Rows};
+pub(crate) use gates::{Settled, read_item, scope};
+pub(crate) use growing::{grown, list_of, with_item};
 pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
 pub(crate) use rows::{
-    Pause, levels_text, pauses_text, read_levels, read_pauses, read_wait, stored, wait_text,
+    Pause, growth_text, levels_text, pauses_text, read_growth, read_levels, read_pauses, read_wait, stored,
+    wait_text,
 };
 
 use crate::error::Error;
@@ -75,12 +78,20 @@ pub(crate) struct Keeper<F> {
     to_examine: VecDeque<Position>,
     /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
     may_fill: bool,
-    /// Whether a task has left its place since the line was last looked at.
+    /// Whether a task has left its place, or an item has come into the line, since that was last looked at.
     has_left: bool,
     /// How a step of the level that is next is being looked at, of a run that goes level by level.
     look: Option<leveling::Look>,
     /// Groups in which a place may be free for a member that waits for one.
     roomy: BTreeSet<u32>,
+    /// The same for steps with `for_each`, and their items.
+    roomy_steps: BTreeSet<Position>,
+    /// By how many the live items of such a step have changed.
+    items_live: BTreeMap<Position, i64>,
+    /// Items that are yet to be tasks, by step and number: to be kept, or to be forgotten.
+    batches: BTreeMap<(Position, u32), Option<String>>,
+    /// Steps of which everything that is stored about items goes.
+    removed: BTreeSet<Position>,
 }
 
 /// A task's row that was looked at.
@@ -114,6 +125,10 @@ impl<F: Facts> Keeper<F> {
             has_left: false,
             look: None,
             roomy: BTreeSet::new(),
+            roomy_steps: BTreeSet::new(),
+            items_live: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            removed: BTreeSet::new(),
         }
     }
 
@@ -130,8 +145,9 @@ impl<F: Facts> Keeper<F> {
         self.plan().step(position)
     }
 
+    /// The name of a task: that of its step, or of the item that it is.
     pub(crate) fn name(&self, position: Position) -> String {
-        self.step(position).name.clone()
+        self.plan().task_name(position)
     }
 
     /// Numbers a fact and keeps it. The run is locked, so there are no gaps.
@@ -145,7 +161,7 @@ impl<F: Facts> Keeper<F> {
     }
 
     fn kept(&mut self, position: Position) -> Result<&mut Kept, F::Error> {
-        if position as usize >= self.plan().workflow.steps.len() {
+        if self.plan().base(position).is_none() {
             return Err(unreadable("position of a task", &position.to_string()).into());
         }
         if !self.tasks.contains_key(&position) {
@@ -177,7 +193,7 @@ impl<F: Facts> Keeper<F> {
         let (was, was_live) = (kept.row.status, kept.row.status.is_live());
         let watched = kept.row.watched_rate().map(str::to_owned);
         change(&mut kept.row);
-        kept.touch = Touch::Whole;
+        kept.touch = kept.touch.max(Touch::Whole);
         let status = kept.row.status;
         // Of those who wait at a rate one is woken for all. When that one goes, another has to be.
         if let Some(name) = watched.filter(|name| kept.row.watched_rate() != Some(name)) {
@@ -190,14 +206,25 @@ impl<F: Facts> Keeper<F> {
                 self.has_left = true;
                 self.free_keys(position);
                 self.leave_group(position);
+                self.count_item(position, -1);
             }
-            (false, true) => self.live_since += 1,
+            (false, true) => {
+                self.live_since += 1;
+                self.count_item(position, 1);
+            }
             (true, true) | (false, false) => {}
         }
         if was.is_final() != status.is_final() {
             self.stand_in_order(position, !status.is_final());
         }
         Ok(())
+    }
+
+    /// An item is live, or is so no more.
+    fn count_item(&mut self, position: Position, change: i64) {
+        if let Some((step, _)) = self.bounded_items(position) {
+            *self.items_live.entry(step).or_default() += change;
+        }
     }
 
     /// These keys go to who waits longest, and nobody who comes by takes one before that.
@@ -220,7 +247,7 @@ impl<F: Facts> Keeper<F> {
     pub(crate) fn conclude(mut self) -> Result<Changes, F::Error> {
         if self.is_leveled() {
             self.pump_levels()?;
-        } else if self.may_fill || !self.roomy.is_empty() {
+        } else if self.may_fill || !self.roomy.is_empty() || !self.roomy_steps.is_empty() {
             self.pump()?;
         }
         if self.run.unsettled == 0 && !self.run.status.is_final() {
@@ -246,6 +273,8 @@ impl<F: Facts> Keeper<F> {
             keys: self.keys,
             waits: self.waits,
             bound,
+            batches: self.batches,
+            removed: self.removed.into_iter().map(|step| (step, self.head.plan.items_of(step))).collect(),
         })
     }
 
@@ -286,7 +315,9 @@ impl<F: Facts> Keeper<F> {
             self.tasks.get(&failures.position).is_none_or(|kept| kept.row.status == TaskStatus::Failed)
         };
         let mut first = stored.filter(has_failed);
-        for (position, kept) in &self.tasks {
+        let steps = self.plan().workflow.steps.len() as Position;
+        // Of items their step tells.
+        for (position, kept) in self.tasks.range(..steps) {
             let (was, is) = (kept.was.status == TaskStatus::Failed, kept.row.status == TaskStatus::Failed);
             count = count + u64::from(is && !was) - u64::from(was && !is);
             let failed = Failures {
@@ -307,7 +338,7 @@ impl<F: Facts> Keeper<F> {
     fn failure_in_words(&self, first: Failures, count: u64) -> String {
         let why = first.detail.or(first.reason.map(|reason| reason.to_string())).unwrap_or_default();
         let more = if count > 1 { format!(" (and {} more failed)", count - 1) } else { String::new() };
-        format!("{} failed: {why}{more}", self.step(first.position).name)
+        format!("{} failed: {why}{more}", self.name(first.position))
     }
 }
 

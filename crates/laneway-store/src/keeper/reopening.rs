@@ -24,7 +24,7 @@ impl<F: Facts> Keeper<F> {
         self.load_ended()?;
         let first: Vec<Position> = match from {
             Some(step) => {
-                let mut first = vec![self.find(step)?];
+                let mut first = vec![self.find_known(step)?];
                 // Branches beside it that were halted or canceled with the run are not left hanging.
                 first.extend(self.positions(fell_with_the_run));
                 first
@@ -35,8 +35,9 @@ impl<F: Facts> Keeper<F> {
         if first.is_empty() {
             return Err(Error::NothingToRetry { run: self.head.run }.into());
         }
+        let anew = from.and_then(|step| self.plan().position(step));
         let again = self.with_dependents(first);
-        self.reopen(&again, (Reopening::Retry, None), by, pause)
+        self.reopen(again, (Reopening::Retry, anew, None), by, pause)
     }
 
     /// Marks a failed step as passed by a person; what was skipped because of it runs, and everything behind that.
@@ -52,7 +53,7 @@ impl<F: Facts> Keeper<F> {
         if self.run.status == RunStatus::Canceled {
             return Err(Error::Ended { run, status: self.run.status }.into());
         }
-        let position = self.find(step)?;
+        let position = self.find_known(step)?;
         let status = self.task(position)?.status;
         if status != TaskStatus::Failed {
             return Err(Error::NotFailed { run, step: step.to_owned(), status }.into());
@@ -65,7 +66,9 @@ impl<F: Facts> Keeper<F> {
         }
         let mut again = self.with_dependents(first);
         again.remove(&position);
-        self.reopen(&again, (Reopening::Skip, Some(position)), by, pause)
+        // Whether a step has failed without this item is for that to say.
+        again.extend(self.plan().item(position).map(|(step, _)| step));
+        self.reopen(again, (Reopening::Skip, None, Some(position)), by, pause)
     }
 
     fn load_ended(&mut self) -> Result<(), F::Error> {
@@ -81,6 +84,13 @@ impl<F: Facts> Keeper<F> {
         self.plan().position(step).ok_or_else(|| no_such_step(&self.head, step).into())
     }
 
+    /// The same, of an item that is there. All tasks are known.
+    fn find_known(&self, step: &str) -> Result<Position, F::Error> {
+        let position = self.find(step)?;
+        let is_there = self.tasks.contains_key(&position);
+        if is_there { Ok(position) } else { Err(no_such_step(&self.head, step).into()) }
+    }
+
     fn positions(&self, wanted: impl Fn(&TaskRow) -> bool) -> Vec<Position> {
         let wanted = self.tasks.iter().filter(|(_, kept)| wanted(&kept.row));
         wanted.map(|(position, _)| *position).collect()
@@ -90,17 +100,47 @@ impl<F: Facts> Keeper<F> {
     fn with_dependents(&self, first: Vec<Position>) -> BTreeSet<Position> {
         let mut all: BTreeSet<Position> =
             self.plan().dependents_of(first.iter().copied()).into_iter().collect();
+        // With an item its step goes on.
+        all.extend(first.iter().filter_map(|position| self.plan().base(*position)));
         all.extend(first);
         all
     }
 
-    fn reopen(
+    /// Steps of these whose items run again as far as they are among these, and those whose list is made anew: what it is made of
+    /// may change, or somebody wants all of it again.
+    fn growing(
         &mut self,
         again: &BTreeSet<Position>,
-        (why, pardoned): (Reopening, Option<Position>),
+        anew: Option<Position>,
+    ) -> Result<(Vec<Position>, Vec<Position>), F::Error> {
+        let head = Arc::clone(&self.head);
+        let (mut resumed, mut removed) = (Vec::new(), Vec::new());
+        for step in again.iter().copied().filter(|step| head.plan.is_growing(*step)) {
+            let growth = self.task(step)?.growth.as_deref();
+            // What failed before there were items has none to go on with.
+            let has_items = growth.is_some_and(|growth| growth.items.is_some_and(|items| items.added > 0));
+            let may_change = head.plan.needs[step as usize].iter().any(|need| again.contains(need));
+            match has_items && !may_change && anew != Some(step) {
+                true => resumed.push(step),
+                false => removed.push(step),
+            }
+        }
+        Ok((resumed, removed))
+    }
+
+    fn reopen(
+        &mut self,
+        mut again: BTreeSet<Position>,
+        (why, anew, pardoned): (Reopening, Option<Position>, Option<Position>),
         by: &str,
         pause: Option<Pause>,
     ) -> Result<Vec<String>, F::Error> {
+        let (resumed, removed) = self.growing(&again, anew)?;
+        let plan = Arc::clone(&self.head);
+        let is_gone =
+            |position: &Position| plan.plan.item(*position).is_some_and(|(step, _)| removed.contains(&step));
+        again.retain(|position| !is_gone(position));
+        let again = &again;
         let steps: Vec<String> = again.iter().map(|position| self.name(*position)).collect();
         self.run.status = self.run.status.next(RunMove::Reopen)?;
         self.run.reason = None;
@@ -119,10 +159,16 @@ impl<F: Facts> Keeper<F> {
         for position in again {
             self.reopen_task(*position)?;
         }
+        for step in removed {
+            self.remove_items(step)?;
+        }
         if let Some(position) = pardoned {
             self.pardon(position, by)?;
         }
         self.count_everything_anew()?;
+        for step in resumed {
+            self.resume_items(step)?;
+        }
         for position in again {
             self.examine_later(*position);
         }
@@ -162,7 +208,9 @@ impl<F: Facts> Keeper<F> {
     }
 
     fn count_everything_anew(&mut self) -> Result<(), F::Error> {
-        self.run.unsettled = self.positions(|task| settled(task).is_none()).len() as u32;
+        // Items are counted by their step.
+        let unsettled = self.positions(|task| settled(task).is_none() && task.item.is_none()).len();
+        self.run.unsettled = unsettled as u32;
         let head = Arc::clone(&self.head);
         for (set, needs) in head.plan.needs_sets.iter().enumerate() {
             let mut counts = Counts::default();

@@ -1,11 +1,14 @@
 //! The rows of a run as the gate keeper sees them, and what it made of them. A store reads the first and writes the
 //! second; neither knows of a database.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use laneway_core::event::{Closing, Fact, PauseScope};
 use laneway_core::gate::{Counts, Gate};
+use laneway_core::growth::Growth;
 use laneway_core::id::SessionId;
 use laneway_core::level::Cursor;
 use laneway_core::plan::Position;
@@ -113,9 +116,48 @@ pub(crate) struct TaskRow {
     pub(crate) finished_at: Option<Millis>,
     /// Of a step that waits, since it is parked or somebody has signaled it.
     pub(crate) wait: Option<Box<Waiting>>,
+    /// Of a step with `for_each`, since its gates have opened.
+    pub(crate) growth: Option<Box<Growth>>,
+    /// Of an item: its value, as it is stored. Never changes.
+    pub(crate) item: Option<Arc<str>>,
 }
 
 impl TaskRow {
+    /// A task of which nothing has happened yet.
+    pub(crate) fn new(class: i64) -> Self {
+        Self {
+            class,
+            status: TaskStatus::Pending,
+            gate: Some(Gate::Needs),
+            gate_key: None,
+            wake_at: None,
+            rank: None,
+            run_at: None,
+            attempt: 0,
+            retries: 0,
+            lost: 0,
+            session: None,
+            is_ahead: false,
+            node: None,
+            stop: None,
+            reason: None,
+            detail: None,
+            exit_code: None,
+            output: None,
+            started_at: None,
+            took_ms: None,
+            finished_at: None,
+            wait: None,
+            growth: None,
+            item: None,
+        }
+    }
+
+    /// What is said of an item that is not there: whoever holds a claim of one has lost it.
+    pub(crate) fn absent() -> Self {
+        Self { status: TaskStatus::Canceled, gate: None, ..Self::new(0) }
+    }
+
     /// The fence, as far as a read can ask it; the write asks again in its own WHERE.
     pub(crate) fn is_held_by(&self, claim: &ClaimRef) -> bool {
         self.status == TaskStatus::Running
@@ -213,6 +255,8 @@ pub(crate) enum Touch {
     /// Its start only, which stands in no index.
     Start,
     Whole,
+    /// There was none before.
+    New,
 }
 
 /// A task's row that was changed.
@@ -240,6 +284,10 @@ pub(crate) struct Changes {
     pub(crate) waits: Vec<(Gate, Duration)>,
     /// Of a pinned run, who owns it from here on, if that has changed.
     pub(crate) bound: Option<Option<SessionId>>,
+    /// Items that are yet to be tasks, by step and number: to be kept, or to be forgotten.
+    pub(crate) batches: BTreeMap<(Position, u32), Option<String>>,
+    /// Steps of which everything that is stored about items goes, before anything is written; and where those stand.
+    pub(crate) removed: Vec<(Position, Range<Position>)>,
 }
 
 impl Changes {
@@ -256,6 +304,16 @@ pub(crate) fn wait_text(wait: Option<&Waiting>) -> Option<String> {
 
 /// `None` for what this program would not have written.
 pub(crate) fn read_wait(text: &str) -> Option<Box<Waiting>> {
+    serde_json::from_str(text).ok()
+}
+
+/// What is known of a step's items, as it is stored: nothing for none.
+pub(crate) fn growth_text(growth: Option<&Growth>) -> Option<String> {
+    growth.map(|growth| serde_json::to_string(growth).expect("numbers and words"))
+}
+
+/// `None` for what this program would not have written.
+pub(crate) fn read_growth(text: &str) -> Option<Box<Growth>> {
     serde_json::from_str(text).ok()
 }
 

@@ -16,12 +16,12 @@ use super::{Facts, Keeper, Settled};
 use crate::error::Error;
 use crate::model::{NewSignal, Signaled};
 
-/// How a wait ends that was not ended from outside.
-struct Ending {
-    step: TaskMove,
-    reason: Option<Reason>,
-    detail: Option<String>,
-    output: Map<String, Value>,
+/// How what is parked ends, if it was not ended from outside.
+pub(super) struct Ending {
+    pub(super) step: TaskMove,
+    pub(super) reason: Option<Reason>,
+    pub(super) detail: Option<String>,
+    pub(super) output: Map<String, Value>,
 }
 
 impl<F: Facts> Keeper<F> {
@@ -62,6 +62,7 @@ impl<F: Facts> Keeper<F> {
             signal: wait.signal().map(str::to_owned),
             until,
             timeout_at,
+            items: None,
         });
         match fault {
             Some(why) => {
@@ -164,7 +165,7 @@ impl<F: Facts> Keeper<F> {
         self.end_wait(position, ending)
     }
 
-    fn end_wait(&mut self, position: Position, ending: Ending) -> Result<(), F::Error> {
+    pub(super) fn end_wait(&mut self, position: Position, ending: Ending) -> Result<(), F::Error> {
         let task = self.task(position)?;
         let (status, attempt) = (task.status.next(ending.step)?, task.attempt);
         let parked = task.started_at.map_or_else(Default::default, |at| self.now.since(at));

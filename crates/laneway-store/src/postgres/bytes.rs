@@ -150,7 +150,7 @@ pub(super) async fn artifacts(link: &Link, head: &Head) -> Done<Vec<ArtifactView
             size: row::number(found, 4)?,
             is_executable: found.try_get(5)?,
         };
-        let step = head.head.plan.step(position).name.clone();
+        let step = head.head.plan.task_name(position);
         Ok(ArtifactView { step, attempt: row::number(found, 1)?, artifact })
     };
     rows.iter().map(view).collect()

@@ -120,8 +120,9 @@ async fn attempts(link: &Link, head: &Head) -> Done<()> {
         let (position, attempt): (Position, u32) = (row::number(&found, 0)?, row::number(&found, 1)?);
         let (outcome, reason) = (row::text(&found, 3)?, row::maybe_text(&found, 4)?);
         if let Some(why) = unknown_word(&outcome, reason.as_deref()) {
-            let step = head.head.plan.workflow.steps.get(position as usize);
-            let step = step.map_or_else(|| format!("position {position}"), |step| step.name.clone());
+            let plan = &head.head.plan;
+            let is_known = plan.base(position).is_some();
+            let step = if is_known { plan.task_name(position) } else { format!("position {position}") };
             let what = format!("attempt {attempt} of {step} in run {}", head.head.run.short());
             return Err(Error::Unreadable { what, why }.into());
         }

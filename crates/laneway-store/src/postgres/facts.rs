@@ -2,7 +2,7 @@
 //! is answered from here; what it asks for and is not here is noted, fetched with everything else that is missing, and
 //! the keeper begins anew. It is pure, so that this is safe, and most verbs know beforehand what it will ask.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use laneway_core::gate::{Counts, Tat};
@@ -12,7 +12,7 @@ use laneway_core::plan::{Plan, Position};
 
 use super::fault::{Done, Failure};
 use crate::fence::ClaimRef;
-use crate::keeper::{Facts, Failures, Key, Rows, TaskRow};
+use crate::keeper::{Facts, Failures, Key, Outputs, Rows, TaskRow};
 use crate::model::RunHead;
 
 /// Beyond so many rows that may be needed, they are fetched only when they are.
@@ -44,6 +44,13 @@ pub(super) struct Known {
     pub(super) takers: HashMap<i64, bool>,
     /// Whether runs of its workflow wait for others to end, if that was asked.
     pub(super) queued: Option<bool>,
+    /// How many steps its plan has: items stand behind those.
+    pub(super) steps: Position,
+    pub(super) batches: HashMap<(Position, u32), String>,
+    pub(super) items_live: HashMap<Position, u32>,
+    /// The first so many of the items of a step that wait for a place.
+    pub(super) items_line: HashMap<Position, (usize, Rows)>,
+    pub(super) outputs: HashMap<Position, Outputs>,
     pub(super) missing: Missing,
 }
 
@@ -70,6 +77,10 @@ pub(super) struct Missing {
     pub(super) takers: BTreeSet<i64>,
     /// Whether runs of its workflow wait for others to end; asked beforehand or not at all.
     pub(super) queued: bool,
+    pub(super) batches: BTreeSet<(Position, u32)>,
+    pub(super) items_live: BTreeSet<Position>,
+    pub(super) items_line: BTreeMap<Position, usize>,
+    pub(super) outputs: BTreeSet<Position>,
 }
 
 impl Missing {
@@ -78,7 +89,10 @@ impl Missing {
         let mut missing = Self::for_claims(plan, claims);
         let ended: Vec<Position> = missing.tasks.iter().copied().collect();
         for position in &ended {
-            for set in &plan.counted_in[*position as usize] {
+            if let Some((step, _)) = plan.item(*position) {
+                missing.add_item(plan, step, ended.len());
+            }
+            for set in plan.sets_with(*position) {
                 missing.sets.insert(*set);
                 let needs = &plan.needs_sets[*set as usize];
                 // These ends alone may decide it: as in a chain.
@@ -94,11 +108,25 @@ impl Missing {
         missing
     }
 
+    /// What the end of items of a step will most likely lead to. When the next are added is told by their countdown.
+    fn add_item(&mut self, plan: &Plan, step: Position, ended: usize) {
+        self.sets.extend(plan.items_set(step));
+        let is_bounded = plan.step(step).for_each.as_ref().is_some_and(|each| each.max_parallel.is_some());
+        if is_bounded {
+            self.items_live.insert(step);
+            self.items_line.insert(step, 2 * ended + 8);
+        }
+    }
+
     /// The same, in a run in which all may run at once: to count who is live takes the longer, the more there are, and nobody
     /// there waits for a place.
     pub(super) fn for_ends_of<'c>(head: &RunHead, claims: impl Iterator<Item = &'c ClaimRef>) -> Self {
         let mut missing = Self::for_ends(&head.plan, claims);
-        if missing.sets.is_empty() && head.plan.workflow.steps.len() <= head.max_parallel as usize {
+        let may_grow = head.plan.workflow.steps.iter().any(|step| step.for_each.is_some());
+        if !may_grow
+            && missing.sets.is_empty()
+            && head.plan.workflow.steps.len() <= head.max_parallel as usize
+        {
             missing.live = false;
             missing.line = 1;
         }
@@ -111,7 +139,7 @@ impl Missing {
         for claim in claims {
             missing.nodes.insert(claim.session);
             // A position that the plan does not have is refused by the keeper, in words.
-            if (claim.position as usize) < plan.workflow.steps.len() {
+            if plan.base(claim.position).is_some() {
                 missing.tasks.insert(claim.position);
             }
         }
@@ -120,10 +148,10 @@ impl Missing {
 
     /// What a look at some pending tasks needs.
     pub(super) fn for_examining(plan: &Plan, positions: &[Position]) -> Self {
-        let within = || positions.iter().filter(|position| (**position as usize) < plan.needs_set_of.len());
+        let within = || positions.iter().filter(|position| plan.base(**position).is_some());
         Self {
             tasks: within().copied().collect(),
-            sets: within().filter_map(|position| plan.needs_set_of[*position as usize]).collect(),
+            sets: within().filter_map(|position| plan.needs_set(*position)).collect(),
             live: true,
             line: positions.len() + 8,
             ..Self::default()
@@ -133,7 +161,7 @@ impl Missing {
     /// What the end of a task that waits will most likely lead to.
     pub(super) fn for_waking(plan: &Plan, position: Position) -> Self {
         let mut missing = Self::for_examining(plan, &[position]);
-        for set in &plan.counted_in[position as usize] {
+        for set in plan.sets_with(position) {
             missing.sets.insert(*set);
             let waiters = &plan.needs_sets[*set as usize].waiters;
             if missing.tasks.len() + waiters.len() < GUESS {
@@ -145,7 +173,7 @@ impl Missing {
 
     /// What the keys of a task will lead to, in one go: they are locked in one order.
     pub(super) fn add_keys(&mut self, head: &RunHead, position: Position) {
-        let Some(keys) = head.keys.get(&position) else { return };
+        let Some(keys) = head.keys_of(position, None) else { return };
         for name in &keys.limits {
             self.limits.insert(name.clone());
             self.tats.insert(name.clone());
@@ -169,6 +197,10 @@ impl Missing {
             && self.awaited.is_empty()
             && self.before.is_empty()
             && self.takers.is_empty()
+            && self.batches.is_empty()
+            && self.items_live.is_empty()
+            && self.items_line.is_empty()
+            && self.outputs.is_empty()
             && self.line == 0
             && !(self.live || self.unstarted || self.running || self.all || self.failures)
     }
@@ -315,6 +347,44 @@ impl Facts for &mut Known {
         let known = self.nodes.get(&session).cloned();
         if known.is_none() {
             self.missing.nodes.insert(session);
+        }
+        found(known)
+    }
+
+    fn batch(&mut self, step: Position, no: u32) -> Done<String> {
+        let known = self.batches.get(&(step, no)).cloned();
+        if known.is_none() {
+            self.missing.batches.insert((step, no));
+        }
+        found(known)
+    }
+
+    fn items_live(&mut self, step: Position) -> Done<u32> {
+        let known = self.items_live.get(&step).copied();
+        if known.is_none() {
+            self.missing.items_live.insert(step);
+        }
+        found(known)
+    }
+
+    fn items_line(&mut self, step: Position, limit: usize) -> Done<Rows> {
+        match self.items_line.get(&step) {
+            // Fewer than were asked for is all there are.
+            Some((asked, rows)) if limit <= *asked || rows.len() < *asked => {
+                Ok(rows.iter().take(limit).cloned().collect())
+            }
+            Some(_) | None => {
+                let asked = self.missing.items_line.entry(step).or_default();
+                *asked = limit.max(*asked);
+                Err(Failure::Missing)
+            }
+        }
+    }
+
+    fn outputs(&mut self, step: Position) -> Done<Outputs> {
+        let known = self.outputs.get(&step).cloned();
+        if known.is_none() {
+            self.missing.outputs.insert(step);
         }
         found(known)
     }

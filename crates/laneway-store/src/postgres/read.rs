@@ -19,21 +19,55 @@ use super::shelf::Head;
 use super::verbs::effects;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{self, read_levels, read_pauses, read_wait};
+use crate::keeper::{self, Outputs, list_of, read_levels, read_pauses, read_wait};
 use crate::model::{Attempt, Known, Orders, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) async fn scope(link: &Link, head: &Head, steps: &[&str]) -> Done<Scope> {
     let plan = &head.head.plan;
-    let positions: Vec<i64> = steps.iter().filter_map(|step| plan.position(step)).map(i64::from).collect();
-    let mut seen = Vec::with_capacity(positions.len());
-    if !positions.is_empty() {
-        for found in link.rows(sql!("scope", INT8, INT8_ARRAY), &[&head.no, &positions]).await? {
+    let (items, positions): (Vec<Position>, Vec<Position>) = steps
+        .iter()
+        .filter_map(|step| plan.position(step))
+        .partition(|position| plan.item(*position).is_some());
+    let numbers: Vec<i64> = positions.into_iter().map(i64::from).collect();
+    let mut seen = Vec::with_capacity(numbers.len());
+    if !numbers.is_empty() {
+        for found in link.rows(sql!("scope", INT8, INT8_ARRAY), &[&head.no, &numbers]).await? {
+            let position: Position = row::number(&found, 0)?;
             let status = row::word(&found, 1, "status of a task", TaskStatus::parse)?;
-            seen.push((row::number(&found, 0)?, status, row::maybe_text(&found, 2)?));
+            let output = match plan.is_growing(position) {
+                true => Some(list_of(&outputs(link, head, position).await?, plan, position)?),
+                false => row::maybe_text(&found, 2)?,
+            };
+            seen.push((position, status, output));
         }
     }
-    Ok(keeper::scope(&head.head, seen)?)
+    let mut scope = keeper::scope(&head.head, seen)?;
+    // Of the task itself, if it is one.
+    if let Some((position, (_, index))) =
+        items.last().and_then(|position| Some((position, plan.item(*position)?)))
+    {
+        let wanted = vec![i64::from(*position)];
+        let found = link.row(sql!("item", INT8, INT8_ARRAY), &[&head.no, &wanted]).await?;
+        let item = found.map(|found| row::maybe_text(&found, 1)).transpose()?.flatten();
+        keeper::with_item(&mut scope, keeper::read_item(item.as_deref())?, index);
+    }
+    Ok(scope)
+}
+
+/// The items of a step in their order, how each stands, and what it has put out.
+async fn outputs(link: &Link, head: &Head, step: Position) -> Done<Outputs> {
+    let items = head.head.plan.items_of(step);
+    let column = |value: i64| vec![value];
+    let (runs, steps) = (column(head.no), column(i64::from(step)));
+    let (first, behind) = (column(i64::from(items.start)), column(i64::from(items.end)));
+    let outputs = sql!("outputs", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY);
+    let mut found = Vec::new();
+    for row in link.rows(outputs, &[&runs, &steps, &first, &behind]).await? {
+        let status = row::word(&row, 3, "status of a task", TaskStatus::parse)?;
+        found.push((row::number(&row, 2)?, status, row::maybe_text(&row, 4)?));
+    }
+    Ok(found)
 }
 
 /// What a session is asked to do. Refuses a session of which nobody knows: it was reaped, and can never come back.
@@ -140,8 +174,9 @@ pub(super) async fn run_state(link: &Link, head: &Head) -> Done<RunState> {
         state.tasks.push(task_row(found, &head.head.plan)?);
     }
     let steps = head.head.plan.workflow.steps.len();
-    if state.tasks.len() != steps {
-        let why = format!("its workflow has {steps} steps, and {} tasks are there", state.tasks.len());
+    let found = state.tasks.iter().filter(|task| task.item.is_none()).count();
+    if found != steps {
+        let why = format!("its workflow has {steps} steps, and {found} tasks are there");
         let what = format!("list of tasks of run {}", head.head.run.short());
         return Err(Error::Unreadable { what, why }.into());
     }
@@ -182,10 +217,10 @@ fn run_row(found: &Row, head: &Head) -> Done<RunState> {
 
 fn task_row(found: &Row, plan: &Plan) -> Done<TaskState> {
     let position: Position = row::number(found, 0)?;
-    let step = plan.workflow.steps.get(position as usize);
-    let step = step.ok_or_else(|| unreadable("position of a task", &position.to_string()))?;
+    let (growth, item) = (row::maybe_text(found, 16)?, row::maybe_text(found, 17)?);
+    let (item, items) = keeper::grown(plan, position, growth.as_deref(), item.as_deref())?;
     let mut task = TaskState {
-        step: step.name.clone(),
+        step: plan.task_name(position),
         status: row::word(found, 1, "status of a task", TaskStatus::parse)?,
         attempt: row::number(found, 2)?,
         node: row::maybe_text(found, 3)?,
@@ -201,6 +236,8 @@ fn task_row(found: &Row, plan: &Plan) -> Done<TaskState> {
         took_ms: row::maybe_number(found, 13)?,
         wait: row::maybe_word(found, 15, "wait of a task", read_wait)?,
         effects: Vec::new(),
+        item,
+        items,
     };
     // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
     // that the claim minted has not been heard of.

@@ -31,7 +31,10 @@ use super::row;
 use super::shelf::Head;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{Changes, Failures, Keeper, Key, RunRow, TaskRow, read_levels, read_pauses, read_wait};
+use crate::keeper::{
+    Changes, Failures, Keeper, Key, RunRow, TaskRow, read_growth, read_levels, read_pauses, read_wait,
+    unreadable,
+};
 
 /// A run that a verb works on, with what it will most likely need of it.
 #[derive(Debug, Clone)]
@@ -133,7 +136,7 @@ fn decide<T>(run: &mut Loaded, verb: impl FnOnce(&mut Keeper<&mut Known>) -> Don
 async fn load(link: &Link, terms: Terms, mut jobs: Vec<Job>) -> Done<Vec<Loaded>> {
     let numbers: Vec<i64> = jobs.iter().map(|job| job.head.no).collect();
     let (now, claims) = (terms.now.map(|now| now.0), terms.claims);
-    let wanted = Wanted::of(jobs.iter().map(|job| (job.head.no, &job.seed)));
+    let wanted = Wanted::of(jobs.iter().map(|job| (job.head.no, &*job.head, &job.seed)));
     let mut flight = if terms.is_begun { link.flight() } else { link.begin(Begin::Write) };
     flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
     if claims == Claims::LockedOut {
@@ -155,7 +158,9 @@ async fn load(link: &Link, terms: Terms, mut jobs: Vec<Job>) -> Done<Vec<Loaded>
             return Err(Error::SetAside { run: run.short(), what, why }.into());
         }
         let row = run_row(found).map_err(|failure| failure.about(no, run))?;
-        loaded.push(Loaded { job, row, now: Millis(found.try_get(11)?), known: Known::default() });
+        let steps = job.head.head.plan.workflow.steps.len() as Position;
+        let known = Known { steps, ..Known::default() };
+        loaded.push(Loaded { job, row, now: Millis(found.try_get(11)?), known });
     }
     wanted.take(answers, &mut loaded)?;
     look_for_takers_again(link, &wanted, &mut loaded).await?;
@@ -178,13 +183,15 @@ async fn look_for_takers_again(link: &Link, wanted: &Wanted, loaded: &mut [Loade
 
 /// Everything that is missing, of all runs, in one flight.
 async fn fetch(link: &Link, loaded: &mut [Loaded]) -> Done<()> {
-    let missing: Vec<(i64, Missing)> =
-        loaded.iter_mut().map(|run| (run.job.head.no, std::mem::take(&mut run.known.missing))).collect();
+    let missing: Vec<(Arc<Head>, Missing)> = loaded
+        .iter_mut()
+        .map(|run| (Arc::clone(&run.job.head), std::mem::take(&mut run.known.missing)))
+        .collect();
     if missing.iter().all(|(_, missing)| missing.is_empty()) {
         // The keeper asked for something that is here, and was not given it: it would ask for ever.
         return Err(Failure::Panicked("the gate keeper asks for nothing that could be fetched".to_owned()));
     }
-    let wanted = Wanted::of(missing.iter().map(|(no, missing)| (*no, missing)));
+    let wanted = Wanted::of(missing.iter().map(|(head, missing)| (head.no, &**head, missing)));
     let mut flight = link.flight();
     wanted.ask(&mut flight);
     let answers = flight.land().await?.into_iter();
@@ -216,12 +223,19 @@ struct Wanted {
     before: (Vec<String>, Vec<i64>, Vec<i64>, Vec<i64>),
     takers: Vec<i64>,
     queued: Vec<i64>,
+    batches: (Vec<i64>, Vec<i64>, Vec<i64>),
+    /// Runs, steps, and where their items begin and end.
+    items_live: [Vec<i64>; 4],
+    /// The same, and how many of each.
+    items_line: [Vec<i64>; 5],
+    outputs: [Vec<i64>; 4],
 }
 
 impl Wanted {
-    fn of<'m>(runs: impl Iterator<Item = (i64, &'m Missing)>) -> Self {
+    fn of<'m>(runs: impl Iterator<Item = (i64, &'m Head, &'m Missing)>) -> Self {
         let mut wanted = Self::default();
-        for (no, missing) in runs {
+        for (no, head, missing) in runs {
+            wanted.add_items(no, head, missing);
             for position in &missing.tasks {
                 wanted.tasks.0.push(no);
                 wanted.tasks.1.push(i64::from(*position));
@@ -278,6 +292,108 @@ impl Wanted {
         wanted.key_names = wanted.keys.iter().map(Key::text).collect();
         wanted.nodes = wanted.sessions.iter().map(ToString::to_string).collect();
         wanted
+    }
+
+    /// What is missing of the items of steps.
+    fn add_items(&mut self, no: i64, head: &Head, missing: &Missing) {
+        let plan = &head.head.plan;
+        let of = |step: Position| {
+            let items = plan.items_of(step);
+            [no, i64::from(step), i64::from(items.start), i64::from(items.end)]
+        };
+        for (step, batch) in &missing.batches {
+            self.batches.0.push(no);
+            self.batches.1.push(i64::from(*step));
+            self.batches.2.push(i64::from(*batch));
+        }
+        for step in &missing.items_live {
+            self.items_live.iter_mut().zip(of(*step)).for_each(|(column, value)| column.push(value));
+        }
+        for step in &missing.outputs {
+            self.outputs.iter_mut().zip(of(*step)).for_each(|(column, value)| column.push(value));
+        }
+        for (step, limit) in &missing.items_line {
+            let values = of(*step).into_iter().chain([i64::try_from(*limit).unwrap_or(i64::MAX)]);
+            self.items_line.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        }
+    }
+
+    fn ask_items<'a>(&'a self, flight: &mut super::link::Flight<'a>) {
+        if !self.batches.0.is_empty() {
+            let (runs, steps, numbers) = &self.batches;
+            flight.ask(sql!("batch", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![runs, steps, numbers]);
+        }
+        if let [runs, steps, first, behind] = &self.items_live
+            && !runs.is_empty()
+        {
+            let live = sql!("items_live", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY);
+            flight.ask(live, vec![runs, steps, first, behind]);
+        }
+        if let [runs, steps, first, behind, numbers] = &self.items_line
+            && !runs.is_empty()
+        {
+            let line = sql!("items_line", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY);
+            flight.ask(line, vec![runs, steps, first, behind, numbers]);
+        }
+        if let [runs, steps, first, behind] = &self.outputs
+            && !runs.is_empty()
+        {
+            let outputs = sql!("outputs", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY);
+            flight.ask(outputs, vec![runs, steps, first, behind]);
+        }
+    }
+
+    fn take_items(
+        &self,
+        answer: &mut impl FnMut(bool) -> Vec<Row>,
+        runs: &mut BTreeMap<i64, (RunId, &mut Known)>,
+    ) -> Done<()> {
+        let batches = answer(!self.batches.0.is_empty());
+        for ((no, step), batch) in self.batches.0.iter().zip(&self.batches.1).zip(&self.batches.2) {
+            let is_it = |found: &&Row| {
+                found.get::<_, i64>(0) == *no
+                    && found.get::<_, i64>(1) == *step
+                    && found.get::<_, i64>(2) == *batch
+            };
+            let (run, known) =
+                runs.get_mut(no).ok_or_else(|| unreadable("number of a run", &no.to_string()))?;
+            let found =
+                batches.iter().find(is_it).ok_or_else(|| no_row("batch of items", *no, *run, *batch))?;
+            known.batches.insert((row::number(found, 1)?, row::number(found, 2)?), row::text(found, 3)?);
+        }
+        for found in answer(!self.items_live[0].is_empty()) {
+            of(runs, &found)?.1.items_live.insert(row::number(&found, 1)?, row::number(&found, 2)?);
+        }
+        let line = answer(!self.items_line[0].is_empty());
+        for ((no, step), asked) in self.items_line[0].iter().zip(&self.items_line[1]).zip(&self.items_line[4])
+        {
+            if let (Some(run), Ok(step)) = (runs.get_mut(no), Position::try_from(*step)) {
+                let asked = usize::try_from(*asked).unwrap_or(usize::MAX);
+                run.1.items_line.insert(step, (asked, Vec::new()));
+            }
+        }
+        for found in line {
+            let step: Position = row::number(&found, 27)?;
+            let known = of(runs, &found)?;
+            let row = task_row(&found).map_err(|failure| failure.about(found.get(0), known.0))?;
+            note_taker(known.1, &row.1, &found)?;
+            if let Some((_, rows)) = known.1.items_line.get_mut(&step) {
+                rows.push(row);
+            }
+        }
+        let outputs = answer(!self.outputs[0].is_empty());
+        for (no, step) in self.outputs[0].iter().zip(&self.outputs[1]) {
+            if let (Some(run), Ok(step)) = (runs.get_mut(no), Position::try_from(*step)) {
+                run.1.outputs.insert(step, Vec::new());
+            }
+        }
+        for found in outputs {
+            let status = row::word(&found, 3, "status of a task", TaskStatus::parse)?;
+            let (step, position) = (row::number(&found, 1)?, row::number(&found, 2)?);
+            let items = of(runs, &found)?.1.outputs.entry(step).or_default();
+            items.push((position, status, row::maybe_text(&found, 4)?));
+        }
+        Ok(())
     }
 
     /// Each question that has somebody to ask about, in one order that `take` knows.
@@ -357,6 +473,7 @@ impl Wanted {
                 vec![runs, positions, attempts, sessions],
             );
         }
+        self.ask_items(flight);
     }
 
     /// Keys are of no run: whoever asked is told, and the others as well.
@@ -432,13 +549,20 @@ impl Wanted {
     }
 
     /// A row that is not there would be asked for again and again.
-    fn has_all(&self, runs: &BTreeMap<i64, (RunId, &mut Known)>) -> Done<()> {
+    fn has_all(&self, runs: &mut BTreeMap<i64, (RunId, &mut Known)>) -> Done<()> {
         for (no, position) in self.tasks.0.iter().zip(&self.tasks.1) {
-            if let Some((run, known)) = runs.get(no)
-                && !Position::try_from(*position).is_ok_and(|position| known.tasks.contains_key(&position))
-            {
+            let Some((run, known)) = runs.get_mut(no) else { continue };
+            let Ok(place) = Position::try_from(*position) else {
+                return Err(no_row("task", *no, *run, *position));
+            };
+            if known.tasks.contains_key(&place) {
+                continue;
+            }
+            // An item may be gone with its list.
+            if place < known.steps {
                 return Err(no_row("task", *no, *run, *position));
             }
+            known.tasks.insert(place, TaskRow::absent());
         }
         for (no, set) in self.sets.0.iter().zip(&self.sets.1) {
             if let Some((run, known)) = runs.get(no)
@@ -465,7 +589,7 @@ impl Wanted {
         for found in answer(!self.sets.0.is_empty()) {
             of(&mut runs, &found)?.1.sets.insert(row::number(&found, 1)?, counts(&found)?);
         }
-        self.has_all(&runs)?;
+        self.has_all(&mut runs)?;
         let live = answer(!self.live.is_empty());
         self.live.iter().for_each(|no| {
             if let Some(run) = runs.get_mut(no) {
@@ -549,7 +673,7 @@ impl Wanted {
                 known.outcomes.insert(ClaimRef { run: *run, position, attempt, session }, Some(outcome));
             }
         }
-        Ok(())
+        self.take_items(&mut answer, &mut runs)
     }
 }
 
@@ -608,13 +732,15 @@ fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
         wake_at: row::moment(found, 21)?,
         class: found.try_get(22)?,
         wait: row::maybe_word(found, 23, "wait of a task", read_wait)?,
+        growth: row::maybe_word(found, 24, "items of a task", read_growth)?,
+        item: row::maybe_text(found, 25)?.map(Arc::from),
     };
     Ok((row::number(found, 1)?, task))
 }
 
 /// Some statements tell along with a task whether somebody takes its class.
 fn note_taker(known: &mut Known, task: &TaskRow, found: &Row) -> Done<()> {
-    if let Some(has_taker) = found.try_get(24)? {
+    if let Some(has_taker) = found.try_get(26)? {
         // That nobody takes it is looked at again, behind a lock, if it matters.
         if has_taker {
             known.takers.insert(task.class, true);

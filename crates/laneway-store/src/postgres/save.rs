@@ -8,7 +8,9 @@ use laneway_core::reason::Reason;
 use laneway_core::time::Millis;
 
 use super::link::{Flight, Value, sql};
-use crate::keeper::{Changed, Changes, Record, RunRow, Touch, levels_text, pauses_text, wait_text};
+use crate::keeper::{
+    Changed, Changes, Record, RunRow, Touch, growth_text, levels_text, pauses_text, wait_text,
+};
 
 type Numbers = Vec<i64>;
 type MaybeNumbers = Vec<Option<i64>>;
@@ -31,6 +33,34 @@ pub(super) struct Columns {
     owners: Owners,
     /// Runs that have ended.
     ended: Numbers,
+    growth: Growths,
+}
+
+/// Items: those that are new tasks, those that are yet to be, and those that are no more.
+#[derive(Debug, Default)]
+struct Growths {
+    new: NewItems,
+    batches: (Numbers, Numbers, Numbers, Texts),
+    added: [Numbers; 3],
+    /// Runs, steps, and where their items begin and end.
+    gone: [Numbers; 4],
+}
+
+#[derive(Debug, Default)]
+struct NewItems {
+    run: Numbers,
+    position: Numbers,
+    class: Numbers,
+    status: Words,
+    gate: MaybeWords,
+    gate_key: MaybeTexts,
+    wake_at: MaybeNumbers,
+    rank: MaybeNumbers,
+    attempt: Numbers,
+    reason: MaybeWords,
+    detail: MaybeTexts,
+    finished_at: MaybeNumbers,
+    item: MaybeTexts,
 }
 
 /// Who owns pinned runs from here on: classes that nobody else takes.
@@ -77,6 +107,7 @@ struct Tasks {
     class: Numbers,
     wait: MaybeTexts,
     due_at: MaybeNumbers,
+    growth: MaybeTexts,
 }
 
 /// Which row, and what it must still say.
@@ -145,8 +176,10 @@ impl Columns {
                 Touch::Nothing => {}
                 Touch::Start => self.starts.add(no, task),
                 Touch::Whole => self.tasks.add(no, task),
+                Touch::New => {}
             }
         }
+        self.add_growth(no, changes);
         for (set, counts) in &changes.sets {
             self.add_set(no, *set, *counts);
         }
@@ -170,6 +203,30 @@ impl Columns {
         } else if changes.run != changes.was {
             let counts = [no, signed(changes.run.last_event), i64::from(changes.run.unsettled)];
             self.counts.iter_mut().zip(counts).for_each(|(column, value)| column.push(value));
+        }
+    }
+
+    /// Items that are new tasks, that are yet to be, and that are no more.
+    pub(super) fn add_growth(&mut self, no: i64, changes: &Changes) {
+        let growth = &mut self.growth;
+        for task in changes.tasks.iter().filter(|task| task.touch == Touch::New) {
+            growth.new.add(no, task);
+        }
+        for ((step, batch), items) in &changes.batches {
+            let key = [no, i64::from(*step), i64::from(*batch)];
+            match items {
+                Some(items) => {
+                    growth.batches.0.push(key[0]);
+                    growth.batches.1.push(key[1]);
+                    growth.batches.2.push(key[2]);
+                    growth.batches.3.push(items.clone());
+                }
+                None => growth.added.iter_mut().zip(key).for_each(|(column, value)| column.push(value)),
+            }
+        }
+        for (step, items) in &changes.removed {
+            let values = [no, i64::from(*step), i64::from(items.start), i64::from(items.end)];
+            growth.gone.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
         }
     }
 
@@ -233,6 +290,7 @@ impl Columns {
             let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY);
             flight.ask(takers, vec![&taken.0, &taken.1, &taken.2, &taken.3]);
         }
+        self.growth.say(flight);
         if !self.tasks.fence.run.is_empty() {
             flight.ask(
                 sql!(
@@ -264,7 +322,8 @@ impl Columns {
                     INT8_ARRAY,
                     INT8_ARRAY,
                     TEXT_ARRAY,
-                    INT8_ARRAY
+                    INT8_ARRAY,
+                    TEXT_ARRAY
                 ),
                 self.tasks.values(),
             );
@@ -332,6 +391,71 @@ impl Columns {
             flight.ask(sql!("firings_add", INT8_ARRAY), vec![&self.ended]);
         }
         self.keys.say(flight);
+    }
+}
+
+impl Growths {
+    fn say<'a>(&'a self, flight: &mut Flight<'a>) {
+        let [runs, steps, first, behind] = &self.gone;
+        if !runs.is_empty() {
+            flight.ask(sql!("batches_remove", INT8_ARRAY, INT8_ARRAY), vec![runs, steps]);
+            flight.ask(sql!("items_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![runs, first, behind]);
+        }
+        let (runs, steps, numbers, items) = &self.batches;
+        if !runs.is_empty() {
+            let add = sql!("batch_add", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY);
+            flight.ask(add, vec![runs, steps, numbers, items]);
+        }
+        let [runs, steps, numbers] = &self.added;
+        if !runs.is_empty() {
+            flight.ask(sql!("batch_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![runs, steps, numbers]);
+        }
+        if !self.new.run.is_empty() {
+            flight.ask(
+                sql!(
+                    "task_add", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
+                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY
+                ),
+                self.new.values(),
+            );
+        }
+    }
+}
+
+impl NewItems {
+    fn add(&mut self, no: i64, task: &Changed) {
+        let row = &task.row;
+        self.run.push(no);
+        self.position.push(i64::from(task.position));
+        self.class.push(row.class);
+        self.status.push(row.status.as_str());
+        self.gate.push(row.gate.map(Gate::as_str));
+        self.gate_key.push(row.gate_key.clone());
+        self.wake_at.push(row.wake_at.map(|at| at.0));
+        self.rank.push(row.rank);
+        self.attempt.push(i64::from(row.attempt));
+        self.reason.push(row.reason.map(Reason::as_str));
+        self.detail.push(row.detail.clone());
+        self.finished_at.push(row.finished_at.map(|at| at.0));
+        self.item.push(row.item.as_deref().map(str::to_owned));
+    }
+
+    fn values(&self) -> Vec<&Value<'_>> {
+        vec![
+            &self.run,
+            &self.position,
+            &self.class,
+            &self.status,
+            &self.gate,
+            &self.gate_key,
+            &self.wake_at,
+            &self.rank,
+            &self.attempt,
+            &self.reason,
+            &self.detail,
+            &self.finished_at,
+            &self.item,
+        ]
     }
 }
 
@@ -406,11 +530,12 @@ impl Tasks {
         self.class.push(row.class);
         self.wait.push(wait_text(row.wait.as_deref()));
         self.due_at.push(row.due_at().map(|at| at.0));
+        self.growth.push(growth_text(row.growth.as_deref()));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
         let mut values = self.fence.values();
-        let row: [&Value<'_>; 23] = [
+        let row: [&Value<'_>; 24] = [
             &self.status,
             &self.gate,
             &self.rank,
@@ -434,6 +559,7 @@ impl Tasks {
             &self.class,
             &self.wait,
             &self.due_at,
+            &self.growth,
         ];
         values.extend(row);
         values

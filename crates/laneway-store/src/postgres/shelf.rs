@@ -166,7 +166,9 @@ impl Shelf {
             let demands = step.demands();
             demands.lock.is_some() || demands.order.is_some() || !demands.limits.is_empty()
         };
-        let bars = |step: &Step| step.on_lost == OnLost::Fail || has_keys(step);
+        let is_bounded_step =
+            |step: &Step| step.for_each.as_ref().is_some_and(|for_each| for_each.max_parallel.is_some());
+        let bars = |step: &Step| step.on_lost == OnLost::Fail || has_keys(step) || is_bounded_step(step);
         let is_bounded = plan.workflow.groups.iter().any(|group| group.max_parallel.is_some());
         let may_wait = !is_bounded && !plan.workflow.steps.iter().any(bars);
         if stored.may_wait.len() >= MAY_WAIT {

@@ -8,6 +8,7 @@ use laneway_core::gate::Gate;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{NodeEvent, NodeFact};
+use laneway_core::plan::Position;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
@@ -228,12 +229,12 @@ async fn node_claims(link: &Link, shelf: &Shelf, session: SessionId, limit: usiz
     let mut claims = Vec::new();
     for found in link.rows(sql!("node_claims", TEXT, INT8), &[&id, &limit]).await? {
         let run = row::word(&found, 0, "run id", RunId::parse)?;
-        let position: usize = row::number(&found, 1)?;
+        let position: Position = row::number(&found, 1)?;
         let head = shelf.head(link, run).await?;
-        let step = head.head.plan.workflow.steps.get(position);
+        let is_known = head.head.plan.base(position).is_some();
         claims.push(ClaimView {
             run,
-            step: step.map(|step| step.name.clone()).unwrap_or_default(),
+            step: if is_known { head.head.plan.task_name(position) } else { String::new() },
             attempt: row::number(&found, 2)?,
             started_at: row::moment(&found, 3)?,
         });

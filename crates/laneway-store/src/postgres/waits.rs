@@ -9,6 +9,7 @@ use laneway_core::cause::{
 use laneway_core::class::{self, Class};
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
+use laneway_core::key::TaskKeys;
 use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -34,7 +35,7 @@ pub(super) async fn of_run(link: &Link, shelf: &Shelf, head: &Head) -> Done<Vec<
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
     let mut look = Look { link, shelf, head, of_the_run, owner, lines: HashMap::new() };
     let mut waits = Vec::new();
-    for (position, found) in (0..).zip(link.rows(sql!("task_gates", INT8), &[&head.no]).await?) {
+    for found in link.rows(sql!("task_gates", INT8), &[&head.no]).await? {
         let gate = row::maybe_text(&found, 0)?.as_deref().and_then(Gate::parse);
         // Nobody writes into every row that a run is queued or paused: it holds for all that would be next.
         let gate = gate.map(|gate| match gate {
@@ -42,7 +43,10 @@ pub(super) async fn of_run(link: &Link, shelf: &Shelf, head: &Head) -> Done<Vec<
             Gate::MaxParallel if is_paused => Gate::Paused,
             gate => gate,
         });
+        let position = row::number(&found, 4)?;
+        let item = row::maybe_text(&found, 5)?;
         let stand = Stand {
+            keys: head.head.keys_of(position, item.as_deref()).unwrap_or_default(),
             position,
             class: found.try_get(1)?,
             wake_at: row::moment(&found, 2)?,
@@ -58,6 +62,7 @@ pub(super) async fn of_run(link: &Link, shelf: &Shelf, head: &Head) -> Done<Vec<
 
 /// Where a task stands.
 struct Stand {
+    keys: TaskKeys,
     position: Position,
     class: i64,
     wake_at: Option<Millis>,
@@ -114,7 +119,7 @@ struct Line {
 
 impl Look<'_> {
     async fn behind(&mut self, gate: Gate, stand: &Stand) -> Done<Option<Waits>> {
-        let keys = self.head.head.keys.get(&stand.position).cloned().unwrap_or_default();
+        let keys = stand.keys.clone();
         Ok(match gate {
             Gate::MaxParallel if self.is_unbound() => Some(Waits::FirstTask),
             Gate::Needs | Gate::RunAt | Gate::Group | Gate::Level | Gate::MaxParallel => Waits::of_run(gate),
@@ -196,13 +201,14 @@ impl Look<'_> {
     /// A task of whatever run: its id, position, status, node and start.
     async fn holder(&self, found: &Row) -> Done<Holder> {
         let run = row::word(found, 0, "run id", RunId::parse)?;
-        let position: usize = row::number(found, 1)?;
+        let position: Position = row::number(found, 1)?;
         let head = self.shelf.head(self.link, run).await?;
-        let step = head.head.plan.workflow.steps.get(position);
-        let step = step.ok_or_else(|| unreadable("position of a task", &position.to_string()))?;
+        if head.head.plan.base(position).is_none() {
+            return Err(unreadable("position of a task", &position.to_string()).into());
+        }
         Ok(Holder {
             run,
-            step: step.name.clone(),
+            step: head.head.plan.task_name(position),
             status: row::word(found, 2, "status of a task", TaskStatus::parse)?,
             node: row::maybe_text(found, 3)?,
             since: row::moment(found, 4)?,

@@ -122,7 +122,7 @@ pub(super) fn artifacts(connection: &Connection, head: &Head) -> Done<Vec<Artifa
             size: row.get(4)?,
             is_executable: row.get(5)?,
         };
-        let step = head.head.plan.step(position).name.clone();
+        let step = head.head.plan.task_name(position);
         found.push(ArtifactView { step, attempt: row.get(1)?, artifact });
     }
     Ok(found)
@@ -142,7 +142,7 @@ pub(super) fn holder(connection: &Connection, plans: &Plans, piece: &LogPiece) -
         return Ok(None);
     }
     let head = read_head(connection, plans, claim.run)?;
-    Ok(Some(head.head.plan.step(claim.position).name.clone()))
+    Ok(Some(head.head.plan.task_name(claim.position)))
 }
 
 /// Puts a piece where it belongs. Twice is as good as once.

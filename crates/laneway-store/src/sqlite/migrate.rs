@@ -10,6 +10,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_rooms.sql"),
     include_str!("migrations/0005_waits.sql"),
     include_str!("migrations/0006_effects.sql"),
+    include_str!("migrations/0007_growth.sql"),
     include_str!("migrations/0008_levels.sql"),
     include_str!("migrations/0009_cache.sql"),
 ];

@@ -17,7 +17,7 @@ use super::verbs::apply::bundle_of;
 use super::verbs::effects;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{self, read_levels, read_pauses, read_wait, unreadable};
+use crate::keeper::{self, Outputs, list_of, read_levels, read_pauses, read_wait, unreadable};
 use crate::model::{Attempt, Known, Renewed, Stop, Tally};
 use crate::tally;
 
@@ -25,13 +25,48 @@ use crate::tally;
 pub(super) fn scope(connection: &Connection, head: &Head, steps: &[&str]) -> Done<Scope> {
     let mut read = connection.prepare_cached(sql!("scope"))?;
     let mut seen = Vec::with_capacity(steps.len());
-    for position in steps.iter().filter_map(|step| head.head.plan.position(step)) {
+    let plan = &head.head.plan;
+    let mut item = None;
+    for position in steps.iter().filter_map(|step| plan.position(step)) {
+        if let Some((_, index)) = plan.item(position) {
+            item = Some((index, item_value(connection, head, position)?));
+            continue;
+        }
         let (status, output): (String, Option<String>) =
             read.query_row(params![head.no, position], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let status = TaskStatus::parse(&status).ok_or_else(|| unreadable("status of a task", &status))?;
+        let output = match plan.is_growing(position) {
+            true => Some(list_of(&outputs(connection, head.no, plan, position)?, plan, position)?),
+            false => output,
+        };
         seen.push((position, status, output));
     }
-    Ok(keeper::scope(&head.head, seen)?)
+    let mut scope = keeper::scope(&head.head, seen)?;
+    if let Some((index, value)) = item {
+        keeper::with_item(&mut scope, value, index);
+    }
+    Ok(scope)
+}
+
+/// The items of a step in their order, how each stands, and what it has put out.
+pub(super) fn outputs(connection: &Connection, no: i64, plan: &Plan, step: Position) -> Done<Outputs> {
+    let items = plan.items_of(step);
+    let mut statement = connection.prepare_cached(sql!("outputs"))?;
+    let mut rows = statement.query(params![no, items.start, items.end])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let status: String = row.get(1)?;
+        let status = TaskStatus::parse(&status).ok_or_else(|| unreadable("status of a task", &status))?;
+        found.push((row.get(0)?, status, row.get(2)?));
+    }
+    Ok(found)
+}
+
+fn item_value(connection: &Connection, head: &Head, position: Position) -> Done<Value> {
+    let mut statement = connection.prepare_cached(sql!("item"))?;
+    let item: Option<Option<String>> =
+        statement.query_row(params![head.no, position], |row| row.get(0)).optional()?;
+    Ok(keeper::read_item(item.flatten().as_deref())?)
 }
 
 /// Claims of a session that its holder is asked to stop.
@@ -186,8 +221,9 @@ pub(super) fn run_state(connection: &Connection, head: &Head) -> Done<RunState> 
         state.tasks.push(task_row(row, &head.head.plan)?);
     }
     let steps = head.head.plan.workflow.steps.len();
-    if state.tasks.len() != steps {
-        let why = format!("its workflow has {steps} steps, and {} tasks are there", state.tasks.len());
+    let found = state.tasks.iter().filter(|task| task.item.is_none()).count();
+    if found != steps {
+        let why = format!("its workflow has {steps} steps, and {found} tasks are there");
         return Err(Error::Unreadable {
             what: format!("list of tasks of run {}", head.head.run.short()),
             why,
@@ -253,10 +289,10 @@ fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
     let millis = |column: usize| -> rusqlite::Result<Option<Millis>> {
         Ok(row.get::<_, Option<i64>>(column)?.map(Millis))
     };
-    let step = plan.workflow.steps.get(position as usize);
-    let step = step.ok_or_else(|| unreadable("position of a task", &position.to_string()))?;
+    let (growth, item): (Option<String>, Option<String>) = (row.get(16)?, row.get(17)?);
+    let grown = keeper::grown(plan, position, growth.as_deref(), item.as_deref())?;
     let mut task = TaskState {
-        step: step.name.clone(),
+        step: plan.task_name(position),
         status: TaskStatus::parse(&status).ok_or_else(|| unreadable("status of a task", &status))?,
         attempt: row.get(2)?,
         node: row.get(3)?,
@@ -278,6 +314,8 @@ fn task_row(row: &Row<'_>, plan: &Plan) -> Done<TaskState> {
             Some(text) => Some(read_wait(&text).ok_or_else(|| unreadable("wait of a task", &text))?),
         },
         effects: Vec::new(),
+        item: grown.0,
+        items: grown.1,
     };
     // A claim has no event until its holder says `start`: to the history it is what it was before, and the number
     // that the claim minted has not been heard of.

@@ -9,7 +9,7 @@ use laneway_core::gate::{Counts, Gate, Tat};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::max_runs::{self, Running};
-use laneway_core::plan::Position;
+use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
@@ -17,12 +17,14 @@ use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::classes;
 use super::quarantine;
+use super::read;
 use super::txn::{Done, Failure, Head, Txn, sql};
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
-    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Record, Rows, RunRow, TaskRow, Touch,
-    levels_text, pauses_text, read_levels, read_pauses, read_wait, unreadable, wait_text,
+    Changed, Changes, Facts, Failures, Keeper, Key, KeyChanges, Outputs, Record, Rows, RunRow, TaskRow,
+    Touch, growth_text, levels_text, pauses_text, read_growth, read_levels, read_pauses, read_wait,
+    unreadable, wait_text,
 };
 
 /// Does something to a run, with everything that follows from it, also for other runs.
@@ -122,7 +124,7 @@ fn change_loaded<T>(
     row: RunRow,
     verb: impl FnOnce(&mut Keeper<Stored<'_, '_>>) -> Done<T>,
 ) -> Done<(T, Follows)> {
-    let stored = Stored { txn, no: head.no };
+    let stored = Stored { txn, no: head.no, plan: &head.head.plan };
     let mut keeper = Keeper::new(stored, Arc::clone(&head.head), row, txn.now);
     let answer = verb(&mut keeper)?;
     let changes = keeper.conclude()?;
@@ -279,6 +281,8 @@ fn task_row(row: &Row<'_>) -> Done<(Position, TaskRow)> {
         wake_at: millis(row, 20)?,
         class: row.get(21)?,
         wait: word(row, 22, "wait of a task", read_wait)?,
+        growth: word(row, 23, "items of a task", read_growth)?,
+        item: row.get_ref(24)?.as_str_or_null().map_err(rusqlite::Error::from)?.map(Arc::from),
     };
     Ok((row.get(0)?, task))
 }
@@ -295,6 +299,7 @@ fn millis(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Millis>> {
 }
 
 fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
+    save_growth(txn, no, changes)?;
     for task in &changes.tasks {
         save_task(txn, no, task)?;
     }
@@ -363,12 +368,49 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             row.wake_at.map(|at| at.0),
             row.class,
             wait_text(row.wait.as_deref()),
-            row.due_at().map(|at| at.0)
+            row.due_at().map(|at| at.0),
+            growth_text(row.growth.as_deref())
+        ])?,
+        Touch::New => txn.connection.prepare_cached(sql!("task_add"))?.execute(params![
+            no,
+            position,
+            row.class,
+            row.status.as_str(),
+            row.gate.map(Gate::as_str),
+            row.gate_key,
+            row.wake_at.map(|at| at.0),
+            row.rank,
+            row.attempt,
+            row.reason.map(Reason::as_str),
+            row.detail,
+            row.finished_at.map(|at| at.0),
+            row.item
         ])?,
     };
     if written == 0 {
         let why = "its row changed while it was being worked on".to_owned();
         return Err(Error::Unreadable { what: "task".to_owned(), why }.into());
+    }
+    Ok(())
+}
+
+/// Items that are yet to be tasks, and those that are no more.
+fn save_growth(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
+    for (step, items) in &changes.removed {
+        txn.connection.prepare_cached(sql!("batches_remove"))?.execute(params![no, step])?;
+        let gone = params![no, items.start, items.end];
+        txn.connection.prepare_cached(sql!("items_remove"))?.execute(gone)?;
+    }
+    for ((step, batch), items) in &changes.batches {
+        match items {
+            Some(items) => {
+                let kept = params![no, step, batch, items];
+                txn.connection.prepare_cached(sql!("batch_add"))?.execute(kept)?;
+            }
+            None => {
+                txn.connection.prepare_cached(sql!("batch_remove"))?.execute(params![no, step, batch])?;
+            }
+        }
     }
     Ok(())
 }
@@ -447,6 +489,7 @@ fn save_owner(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
 pub(super) struct Stored<'t, 'c> {
     txn: &'t Txn<'c>,
     no: i64,
+    plan: &'t Plan,
 }
 
 impl Stored<'_, '_> {
@@ -466,8 +509,12 @@ impl Facts for Stored<'_, '_> {
 
     fn task(&mut self, position: Position) -> Done<TaskRow> {
         let mut statement = self.txn.connection.prepare_cached(sql!("task"))?;
-        let (_, task) = statement.query_row(params![self.no, position], |row| Ok(task_row(row)))??;
-        Ok(task)
+        let found = statement.query_row(params![self.no, position], |row| Ok(task_row(row))).optional()?;
+        match found {
+            Some(found) => Ok(found?.1),
+            None if self.plan.item(position).is_some() => Ok(TaskRow::absent()),
+            None => Err(rusqlite::Error::QueryReturnedNoRows.into()),
+        }
     }
 
     fn needs_set(&mut self, set: u32) -> Done<Counts> {
@@ -559,6 +606,28 @@ impl Facts for Stored<'_, '_> {
 
     fn node(&mut self, session: SessionId) -> Done<Option<Arc<str>>> {
         self.txn.node(session)
+    }
+
+    fn batch(&mut self, step: Position, no: u32) -> Done<String> {
+        let mut statement = self.txn.connection.prepare_cached(sql!("batch"))?;
+        let items: Option<String> =
+            statement.query_row(params![self.no, step, no], |row| row.get(0)).optional()?;
+        Ok(items.ok_or_else(|| unreadable("batch of items", &no.to_string()))?)
+    }
+
+    fn items_live(&mut self, step: Position) -> Done<u32> {
+        let items = self.plan.items_of(step);
+        let mut statement = self.txn.connection.prepare_cached(sql!("items_live"))?;
+        Ok(statement.query_row(params![self.no, items.start, items.end], |row| row.get(0))?)
+    }
+
+    fn items_line(&mut self, step: Position, limit: usize) -> Done<Rows> {
+        let (items, limit) = (self.plan.items_of(step), i64::try_from(limit).unwrap_or(i64::MAX));
+        self.rows(sql!("items_line"), params![self.no, items.start, items.end, limit])
+    }
+
+    fn outputs(&mut self, step: Position) -> Done<Outputs> {
+        read::outputs(self.txn.connection, self.no, self.plan, step)
     }
 
     fn outcome_of(&mut self, claim: &ClaimRef) -> Done<Option<String>> {

@@ -5,6 +5,7 @@ use laneway_core::gate::Gate;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{NodeEvent, NodeFact};
+use laneway_core::plan::Position;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -240,12 +241,12 @@ fn node_claims(
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
         let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
-        let position: usize = row.get(1)?;
+        let position: Position = row.get(1)?;
         let head = read_head(connection, plans, run)?;
-        let step = head.head.plan.workflow.steps.get(position);
+        let is_known = head.head.plan.base(position).is_some();
         claims.push(ClaimView {
             run,
-            step: step.map(|step| step.name.clone()).unwrap_or_default(),
+            step: if is_known { head.head.plan.task_name(position) } else { String::new() },
             attempt: row.get(2)?,
             started_at: row.get::<_, Option<i64>>(3)?.map(Millis),
         });

@@ -9,6 +9,7 @@ use laneway_core::cause::{
 use laneway_core::class::{self, Class};
 use laneway_core::gate::Gate;
 use laneway_core::id::RunId;
+use laneway_core::key::TaskKeys;
 use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -43,10 +44,13 @@ pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Don
             gate = Some(Gate::Paused);
         }
         let (class, wake_at): (i64, Option<i64>) = (row.get(1)?, row.get(2)?);
-        let position = Position::try_from(waits.len()).unwrap_or(Position::MAX);
+        let (position, item): (Position, Option<String>) = (row.get(3)?, row.get(4)?);
         waits.push(match gate {
             None => None,
-            Some(gate) => look.behind(gate, position, class, wake_at.map(Millis))?,
+            Some(gate) => {
+                let keys = head.head.keys_of(position, item.as_deref()).unwrap_or_default();
+                look.behind(gate, (position, keys), class, wake_at.map(Millis))?
+            }
         });
     }
     Ok(waits)
@@ -108,11 +112,10 @@ impl Look<'_> {
     fn behind(
         &mut self,
         gate: Gate,
-        position: Position,
+        (position, keys): (Position, TaskKeys),
         class: i64,
         wake_at: Option<Millis>,
     ) -> Done<Option<Waits>> {
-        let keys = self.head.head.keys.get(&position).cloned().unwrap_or_default();
         Ok(match gate {
             Gate::MaxParallel if self.is_unbound() => Some(Waits::FirstTask),
             Gate::Needs | Gate::RunAt | Gate::Group | Gate::Level | Gate::MaxParallel => Waits::of_run(gate),
@@ -220,11 +223,13 @@ impl Look<'_> {
 
     fn step(&self, run: RunId, position: Position) -> Done<String> {
         if run == self.head.head.run {
-            return Ok(self.head.head.plan.step(position).name.clone());
+            return Ok(self.head.head.plan.task_name(position));
         }
         let other = read_head(self.connection, self.plans, run)?;
-        let step = other.head.plan.workflow.steps.get(position as usize);
-        Ok(step.ok_or_else(|| unreadable("position of a task", &position.to_string()))?.name.clone())
+        if other.head.plan.base(position).is_none() {
+            return Err(unreadable("position of a task", &position.to_string()).into());
+        }
+        Ok(other.head.plan.task_name(position))
     }
 
     fn place(&mut self, key: &Key, position: Position) -> Done<Place> {

@@ -130,11 +130,18 @@ fn check_state(plan: &Plan, state: &RunState, outside: &Outside) {
     assert!(live <= outside.places, "{live} live of {}", outside.places);
     let is_settled = state.tasks.iter().all(|task| task.status.is_final());
     assert_eq!(state.status.is_final(), is_settled, "a run ends with its last task: {state:#?}");
-    for (position, task) in state.tasks.iter().enumerate() {
-        if !ahead.contains(&(position as Position)) && !outside.behind_others[position] {
-            check_task(plan, state, position as Position, task, live + ahead.len() >= outside.places);
+    for (place, task) in state.tasks.iter().enumerate() {
+        let position = plan.position(&task.step).expect("a task of this plan");
+        let is_full = live + ahead.len() >= outside.places;
+        if ahead.contains(&position) || outside.behind_others[place] {
+            continue;
+        }
+        match plan.item(position) {
+            None => check_task(plan, state, position, task, is_full),
+            Some((step, _)) => check_item(plan, state, step, task, is_full),
         }
     }
+    check_growth(plan, state);
     if state.status == RunStatus::Running {
         let moves = |task: &TaskState| {
             task.status.is_live() || task.run_at.is_some() || task.status == TaskStatus::Parked
@@ -158,7 +165,7 @@ fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskStat
         TaskStatus::Pending => {
             assert_ne!(needs, Needs::Never, "{} waits for ever: {state:#?}", task.step);
             // What waits for a signal or a moment needs no place for that.
-            let is_claimed = plan.step(position).wait().is_none();
+            let is_claimed = plan.step(position).wait().is_none() && !plan.is_growing(position);
             let has_reason = needs == Needs::Wait
                 || task.run_at.is_some()
                 || is_claimed && is_full
@@ -166,6 +173,53 @@ fn check_task(plan: &Plan, state: &RunState, position: Position, task: &TaskStat
             assert!(has_reason, "{} waits for nothing: {state:#?}", task.step);
         }
         TaskStatus::Succeeded | TaskStatus::Failed | TaskStatus::Canceled | TaskStatus::Skipped => {}
+    }
+}
+
+/// Items are there, and move, only as long as their step is parked; one waits for a place or a moment.
+fn check_item(plan: &Plan, state: &RunState, step: Position, task: &TaskState, is_full: bool) {
+    let status = state.tasks[step as usize].status;
+    match task.status {
+        TaskStatus::Pending | TaskStatus::Available | TaskStatus::Running | TaskStatus::Parked => {
+            assert_eq!(status, TaskStatus::Parked, "{} has not ended: {state:#?}", task.step);
+        }
+        TaskStatus::Succeeded | TaskStatus::Failed | TaskStatus::Canceled | TaskStatus::Skipped => {}
+    }
+    if task.status == TaskStatus::Pending {
+        let has_reason = task.run_at.is_some() || is_full || are_items_full(plan, state, step);
+        assert!(has_reason, "{} waits for nothing: {state:#?}", task.step);
+    }
+}
+
+/// Whether the items of a step have all of its places. There are never more of these than may be.
+fn are_items_full(plan: &Plan, state: &RunState, step: Position) -> bool {
+    let Some(max) = plan.step(step).for_each.as_ref().and_then(|for_each| for_each.max_parallel) else {
+        return false;
+    };
+    let name = &plan.step(step).name;
+    let is_live =
+        |task: &&TaskState| task.item.as_ref().is_some_and(|item| item.of == *name) && task.status.is_live();
+    let live = state.tasks.iter().filter(is_live).count();
+    assert!(live <= max.get() as usize, "{live} live items of {max}: {state:#?}");
+    live == max.get() as usize
+}
+
+/// Items are tasks in their order, and a step that is parked has some that have yet to end.
+fn check_growth(plan: &Plan, state: &RunState) {
+    for step in &state.tasks {
+        let Some(items) = step.items else { continue };
+        let of_step: Vec<&TaskState> = state
+            .tasks
+            .iter()
+            .filter(|task| task.item.as_ref().is_some_and(|item| item.of == step.step))
+            .collect();
+        assert!(plan.is_growing(plan.position(&step.step).expect("a step")));
+        assert_eq!(of_step.len(), items.added as usize, "{}: {state:#?}", step.step);
+        for (index, task) in of_step.iter().enumerate() {
+            assert_eq!(task.item.as_ref().map(|item| item.index as usize), Some(index));
+        }
+        let is_open = of_step.iter().any(|task| !task.status.is_final());
+        assert_eq!(step.status == TaskStatus::Parked, is_open, "{} and its items: {state:#?}", step.step);
     }
 }
 
@@ -206,7 +260,7 @@ pub(crate) fn recount(file: &Path, plan: &Plan, state: &RunState) {
             Ok((row.get(0)?, row.get(1)?))
         })
         .expect("the run's row");
-    let open = state.tasks.iter().filter(|task| !task.status.is_final()).count();
+    let open = state.tasks.iter().filter(|task| !task.status.is_final() && task.item.is_none()).count();
     assert_eq!(unsettled, open, "unsettled tasks of the run");
     let mut read = connection
         .prepare("SELECT set_no, unsettled, succeeded, failed, passed_over FROM needs_sets WHERE run_no = ?1")
@@ -226,5 +280,6 @@ pub(crate) fn recount(file: &Path, plan: &Plan, state: &RunState) {
     for (set, needs) in plan.needs_sets.iter().enumerate() {
         assert_eq!(stored.get(&set), Some(&count(&state.tasks, &needs.needs)), "needs set {set}: {state:#?}");
     }
-    assert_eq!(stored.len(), plan.needs_sets.len());
+    let of_items = stored.keys().filter(|set| plan.step_of_set(**set as u32).is_some()).count();
+    assert_eq!(stored.len(), plan.needs_sets.len() + of_items);
 }

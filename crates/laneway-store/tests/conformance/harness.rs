@@ -235,7 +235,7 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn of(claim: Claim) -> Self {
-        Self { step: claim.head.plan.step(claim.at.position).name.clone(), at: claim.at }
+        Self { step: claim.head.plan.task_name(claim.at.position), at: claim.at }
     }
 }
 

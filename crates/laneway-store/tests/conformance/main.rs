@@ -23,6 +23,7 @@ mod fence;
 mod files;
 mod gates;
 mod groups;
+mod growth;
 mod harness;
 mod hooks;
 mod levels;

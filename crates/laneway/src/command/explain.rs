@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
@@ -78,6 +79,9 @@ fn link_text(run: RunId, link: &Link) -> String {
     format!("    and {}{place} {}\n", link.step, link.cause.text)
 }
 
+/// Items of a step that are told of one by one.
+const ITEMS: u64 = 5;
+
 /// Successes need no explanation and are only counted.
 fn run_text(run: &ExplainedRun, palette: Palette) -> String {
     let reason = run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -89,12 +93,26 @@ fn run_text(run: &ExplainedRun, palette: Palette) -> String {
         palette.run(run.status, run.status.as_str()),
     );
     let mut succeeded = 0;
+    let mut items: Vec<(String, u64)> = Vec::new();
     for task in &run.tasks {
         if task.status == TaskStatus::Succeeded {
             succeeded += 1;
+        } else if let (step, Some(_)) = parse_name(&task.step) {
+            // There may be many: some are told of, and the others counted.
+            match items.last_mut() {
+                Some((known, count)) if known == step => *count += 1,
+                _ => items.push((step.to_owned(), 1)),
+            }
+            if items.last().is_some_and(|(_, count)| *count <= ITEMS) {
+                out.push_str(&task_text(task, palette));
+            }
         } else {
             out.push_str(&task_text(task, palette));
         }
+    }
+    for (step, count) in items.into_iter().filter(|(_, count)| *count > ITEMS) {
+        let more = text::count(count - ITEMS, "more item");
+        out.push_str(&palette.dim(&format!("{more} of {step} did not succeed, or not yet\n")));
     }
     if succeeded > 0 {
         out.push_str(&palette.dim(&format!("{} succeeded\n", text::count(succeeded, "step"))));

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Run id, the beginning of one, or `last`
     #[arg(default_value = "last")]
     run: String,
-    /// One step; without it, all of them with their names in front
+    /// One step, or one item of it as STEP[INDEX]; without it, all of them with their names in front
     step: Option<String>,
     /// Another attempt than the last
     #[arg(long, value_name = "N", requires = "step")]
@@ -105,11 +105,17 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 
 /// Refuses a step or an attempt that is not there; says why there is nothing to see.
 async fn check(face: &Face, run: &Run, step: &str, attempt: Option<u32>) -> anyhow::Result<()> {
-    let Some(task) = run.tasks.iter().find(|task| task.step == step) else {
+    let Some(task) = run.tasks.iter().find(|task| task.name() == step) else {
         // It is refused with the nearest name.
         face.explain_step(&run.run.to_string(), step).await?;
         return Err(Refusal::new(format!("run {} has no step `{step}`", run.run.short())).into());
     };
+    if let (Some(_), Some(items)) = (attempt, &task.items) {
+        let hint = format!("name one of its {} items: {step}[0]", items.total);
+        return Err(Refusal::new(format!("step `{step}` has items, and each has attempts of its own"))
+            .hint(hint)
+            .into());
+    }
     match attempt {
         Some(attempt) if attempt == 0 || attempt > task.attempt => {
             let hint = match task.attempt {
@@ -125,7 +131,7 @@ async fn check(face: &Face, run: &Run, step: &str, attempt: Option<u32>) -> anyh
 
 /// Why there is no log.
 fn silence(task: &Task, run: RunId) -> String {
-    let (step, short) = (&task.step, run.short());
+    let (step, short) = (&task.name(), run.short());
     match task.reason.map(|reason| why(reason, task.detail.as_deref())) {
         Some(why) => format!("{step} never started: {why}"),
         None if task.status.is_final() => format!("{step} never started"),
@@ -136,7 +142,8 @@ fn silence(task: &Task, run: RunId) -> String {
 }
 
 fn is_asked(task: &Task, args: &Args) -> bool {
-    args.step.as_ref().is_none_or(|step| *step == task.step)
+    // A step with items means all of them.
+    args.step.as_ref().is_none_or(|step| *step == task.name() || *step == task.step)
 }
 
 fn is_over(task: &Task, run: &Run) -> bool {
@@ -155,13 +162,13 @@ enum Form {
 }
 
 fn form(args: &Args, run: &Run) -> Form {
-    let is_one = args.step.is_some() || run.tasks.len() == 1;
+    let is_one = run.tasks.iter().filter(|task| is_asked(task, args) && task.items.is_none()).count() <= 1;
     if args.json {
         Form::Json
     } else if is_one && !args.timestamps {
         Form::Raw
     } else {
-        let longest = run.tasks.iter().map(|task| task.step.chars().count()).max().unwrap_or(0);
+        let longest = run.tasks.iter().map(|task| task.name().chars().count()).max().unwrap_or(0);
         Form::Lines { prefix: if is_one { 0 } else { longest.min(MAX_PREFIX) }, has_time: args.timestamps }
     }
 }
@@ -212,7 +219,8 @@ impl Reader<'_> {
         let mut tasks: Vec<&Task> = run.tasks.iter().filter(|task| is_asked(task, args)).collect();
         tasks.sort_by_key(|task| task.started_at.map_or(Millis(i64::MAX), |at| at.0));
         for task in tasks {
-            let attempts = match (args.attempt, self.opened.get(&task.step)) {
+            let name = task.name();
+            let attempts = match (args.attempt, self.opened.get(&name)) {
                 (Some(attempt), None) => attempt..=attempt,
                 (Some(_), Some(_)) => continue,
                 // The last one only; while following, each that comes after it.
@@ -220,11 +228,11 @@ impl Reader<'_> {
                 (None, Some(opened)) => opened + 1..=task.attempt,
             };
             for attempt in attempts {
-                self.opened.insert(task.step.clone(), attempt);
-                let of = LogName { run: run.run, step: task.step.clone(), attempt };
+                self.opened.insert(name.clone(), attempt);
+                let of = LogName { run: run.run, step: name.clone(), attempt };
                 self.sources.push(Source { of, offset: 0, lines: Lines::default(), may_lack_end: false });
             }
-            if task.attempt == 0 && args.step.is_some() && !args.follow {
+            if task.attempt == 0 && args.step.is_some() && task.items.is_none() && !args.follow {
                 self.printer.note(&silence(task, run.run));
             }
         }
@@ -232,7 +240,7 @@ impl Reader<'_> {
 
     /// Shows all that is there; logs of attempts that had ended when `run` was read are then done with.
     async fn drain(&mut self, run: &Run) -> anyhow::Result<()> {
-        let tasks: HashMap<&str, &Task> = run.tasks.iter().map(|task| (task.step.as_str(), task)).collect();
+        let tasks: HashMap<String, &Task> = run.tasks.iter().map(|task| (task.name(), task)).collect();
         let mut open = Vec::new();
         for mut source in std::mem::take(&mut self.sources) {
             loop {

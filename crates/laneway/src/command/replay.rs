@@ -34,7 +34,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if !args.json {
             context.printer.line(&format!("as it was after event {at}\n"))?;
         }
-        return show::print(context, &run, args.json);
+        return show::print(context, &run, args.json, false);
     }
     let (store, run) = context.find(&args.run).await?;
     let (verdict, count) = compare(store.as_ref(), run).await?;
@@ -103,7 +103,7 @@ async fn compare(store: &dyn Store, run: RunId) -> anyhow::Result<(Verdict, u64)
             continue;
         }
         let count = events.len() as u64;
-        let steps = stored.tasks.iter().map(|task| task.step.as_str());
+        let steps = stored.tasks.iter().filter(|task| task.item.is_none()).map(|task| task.step.as_str());
         let replayed = match run_state::replay(steps, &events) {
             Ok(replayed) => replayed,
             Err(broken) => return Ok((Verdict::Broken(broken), count)),

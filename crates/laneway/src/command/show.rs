@@ -24,21 +24,25 @@ pub(crate) struct Args {
     /// Print the run as one JSON object
     #[arg(long)]
     json: bool,
+    /// Show each item of steps with `for_each`, not only how many are in which state
+    #[arg(long)]
+    items: bool,
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let run = context.face()?.run(&args.run).await?;
-    print(context, &run, args.json)
+    print(context, &run, args.json, args.items)
 }
 
-pub(super) fn print(context: &Context, run: &Run, is_json: bool) -> anyhow::Result<Exit> {
+/// `has_items`: each item of a step has a line of its own.
+pub(super) fn print(context: &Context, run: &Run, is_json: bool, has_items: bool) -> anyhow::Result<Exit> {
     let printer = &context.printer;
     if is_json {
         printer.json(run)?;
     } else {
         let palette = printer.out_palette();
         printer.text(&header(run, palette))?;
-        printer.text(&table(run, palette, printer.width()))?;
+        printer.text(&table(run, palette, printer.width(), has_items))?;
         printer.text(&effects(run, palette))?;
         match &run.set_aside {
             Some(found) => printer.text(&set_aside(found, palette))?,
@@ -124,17 +128,17 @@ fn header(run: &Run, palette: Palette) -> String {
     out
 }
 
-fn table(run: &Run, palette: Palette, width: Option<u16>) -> String {
+fn table(run: &Run, palette: Palette, width: Option<u16>, has_items: bool) -> String {
     let mut table = text::table(&["STEP", "STATUS", "ATTEMPT", "TOOK", "WHY"], width);
     text::color(&mut table, palette);
-    for task in &run.tasks {
+    for task in in_order(run, has_items) {
         let mut status = Cell::new(format!("{} {}", text::task_mark(task.status), task.status));
         if palette.is_on() {
             status = text::task_color(status, task.status);
         }
         let attempt = if task.attempt == 0 { String::new() } else { task.attempt.to_string() };
         table.add_row(vec![
-            Cell::new(&task.step),
+            Cell::new(task.name()),
             status,
             Cell::new(attempt),
             Cell::new(took(task)),
@@ -142,6 +146,33 @@ fn table(run: &Run, palette: Palette, width: Option<u16>) -> String {
         ]);
     }
     text::lines(&table)
+}
+
+/// Each step, and below it its items, if they are to be shown.
+fn in_order(run: &Run, has_items: bool) -> Vec<&Task> {
+    let (steps, items): (Vec<&Task>, Vec<&Task>) = run.tasks.iter().partition(|task| task.index.is_none());
+    let mut items = items.into_iter().filter(|_| has_items).peekable();
+    let mut all = Vec::with_capacity(run.tasks.len());
+    for step in steps {
+        all.push(step);
+        // They come step by step, in the order of the steps.
+        while let Some(item) = items.next_if(|item| item.step == step.step) {
+            all.push(item);
+        }
+    }
+    all
+}
+
+/// `5 items: 3 succeeded, 1 failed, 1 to come`.
+fn items(task: &Task) -> Option<String> {
+    let items = task.items.as_ref()?;
+    let mut counts: Vec<String> =
+        items.states.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    if items.total > items.added {
+        counts.push(format!("{} to come", items.total - items.added));
+    }
+    let all = text::count(items.total.into(), "item");
+    Some(if counts.is_empty() { all } else { format!("{all}: {}", counts.join(", ")) })
 }
 
 fn took(task: &Task) -> String {
@@ -156,6 +187,9 @@ fn took(task: &Task) -> String {
 
 /// Why it waits, or why it ended so.
 fn reason(task: &Task) -> String {
+    if let (Some(items), None) = (items(task), task.reason) {
+        return items;
+    }
     match (&task.cause, task.reason) {
         (Some(cause), _) => cause.text.clone(),
         (None, Some(reason)) => why(reason, task.detail.as_deref()),

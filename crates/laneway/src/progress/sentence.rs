@@ -72,6 +72,12 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
         Fact::TaskLost(f) => format!("{} lost: {} died", f.step, f.node),
         Fact::TaskReturned(f) => format!("{} given back unstarted", f.step),
         Fact::TaskParked(f) => parked(event, f),
+        // How many there are was told when their step was reached.
+        Fact::TasksAdded(f) if f.first + f.items.len() as u32 == f.total => return None,
+        Fact::TasksAdded(f) => {
+            format!("{}: {} of {} items", f.step, f.first + f.items.len() as u32, f.total)
+        }
+        Fact::TasksRemoved(f) => format!("{}: its items are made anew", f.step),
         Fact::TaskSignaled(f) => {
             let why = f.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} signaled by {}{why}", f.step, f.by)
@@ -115,6 +121,9 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
 /// What a step waits for, and what would end that.
 fn parked(event: &Event, parked: &TaskParked) -> String {
     let step = &parked.step;
+    if let Some(items) = parked.items {
+        return format!("{step}: {}", text::count(items.into(), "item"));
+    }
     let limit = parked.timeout_at.map(|at| format!(", until {}", text::date(at))).unwrap_or_default();
     match (&parked.signal, parked.until) {
         (Some(signal), _) => {
@@ -148,6 +157,7 @@ pub(crate) fn why(reason: Reason, detail: Option<&str>) -> String {
             Reason::Expression => "an expression could not be evaluated",
             Reason::BadOutput => "its output could not be read",
             Reason::Conflict => "what its members left cannot be brought together",
+            Reason::Items => "some of its items failed",
             Reason::Lost => "the node that ran it died",
             Reason::Canceled => "the run was canceled",
             Reason::Aborted => "another step failed",

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use laneway_core::event::{Event, Fact};
+use laneway_core::growth::parse_name;
 use laneway_core::plan::Plan;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -19,6 +20,8 @@ pub(crate) struct Tally {
     pub(crate) parked: BTreeSet<String>,
     /// Steps that took a result which was recorded before.
     pub(crate) cached: BTreeSet<String>,
+    /// By step: how many items its list has.
+    items: HashMap<String, u32>,
     /// Steps that have ended.
     ended: HashMap<String, Ended>,
     /// How many have ended in each way. Kept, because the terminal asks many times a second.
@@ -46,6 +49,7 @@ impl Tally {
             running: BTreeMap::new(),
             parked: BTreeSet::new(),
             cached: BTreeSet::new(),
+            items: HashMap::new(),
             ended: HashMap::new(),
             counts: BTreeMap::new(),
             failed: Vec::new(),
@@ -77,11 +81,24 @@ impl Tally {
                 self.end(&f.step, TaskStatus::Skipped, 0);
             }
             Fact::TaskParked(f) => {
-                self.parked.insert(f.step.clone());
+                // What is parked for its items is told by these.
+                match f.items {
+                    None => drop(self.parked.insert(f.step.clone())),
+                    Some(total) => drop(self.items.insert(f.step.clone(), total)),
+                }
+            }
+            Fact::TasksAdded(_) => {}
+            Fact::TasksRemoved(f) => {
+                self.items.remove(&f.step);
+                let gone: Vec<String> =
+                    self.ended.keys().filter(|task| is_item_of(task, &f.step)).cloned().collect();
+                gone.iter().for_each(|task| self.reopen(task));
+                self.failed.retain(|step| self.ended.contains_key(step));
             }
             Fact::TaskFinished(f) => {
                 // To wait is no work.
-                let took_ms = f.took_ms.filter(|_| !self.parked.remove(&f.step));
+                let is_parked = self.parked.remove(&f.step) || self.items.contains_key(&f.step);
+                let took_ms = f.took_ms.filter(|_| !is_parked);
                 self.attempt_ended(&f.step, took_ms, is_new);
                 self.end(&f.step, f.status, f.attempt);
                 if f.reason == Some(Reason::Cached) {
@@ -119,6 +136,11 @@ impl Tally {
 
     pub(crate) fn count(&self, status: TaskStatus) -> u64 {
         self.counts.get(&status).copied().unwrap_or(0)
+    }
+
+    /// Items of lists that are known by now.
+    pub(crate) fn items(&self) -> u64 {
+        self.items.values().map(|items| u64::from(*items)).sum()
     }
 
     pub(crate) fn done(&self) -> u64 {
@@ -166,6 +188,10 @@ impl Tally {
             self.failed.push(step.to_owned());
         }
     }
+}
+
+fn is_item_of(task: &str, step: &str) -> bool {
+    matches!(parse_name(task), (of, Some(_)) if of == step)
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ pub(super) struct Terminal {
     palette: Palette,
     all: MultiProgress,
     bar: ProgressBar,
+    /// Of the document; items come on top.
+    total: u64,
     steps: BTreeMap<String, ProgressBar>,
     has_many: bool,
     /// Held for as long as lines move.
@@ -43,6 +45,7 @@ impl Terminal {
             palette,
             all,
             bar,
+            total,
             steps: BTreeMap::new(),
             has_many: total > MANY_STEPS,
             _quiet: QuietKeys::begin(),
@@ -94,6 +97,8 @@ impl Terminal {
                 format!("{} {} {}", palette.bold(&f.workflow), event.run.short(), palette.dim(&steps))
             }
             Fact::RunStarted(_)
+            | Fact::TasksAdded(_)
+            | Fact::TasksRemoved(_)
             | Fact::RunFinished(_)
             | Fact::TaskAvailable(_)
             | Fact::TaskStarted(_)
@@ -137,6 +142,9 @@ impl Terminal {
             }
         }
         self.bar.set_message(self.counts(tally));
+        let total = self.total + tally.items();
+        self.has_many |= total > MANY_STEPS;
+        self.bar.set_length(total);
         self.bar.set_position(tally.done());
     }
 

@@ -10,6 +10,7 @@ mod doctor;
 mod effects;
 mod errors;
 mod groups;
+mod growth;
 mod hooks;
 mod interrupt;
 mod levels;

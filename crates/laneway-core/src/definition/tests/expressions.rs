@@ -175,11 +175,13 @@ steps:
       |
       = help: did you mean `params`?
 
-    error: `item` is not supported yet
+    error: step `fetch` has no `for_each`, so there is no `item`
      --> flow.yaml:4:84
       |
     4 |   fetch: {run: make, env: {A: "${{ params.dat }}", B: "${{ prams.date }}", C: "${{ item }}", D: "${{ fetch }}"}}
       |                                                                                    ^^^^
+      |
+      = help: add `for_each: ${{ … }}`, which makes a task for each item of a list
 
     error: there is no `fetch`
      --> flow.yaml:4:102

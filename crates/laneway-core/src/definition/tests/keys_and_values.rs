@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, cache, image, container, pool, call, wait, description
+      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, cache, image, container, pool, call, wait, for_each, max_parallel, fail_fast, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -67,16 +67,16 @@ groups: {g: {steps: [a, b], step: c}}
 fn a_key_that_is_known_and_not_built_yet_is_refused() {
     let text = r#"
 steps:
-  a: {run: make, for_each: [1, 2]}
+  a: {run: make, matrix: {x: [1]}}
   b: {run: make, isolate: true}
 groups: {g: {steps: [a, b]}}
 "#;
     insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
-    error: `for_each` is not supported yet
+    error: `matrix` is not supported yet
      --> flow.yaml:2:18
       |
-    2 |   a: {run: make, for_each: [1, 2]}
-      |                  ^^^^^^^^
+    2 |   a: {run: make, matrix: {x: [1]}}
+      |                  ^^^^^^
       |
       = help: remove it: this version would not act on it
 

@@ -15,6 +15,7 @@ mod expressions;
 mod gates;
 mod graph;
 mod groups;
+mod growth;
 mod keys_and_values;
 mod levels;
 mod names_and_params;

@@ -88,7 +88,7 @@ impl Loop {
             }
             let (at, stop) = (claim.at, self.fresh_stop());
             self.unsaid.push_back((Instant::now() + SAY_AFTER, at));
-            let step = claim.head.plan.step(at.position).name.clone();
+            let step = claim.head.plan.task_name(at.position);
             let (since, own) = (Instant::now(), stop.clone());
             let (came, freed) = (self.came.remove(&at), self.freed.pop_front());
             self.counts.add(|tally| {

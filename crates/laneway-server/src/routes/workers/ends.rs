@@ -81,7 +81,7 @@ pub(crate) async fn finish(
 async fn committed(worker: &Worker, result: &mut ClaimFate) -> Answer<()> {
     let (store, claim) = (&worker.app.store, result.claim);
     let head = store.head(claim.run).await?;
-    let attempts = store.attempts(claim.run, &head.plan.step(claim.position).name).await?;
+    let attempts = store.attempts(claim.run, &head.plan.task_name(claim.position)).await?;
     if let Some(attempt) = attempts.iter().find(|attempt| attempt.attempt == claim.attempt) {
         result.status = Some(attempt.outcome.clone());
         result.detail = attempt.detail.clone().or_else(|| attempt.reason.map(|reason| reason.to_string()));

@@ -71,7 +71,7 @@ impl Asked {
             class: -number,
             session: ask.session.to_string(),
             limit: count(ask.limit),
-            ahead: count(ask.ahead),
+            ahead: if head.as_ref().is_some_and(|head| bars_items(head)) { 0 } else { count(ask.ahead) },
             never_ahead: head
                 .as_ref()
                 .filter(|_| ask.ahead > 0)
@@ -182,6 +182,15 @@ impl Asked {
         }
         set_aside(link, self.now, (no, run), &failure).await.map(drop)
     }
+}
+
+/// Whether items of some step must not be held ahead. They have no place in a list of positions, so that nothing of such a run is.
+fn bars_items(head: &Head) -> bool {
+    let plan = &head.head.plan;
+    let growing = plan.workflow.steps.iter().filter(|step| step.for_each.is_some());
+    growing
+        .filter_map(|step| plan.items_of(plan.position(&step.name)?).next())
+        .any(|item| plan.step(item).on_lost == OnLost::Fail || head.head.has_keys(item))
 }
 
 fn never_ahead(head: &Head) -> Vec<i64> {

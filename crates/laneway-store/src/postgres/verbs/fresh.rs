@@ -11,12 +11,13 @@ use laneway_core::limit::Limit;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::rank::rank;
 use laneway_core::reason::Reason;
-use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 
 use crate::fence::ClaimRef;
 use crate::keeper::{
-    Changes, Facts, Failures, Key, Rows, RunRow, TaskRow, levels_text, pauses_text, wait_text,
+    Changes, Facts, Failures, Key, Outputs, Rows, RunRow, TaskRow, Touch, growth_text, levels_text,
+    pauses_text, unreadable, wait_text,
 };
 use crate::model::{Deed, RunHead, Submission};
 use crate::postgres::fault::{Done, Failure};
@@ -155,6 +156,11 @@ impl NewRows {
             let counted = changes.sets.iter().find(|(changed, _)| *changed == set);
             self.columns.add_set(no, set, counted.map_or_else(|| facts.counts(set), |(_, counts)| *counts));
         }
+        // Those of items: lists that were known at once.
+        for (set, counts) in changes.sets.iter().filter(|(set, _)| *set as usize >= plan.needs_sets.len()) {
+            self.columns.add_set(no, *set, *counts);
+        }
+        self.columns.add_growth(no, changes);
         self.columns.add_events(no, now, changes);
         self.columns.add_keys(no, changes);
         self.columns.add_end(no, changes);
@@ -231,7 +237,8 @@ impl NewRows {
                     INT8_ARRAY,
                     INT8_ARRAY,
                     TEXT_ARRAY,
-                    INT8_ARRAY
+                    INT8_ARRAY,
+                    TEXT_ARRAY
                 ),
                 tasks.values(),
             );
@@ -329,6 +336,7 @@ struct Tasks {
     took_ms: Vec<Option<i64>>,
     wait: Vec<Option<String>>,
     due_at: Vec<Option<i64>>,
+    growth: Vec<Option<String>>,
 }
 
 impl Tasks {
@@ -346,11 +354,12 @@ impl Tasks {
         self.took_ms.push(None);
         self.wait.push(None);
         self.due_at.push(None);
+        self.growth.push(None);
     }
 
     /// What the gate keeper made of some of a run, whose tasks begin at a place.
     fn lay_over(&mut self, first: usize, changes: &Changes) {
-        for task in &changes.tasks {
+        for task in changes.tasks.iter().filter(|task| task.touch != Touch::New) {
             let (place, row) = (first + task.position as usize, &task.row);
             self.status[place] = row.status.as_str();
             self.gate[place] = row.gate.map(Gate::as_str);
@@ -363,6 +372,7 @@ impl Tasks {
             self.took_ms[place] = row.took_ms.map(signed);
             self.wait[place] = wait_text(row.wait.as_deref());
             self.due_at[place] = row.due_at().map(|at| at.0);
+            self.growth[place] = growth_text(row.growth.as_deref());
         }
     }
 
@@ -383,6 +393,7 @@ impl Tasks {
                 took_ms: self.took_ms.split_off(CHUNK),
                 wait: self.wait.split_off(CHUNK),
                 due_at: self.due_at.split_off(CHUNK),
+                growth: self.growth.split_off(CHUNK),
             };
             chunks.push(std::mem::replace(&mut self, rest));
         }
@@ -405,6 +416,7 @@ impl Tasks {
             &self.took_ms,
             &self.wait,
             &self.due_at,
+            &self.growth,
         ]
     }
 }
@@ -430,30 +442,7 @@ impl Fresh {
         } else {
             (Gate::Needs, None)
         };
-        TaskRow {
-            class: self.classes[place],
-            status: TaskStatus::Pending,
-            gate: Some(gate),
-            gate_key: None,
-            wake_at: None,
-            rank,
-            run_at: None,
-            attempt: 0,
-            retries: 0,
-            lost: 0,
-            session: None,
-            is_ahead: false,
-            node: None,
-            stop: None,
-            reason: None,
-            detail: None,
-            exit_code: None,
-            output: None,
-            started_at: None,
-            took_ms: None,
-            finished_at: None,
-            wait: None,
-        }
+        TaskRow { gate: Some(gate), rank, ..TaskRow::new(self.classes[place]) }
     }
 
     fn rows(&self) -> impl Iterator<Item = (Position, TaskRow)> {
@@ -543,5 +532,22 @@ impl Facts for Fresh {
 
     fn outcome_of(&mut self, _: &ClaimRef) -> Done<Option<String>> {
         Ok(None)
+    }
+
+    // Nothing of it has been stored, so that there are no items but those that the keeper has just made.
+    fn batch(&mut self, _: Position, no: u32) -> Done<String> {
+        Err(unreadable("batch of items", &no.to_string()).into())
+    }
+
+    fn items_live(&mut self, _: Position) -> Done<u32> {
+        Ok(0)
+    }
+
+    fn items_line(&mut self, _: Position, _: usize) -> Done<Rows> {
+        Ok(Vec::new())
+    }
+
+    fn outputs(&mut self, _: Position) -> Done<Outputs> {
+        Ok(Vec::new())
     }
 }

@@ -147,6 +147,7 @@ pub(in crate::postgres) async fn prune(link: &Link, terms: Terms, run: RunId) ->
     flight.ask(sql!("prune_events", INT8), vec![&no]);
     flight.ask(sql!("prune_needs_sets", INT8), vec![&no]);
     flight.ask(sql!("prune_tasks", INT8), vec![&no]);
+    flight.ask(sql!("prune_batches", INT8), vec![&no]);
     flight.ask(sql!("prune_run_bytes", INT8), vec![&no]);
     flight.ask(sql!("prune_run", INT8), vec![&no]);
     flight.commit().await?;

@@ -72,8 +72,9 @@ fn attempts(connection: &Connection, head: &Head) -> Done<()> {
     while let Some(row) = rows.next()? {
         let (position, attempt): (Position, u32) = (row.get(0)?, row.get(1)?);
         if let Err(why) = attempt_row(row) {
-            let step = head.head.plan.workflow.steps.get(position as usize);
-            let step = step.map_or_else(|| format!("position {position}"), |step| step.name.clone());
+            let plan = &head.head.plan;
+            let is_known = plan.base(position).is_some();
+            let step = if is_known { plan.task_name(position) } else { format!("position {position}") };
             let what = format!("attempt {attempt} of {step} in run {}", head.head.run.short());
             return Err(Error::Unreadable { what, why }.into());
         }

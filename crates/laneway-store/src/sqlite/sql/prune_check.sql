@@ -1,6 +1,6 @@
 -- A run, if it may go: it is over and not set aside, another one of its workflow is newer, and its end has nothing left to
 -- start; or its removal has begun.
-SELECT no, key, last_event, (SELECT coalesce(max(position), -1) FROM tasks WHERE run_no = no) FROM runs
+SELECT no, key, last_event, (SELECT count(*) FROM tasks WHERE run_no = no) FROM runs
 WHERE id = ?1 AND status IN ('succeeded', 'failed', 'canceled')
   AND (is_visible = 0
        OR EXISTS (SELECT 1 FROM runs AS newer WHERE newer.workflow = runs.workflow AND newer.no > runs.no AND newer.is_visible = 1))

@@ -36,18 +36,20 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId) -> Done<Option<Going>>
     let found: Option<(i64, Option<String>, i64, i64)> = check
         .query_row([run.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
         .optional()?;
-    let Some((no, key, events, last)) = found else { return Ok(None) };
+    let Some((no, key, events, tasks)) = found else { return Ok(None) };
     if let Some(key) = key {
         let mut add = txn.connection.prepare_cached(sql!("used_key_add"))?;
         add.execute(params![key, run.to_string(), txn.now.0])?;
     }
     txn.connection.prepare_cached(sql!("prune_begin"))?.execute([no])?;
     txn.shelf.forget_run(run, no);
-    Ok(Some(Going { no, tasks: last + 1, events }))
+    Ok(Some(Going { no, tasks, events }))
 }
 
 /// Removes the next of its rows, counted from 1.
 pub(in crate::sqlite) fn remove(txn: &Txn<'_>, going: Going, chunk: i64) -> Done<()> {
+    let mut behind = txn.connection.prepare_cached(sql!("prune_behind"))?;
+    let behind: Option<i64> = behind.query_row([going.no, TASKS], |row| row.get(0)).optional()?;
     let of_tasks = [
         sql!("prune_artifacts"),
         sql!("prune_cache_misses"),
@@ -56,14 +58,14 @@ pub(in crate::sqlite) fn remove(txn: &Txn<'_>, going: Going, chunk: i64) -> Done
         sql!("prune_tasks"),
     ];
     for delete in of_tasks {
-        txn.connection.prepare_cached(delete)?.execute([going.no, chunk * TASKS])?;
+        txn.connection.prepare_cached(delete)?.execute([going.no, behind.unwrap_or(i64::MAX)])?;
     }
     txn.connection.prepare_cached(sql!("prune_events"))?.execute([going.no, chunk * EVENTS])?;
     Ok(())
 }
 
 pub(in crate::sqlite) fn end(txn: &Txn<'_>, going: Going) -> Done<()> {
-    for delete in [sql!("prune_needs_sets"), sql!("prune_bytes"), sql!("prune_run")] {
+    for delete in [sql!("prune_needs_sets"), sql!("prune_batches"), sql!("prune_bytes"), sql!("prune_run")] {
         txn.connection.prepare_cached(delete)?.execute([going.no])?;
     }
     Ok(())

@@ -1,0 +1,3 @@
+-- Tasks that were not there before: items of steps.
+INSERT INTO tasks (run_no, position, class, status, gate, gate_key, wake_at, rank, attempt, reason, detail, finished_at, item)
+SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);

@@ -1,0 +1,3 @@
+-- A task that was not there before: an item of a step.
+INSERT INTO tasks (run_no, position, class, status, gate, gate_key, wake_at, rank, attempt, reason, detail, finished_at, item)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13);
