@@ -140,6 +140,10 @@ pub enum Broken {
     UnknownStep { seq: u64, step: String },
     #[error("event {seq} is of attempt {found} of `{step}`, whose attempt is {expected}")]
     WrongAttempt { seq: u64, step: String, found: u32, expected: u32 },
+    #[error("event {seq} is older than the one before it")]
+    Older { seq: u64 },
+    #[error("event {seq}: {found} in a run that is {status}")]
+    NotRunning { seq: u64, found: &'static str, status: RunStatus },
     #[error("event {seq}: {found} cannot end a {entity}")]
     NotFinal { seq: u64, found: &'static str, entity: &'static str },
     #[error("event {seq} commits level {found}, and level {expected} is next")]
@@ -198,6 +202,8 @@ struct Fold {
     places: std::collections::HashMap<String, usize>,
     /// Of the levels that are committed.
     checkpoints: Vec<String>,
+    /// When the last event happened.
+    at: Millis,
 }
 
 impl Fold {
@@ -226,7 +232,7 @@ impl Fold {
             levels: None,
             tasks,
         };
-        Ok(Self { state, places, checkpoints: Vec::new() })
+        Ok(Self { state, places, checkpoints: Vec::new(), at: first.at })
     }
 
     fn apply(&mut self, event: &Event) -> Result<(), Broken> {
@@ -234,7 +240,12 @@ impl Fold {
         if seq != self.state.last_event + 1 {
             return Err(Broken::Gap { seq: self.state.last_event + 1, found: seq });
         }
+        if at < self.at {
+            return Err(Broken::Older { seq });
+        }
         self.state.last_event = seq;
+        self.at = at;
+        self.is_possible(event)?;
         match &event.fact {
             Fact::RunSubmitted(_) => {
                 return Err(Broken::Illegal {
@@ -431,6 +442,19 @@ impl Fold {
                 self.task(seq, &merge_name(&f.group))?;
             }
             Fact::LevelCommitted(f) => self.commits(seq, f)?,
+        }
+        Ok(())
+    }
+
+    /// Nothing is let through, or begins, in a run that does not run.
+    fn is_possible(&self, event: &Event) -> Result<(), Broken> {
+        let begins = matches!(
+            event.fact,
+            Fact::TaskAvailable(_) | Fact::TaskStarted(_) | Fact::TaskParked(_) | Fact::TasksAdded(_)
+        );
+        if begins && self.state.status != RunStatus::Running {
+            let (seq, found, status) = (event.seq, event.fact.name(), self.state.status);
+            return Err(Broken::NotRunning { seq, found, status });
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use laneway_core::growth::{Growth, Item, ItemName, Items, MAX_OUTPUTS};
 use laneway_core::key;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
+use laneway_core::run_state::TaskState;
 use laneway_core::state::{TaskMove, TaskStatus};
 use serde_json::{Map, Value};
 
@@ -416,6 +417,12 @@ fn list_of_outputs(items: impl IntoIterator<Item = (TaskStatus, Option<String>)>
 pub(crate) fn list_of(outputs: &Outputs, plan: &Plan, step: Position) -> Result<String, Error> {
     let items = outputs.iter().map(|(_, status, output)| (*status, output.clone()));
     list_of_outputs(items).ok_or_else(|| Error::OutputsTooLarge { step: plan.step(step).name.clone() })
+}
+
+/// Where the task of a position stands among those of a run, which are sorted by that.
+pub(crate) fn place_of(plan: &Plan, tasks: &[TaskState], position: Position) -> Option<usize> {
+    let position_of = |task: &TaskState| plan.position(&task.step).unwrap_or(Position::MAX);
+    tasks.binary_search_by_key(&position, position_of).ok()
 }
 
 /// What a task's row tells of items: which one it is, and how many it has.

@@ -44,7 +44,7 @@ use laneway_core::time::Millis;
 
 pub(crate) use facts::{Facts, Failures, Outputs, Rows};
 pub(crate) use gates::{Settled, read_item, scope};
-pub(crate) use growing::{grown, list_of, with_item};
+pub(crate) use growing::{grown, list_of, place_of, with_item};
 pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
 pub(crate) use rows::{

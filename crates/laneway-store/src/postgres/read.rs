@@ -19,7 +19,7 @@ use super::shelf::Head;
 use super::verbs::effects;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{self, Outputs, list_of, read_levels, read_pauses, read_wait};
+use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait};
 use crate::model::{Attempt, Known, Orders, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
@@ -182,9 +182,9 @@ pub(super) async fn run_state(link: &Link, head: &Head) -> Done<RunState> {
     }
     for found in answers.get(2).into_iter().flatten() {
         let (position, effect) = effects::state(found)?;
-        let task = state.tasks.get_mut(position as usize);
-        let task = task.ok_or_else(|| unreadable("position of an effect", &position.to_string()))?;
-        task.effects.push(effect);
+        let place = place_of(&head.head.plan, &state.tasks, position);
+        let place = place.ok_or_else(|| unreadable("position of an effect", &position.to_string()))?;
+        state.tasks[place].effects.push(effect);
     }
     Ok(state)
 }

@@ -400,6 +400,10 @@ impl Growths {
         if !runs.is_empty() {
             flight.ask(sql!("batches_remove", INT8_ARRAY, INT8_ARRAY), vec![runs, steps]);
             flight.ask(sql!("items_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![runs, first, behind]);
+            flight.ask(
+                sql!("items_effects_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![runs, first, behind],
+            );
         }
         let (runs, steps, numbers, items) = &self.batches;
         if !runs.is_empty() {

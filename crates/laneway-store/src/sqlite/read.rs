@@ -17,7 +17,7 @@ use super::verbs::apply::bundle_of;
 use super::verbs::effects;
 use crate::error::Error;
 use crate::fence::ClaimRef;
-use crate::keeper::{self, Outputs, list_of, read_levels, read_pauses, read_wait, unreadable};
+use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait, unreadable};
 use crate::model::{Attempt, Known, Renewed, Stop, Tally};
 use crate::tally;
 
@@ -231,9 +231,9 @@ pub(super) fn run_state(connection: &Connection, head: &Head) -> Done<RunState> 
         .into());
     }
     for (position, effect) in effects::states(connection, head.no)? {
-        let task = state.tasks.get_mut(position as usize);
-        let task = task.ok_or_else(|| unreadable("position of an effect", &position.to_string()))?;
-        task.effects.push(effect);
+        let place = place_of(&head.head.plan, &state.tasks, position);
+        let place = place.ok_or_else(|| unreadable("position of an effect", &position.to_string()))?;
+        state.tasks[place].effects.push(effect);
     }
     Ok(state)
 }

@@ -400,6 +400,7 @@ fn save_growth(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
         txn.connection.prepare_cached(sql!("batches_remove"))?.execute(params![no, step])?;
         let gone = params![no, items.start, items.end];
         txn.connection.prepare_cached(sql!("items_remove"))?.execute(gone)?;
+        txn.connection.prepare_cached(sql!("items_effects_remove"))?.execute(gone)?;
     }
     for ((step, batch), items) in &changes.batches {
         match items {

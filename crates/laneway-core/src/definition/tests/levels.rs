@@ -30,11 +30,103 @@ steps:
   b: {queue: crop}
 groups: {g: {steps: [a]}}
 "#;
-    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @"");
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @"
+    error: `max_parallel` is not for levels
+     --> flow.yaml:2:1
+      |
+    2 | max_parallel: 2
+      | ^^^^^^^^^^^^
+      |
+     ::: flow.yaml:1:12
+      |
+    1 | execution: levels
+      |            ------ it goes level by level
+      |
+      = help: write `max_parallel_steps`
+
+    error: `max_parallel_steps` must be a whole number, where 0 is one after the other, not the number -1
+     --> flow.yaml:3:21
+      |
+    3 | max_parallel_steps: -1
+      |                     ^^
+
+    error: in levels a failure cancels the rest of its level, and the run fails
+     --> flow.yaml:4:13
+      |
+    4 | on_failure: continue
+      |             ^^^^^^^^
+      |
+     ::: flow.yaml:1:12
+      |
+    1 | execution: levels
+      |            ------ it goes level by level
+      |
+      = help: write `abort`, which says the same, or leave it out
+
+    error: a level is taken as a whole, by one node
+     --> flow.yaml:5:12
+      |
+    5 | placement: spread
+      |            ^^^^^^
+      |
+     ::: flow.yaml:1:12
+      |
+    1 | execution: levels
+      |            ------ it goes level by level
+      |
+      = help: write `placement: pinned`, or leave it out: levels imply it
+
+    error: step `a` has `lock`, and its level is taken as a whole
+     --> flow.yaml:7:3
+      |
+    7 |   a: {run: make, lock: db}
+      |   ^
+      |
+     ::: flow.yaml:1:12
+      |
+    1 | execution: levels
+      |            ------ it goes level by level
+      |
+      = help: take it off, leave `execution` out, or use `max_runs` for the run as a whole
+
+    error: step `b` has `queue`, and its level is taken as a whole
+     --> flow.yaml:8:3
+      |
+    8 |   b: {queue: crop}
+      |   ^
+      |
+     ::: flow.yaml:1:12
+      |
+    1 | execution: levels
+      |            ------ it goes level by level
+      |
+      = help: remote workers take single tasks: leave `execution` out, or start it from another workflow
+
+    error: a run that goes level by level has no groups
+     --> flow.yaml:9:1
+      |
+    9 | groups: {g: {steps: [a]}}
+      | ^^^^^^
+      |
+     ::: flow.yaml:1:12
+      |
+    1 | execution: levels
+      |            ------ it goes level by level
+      |
+      = help: its steps without `needs` between them run together already; leave `groups` out
+    ");
 }
 
 #[test]
 fn a_bound_for_levels_without_levels_is_refused() {
     let text = "max_parallel_steps: 2\nsteps: {a: {run: make}}\n";
-    insta::assert_snapshot!(refused(text), @"");
+    insta::assert_snapshot!(refused(text), @"
+    error: `max_parallel_steps` is for levels
+     --> flow.yaml:1:1
+      |
+    1 | max_parallel_steps: 2
+      | ^^^^^^^^^^^^^^^^^^
+      |
+      = help: write `execution: levels`, or `max_parallel` for a run that has none
+    ");
 }

@@ -165,10 +165,11 @@ pub(in crate::sqlite) fn views(connection: &Connection, head: &Head) -> Done<Vec
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let position: Position = row.get(0)?;
-        let step = head.head.plan.workflow.steps.get(position as usize);
-        let step = step.ok_or_else(|| unreadable("position of an effect", &position.to_string()))?;
+        if head.head.plan.base(position).is_none() {
+            return Err(unreadable("position of an effect", &position.to_string()).into());
+        }
         found.push(EffectView {
-            step: step.name.clone(),
+            step: head.head.plan.task_name(position),
             id: EffectId { name: row.get(1)?, key: row.get(2)? },
             status: status(row, 3)?,
             attempt: row.get(4)?,
