@@ -3,6 +3,9 @@
 //! Nothing here knows of tokio, SQL, a clock, files or the network, so nothing here can fail for a
 //! reason of the environment.
 
+// The schema of a step is one literal with as many keys as a step has.
+#![recursion_limit = "256"]
+
 pub mod artifact;
 pub mod cache;
 pub mod cause;

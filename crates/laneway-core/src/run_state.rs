@@ -186,7 +186,7 @@ impl Replay {
     }
 
     pub fn end(self) -> Result<RunState, Broken> {
-        let Fold { mut state, places } = self.fold.ok_or(Broken::Empty)?;
+        let Fold { mut state, places, .. } = self.fold.ok_or(Broken::Empty)?;
         // They came in batches, those of one step between those of others.
         state.tasks.sort_by_key(|task| {
             task.item.as_ref().map(|item| (places.get(&item.of).copied().unwrap_or(usize::MAX), item.index))
@@ -842,7 +842,7 @@ mod tests {
     fn effects_outlive_their_attempt_and_a_retry_of_the_run() {
         use EffectStatus::{Done, Started};
         let lost = crate::event::TaskLost { step: "a".into(), attempt: 1, node: "host:1".into() };
-        let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()] };
+        let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()], level: None };
         let mut facts = vec![
             started(),
             available("a"),

@@ -53,6 +53,7 @@ async fn a_hundred_thousand_items_run_and_replay() {
         max_parallel: 32,
         session,
         is_shared: false,
+        is_paused: false,
         key: None,
         by: "ada".into(),
         origin: None,
@@ -84,9 +85,11 @@ async fn a_hundred_thousand_items_run_and_replay() {
             pulse: None,
             counts: Counts::default(),
             max_poll_interval: Duration::from_secs(15),
+            takes_results: true,
         },
         run,
         by: "ada".into(),
+        is_over_when_paused: false,
     };
     let deadline = Duration::from_secs(600);
     let status = tokio::time::timeout(deadline, drive.until_done(Control::new())).await;

@@ -312,6 +312,7 @@ impl Engine {
             max_parallel,
             session: self.inner.session,
             is_shared: true,
+            is_paused: false,
             key,
             by: "embedded".to_owned(),
             origin: None,
