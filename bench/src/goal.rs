@@ -86,6 +86,9 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
             verdicts.push(Verdict::at_most("enqueue", &goal, p99, 2.0));
         }
     }
+    if let Some(durable) = &results.durable {
+        crate::durable::judge(durable, &mut verdicts);
+    }
     if let Some(containers) = &results.containers {
         judge_containers(containers, &mut verdicts);
     }
@@ -152,12 +155,12 @@ fn judge_nodes(nodes: &NodesResult, verdicts: &mut Vec<Verdict>) {
 }
 
 impl Verdict {
-    fn at_most(workload: &str, goal: &str, figure: f64, limit: f64) -> Self {
+    pub(crate) fn at_most(workload: &str, goal: &str, figure: f64, limit: f64) -> Self {
         let (workload, goal) = (workload.to_owned(), format!("{goal}: at most"));
         Self { workload, goal, figure, limit, is_met: figure <= limit }
     }
 
-    fn at_least(workload: &str, goal: &str, figure: f64, limit: f64) -> Self {
+    pub(crate) fn at_least(workload: &str, goal: &str, figure: f64, limit: f64) -> Self {
         let (workload, goal) = (workload.to_owned(), format!("{goal}: at least"));
         Self { workload, goal, figure, limit, is_met: figure >= limit }
     }

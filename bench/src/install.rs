@@ -28,6 +28,8 @@ const GRAPHILE_PACKAGE: &str = "graphile-worker@0.18";
 const PGBOSS_PACKAGE: &str = "pg-boss@~12.35";
 const PG_PACKAGE: &str = "pg@8";
 const RESTATE_PACKAGE: &str = "@restatedev/restate-server-linux-x64@1";
+const RESTATE_SDK_PACKAGE: &str = "@restatedev/restate-sdk@1";
+const DBOS_PACKAGE: &str = "dbos>=2,<3";
 
 /// What counts the calls of a counted pass.
 pub(crate) fn strace() -> Result<()> {
@@ -45,9 +47,15 @@ pub(crate) fn peer(peer: Peer, tools: &Path) -> Result<()> {
         Peer::Pgboss => npm(tools, "pg-boss", &[NODE_PACKAGE, PGBOSS_PACKAGE, PG_PACKAGE]),
         Peer::Procrastinate => pypi(tools, "procrastinate", &PROCRASTINATE_PACKAGES),
         Peer::Restate => npm(tools, "@restatedev/restate-server-linux-x64", &[RESTATE_PACKAGE]),
+        Peer::Dbos => pypi(tools, "dbos", &[DBOS_PACKAGE]),
     };
     brought
         .with_context(|| format!("{} cannot be measured; --peers leaves it out", Subject::Peer(peer).name()))
+}
+
+/// What functions of Restate are written with.
+pub(crate) fn restate_sdk(tools: &Path) -> Result<()> {
+    npm(tools, "@restatedev/restate-sdk", &[NODE_PACKAGE, RESTATE_SDK_PACKAGE])
 }
 
 /// Its name and the number of its version.
@@ -73,6 +81,7 @@ pub(crate) fn version(peer: Peer, tools: &Path) -> Result<String> {
         Peer::Procrastinate => {
             vec![text(&python)?, "-c", "import importlib.metadata as m; print(m.version('procrastinate'))"]
         }
+        Peer::Dbos => vec![text(&python)?, "-c", "import importlib.metadata as m; print(m.version('dbos'))"],
     };
     let output = program(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("{} tells no version", words[0]))?;

@@ -5,6 +5,7 @@ mod calibrate;
 mod containers;
 mod counted;
 mod drive;
+mod durable;
 mod goal;
 mod graph;
 mod install;
@@ -56,10 +57,10 @@ enum Hidden {
 
 #[derive(Debug, Args)]
 struct Bench {
-    /// What to measure; everything but `nodes` and `containers` if nothing is named
+    /// What to measure; everything but `nodes`, `containers` and `durable` if nothing is named
     workloads: Vec<Workload>,
     /// Whom to measure beside Laneway
-    #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu", "graphile", "pgboss", "procrastinate", "restate"])]
+    #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu", "graphile", "pgboss", "procrastinate", "restate", "dbos"])]
     peers: Vec<Peer>,
     /// Measure no peer
     #[arg(long, conflicts_with = "peers")]
@@ -120,6 +121,8 @@ enum Workload {
     Nodes,
     /// Warm containers, beside bare calls of the engine; only if it is named
     Containers,
+    /// Runs of three durable functions, beside DBOS and Restate; only if it is named
+    Durable,
 }
 
 impl Workload {
@@ -152,6 +155,7 @@ impl Bench {
                 || (peer.runs_graphs() && wants_graphs)
                 || (peer.is_server() && wants_servers)
                 || (*peer == Peer::Dagu && wants_containers)
+                || (peer.is_durable() && self.wants(Workload::Durable))
         });
         let mut results = Results {
             measured_on: jiff::Zoned::now().strftime("%F").to_string(),
@@ -163,6 +167,9 @@ impl Bench {
             install::peer(peer, &places.tools)?;
             results.peers.push(install::version(peer, &places.tools)?);
         }
+        if self.wants(Workload::Durable) && peers.contains(&Peer::Restate) {
+            install::restate_sdk(&places.tools)?;
+        }
         let watch = noise::Watch::begin()?;
         for workload in Workload::value_variants() {
             if self.wants(*workload) {
@@ -172,7 +179,7 @@ impl Bench {
         let widths = results.graphs.iter().map(|graph| graph.calibration.spawn_ms.width());
         let width = widths.fold(0.0, f64::max);
         // What a database or an engine does is part of what is measured.
-        let has_server = self.wants(Workload::Nodes) || wants_containers;
+        let has_server = self.wants(Workload::Nodes) || wants_containers || self.wants(Workload::Durable);
         results.noise = if has_server { watch.end_beside_a_server(width)? } else { watch.end(width)? };
         results.verdicts = goal::judge(&results);
         let tables = results.tables();
@@ -189,7 +196,7 @@ impl Bench {
 
     fn wants(&self, workload: Workload) -> bool {
         let is_named = self.workloads.contains(&workload);
-        let is_apart = matches!(workload, Workload::Nodes | Workload::Containers);
+        let is_apart = matches!(workload, Workload::Nodes | Workload::Containers | Workload::Durable);
         is_named || self.workloads.is_empty() && !is_apart
     }
 
@@ -264,6 +271,12 @@ impl Bench {
                     .as_deref()
                     .context("`cargo xtask bench containers` brings a container engine")?;
                 results.containers = Some(containers::measure(rounds, docker, peers, places)?);
+            }
+            Workload::Durable => {
+                let postgres =
+                    self.postgres.as_deref().context("`cargo xtask bench durable` brings a Postgres")?;
+                let sizes = (full(10_000, 500), few);
+                results.durable = Some(durable::measure(sizes, postgres, peers, places)?);
             }
             Workload::Service => {
                 let servers: Vec<Peer> = peers.iter().copied().filter(|peer| peer.is_server()).collect();

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::containers::ContainersResult;
+use crate::durable::DurableResult;
 use crate::goal::Verdict;
 use crate::isolation::Isolation;
 use crate::nodes::NodesResult;
@@ -35,6 +36,7 @@ pub(crate) struct Results {
     pub(crate) isolation: Option<Isolation>,
     pub(crate) nodes: Option<NodesResult>,
     pub(crate) containers: Option<ContainersResult>,
+    pub(crate) durable: Option<DurableResult>,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
@@ -68,6 +70,7 @@ impl Results {
         self.show_isolation(&mut out);
         out += &self.service.as_ref().map(crate::service::show).unwrap_or_default();
         out += &self.nodes.as_ref().map(crate::nodes::show).unwrap_or_default();
+        out += &self.durable.as_ref().map(crate::durable::show).unwrap_or_default();
         out += &self.containers.as_ref().map(crate::containers::show).unwrap_or_default();
         self.show_verdicts(&mut out);
         out

@@ -52,13 +52,14 @@ pub(crate) fn measure(peer: Peer, rounds: usize, window: Duration, places: &Plac
     Ok(PeerServer { name, ready_ms, idle_rss_mb: rss, idle_cpu_percent: 100.0 * used / seconds })
 }
 
-struct Server {
+pub(crate) struct Server {
     child: Child,
+    ports: [u16; 3],
 }
 
 impl Server {
     /// With an empty directory; gives the milliseconds until it answered.
-    fn start(peer: Peer, places: &Places) -> Result<(Self, f64)> {
+    pub(crate) fn start(peer: Peer, places: &Places) -> Result<(Self, f64)> {
         let dir = places.work.join("service").join(Subject::Peer(peer).name());
         fresh_dir(&dir)?;
         let ports = free_ports()?;
@@ -71,6 +72,7 @@ impl Server {
             | Peer::Huey
             | Peer::Graphile
             | Peer::Pgboss
+            | Peer::Dbos
             | Peer::Procrastinate => bail!("{} has no server", Subject::Peer(peer).name()),
         };
         let health = match peer {
@@ -81,7 +83,7 @@ impl Server {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let begun = Instant::now();
         let child = command.spawn().with_context(|| format!("{peer:?} cannot be started"))?;
-        let server = Self { child };
+        let server = Self { child, ports };
         while !answers(ports[0], health) {
             if begun.elapsed() > PATIENCE {
                 bail!("{peer:?} does not answer");
@@ -107,7 +109,12 @@ impl Server {
         Ok(all)
     }
 
-    fn end(mut self) -> Result<()> {
+    /// Where it listens: for work first.
+    pub(crate) fn ports(&self) -> [u16; 3] {
+        self.ports
+    }
+
+    pub(crate) fn end(mut self) -> Result<()> {
         kill_process_group(Pid::from_child(&self.child), Signal::TERM).context("it cannot be ended")?;
         self.child.wait().context("it did not end")?;
         Ok(())

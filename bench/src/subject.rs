@@ -35,8 +35,9 @@ pub(crate) enum Peer {
     /// pg-boss.
     Pgboss,
     Procrastinate,
-    /// Its server alone.
+    /// Its server, and for `durable` its SDK.
     Restate,
+    Dbos,
 }
 
 impl Peer {
@@ -50,9 +51,14 @@ impl Peer {
         matches!(self, Self::Dagu | Self::Restate)
     }
 
+    /// Makes functions durable.
+    pub(crate) fn is_durable(self) -> bool {
+        matches!(self, Self::Restate | Self::Dbos)
+    }
+
     /// Runs a graph of processes that it is given.
     pub(crate) fn runs_graphs(self) -> bool {
-        !self.is_queue() && self != Self::Restate
+        !self.is_queue() && !matches!(self, Self::Restate | Self::Dbos)
     }
 }
 
@@ -89,6 +95,7 @@ impl Subject {
             Self::Peer(Peer::Pgboss) => "pg-boss",
             Self::Peer(Peer::Procrastinate) => "procrastinate",
             Self::Peer(Peer::Restate) => "restate",
+            Self::Peer(Peer::Dbos) => "dbos",
         }
     }
 
@@ -145,7 +152,7 @@ impl Subject {
                 job.env = vec![("DAGU_HOME".to_owned(), home.clone()), ("HOME".to_owned(), home)];
                 job
             }
-            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate | Peer::Restate) => {
+            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate | Peer::Restate | Peer::Dbos) => {
                 bail!("{} runs no graphs here", self.name())
             }
         };
@@ -160,7 +167,7 @@ impl Subject {
             Self::Peer(Peer::Ninja) => &[".ninja_log", ".ninja_deps"],
             Self::Peer(Peer::Huey) => &["huey.db", "huey.db-wal", "huey.db-shm"],
             Self::Peer(Peer::Dagu) => &["home"],
-            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate | Peer::Restate) => &[],
+            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate | Peer::Restate | Peer::Dbos) => &[],
         };
         names.iter().map(|name| (*name).to_owned()).collect()
     }

@@ -22,8 +22,8 @@ pub(crate) fn run(shell: &Shell, args: &[OsString]) -> Result<()> {
     let release = program::target_dir(shell)?.join("release");
     let mut command = start(release.join("laneway-bench"));
     // Held until the benchmark has ended. As it ships: every commit is synced.
-    let server =
-        if args.iter().any(|arg| arg == "nodes") { Some(Postgres::start(Durability::Full)?) } else { None };
+    let wants_server = args.iter().any(|arg| arg == "nodes" || arg == "durable");
+    let server = if wants_server { Some(Postgres::start(Durability::Full)?) } else { None };
     if let Some(server) = &server {
         command.arg("--postgres").arg(server.tcp());
     }

@@ -2,6 +2,7 @@
 //! JSON document. Not for people; `laneway-bench drive` is left out of the help.
 
 mod ceiling;
+mod durable;
 pub(crate) mod enqueue;
 mod hop;
 mod many;
@@ -52,6 +53,8 @@ pub(crate) enum Driver {
     HopSide { side: String },
     /// Two commits and a notification
     HopBare { samples: usize },
+    /// Three durable functions a run
+    Durable { runs: u64, at_once: usize, samples: u64 },
 }
 
 pub(crate) fn drive(driver: Driver) -> Result<()> {
@@ -71,6 +74,9 @@ pub(crate) fn drive(driver: Driver) -> Result<()> {
         Driver::Hop { steps } => block_on(hop::hops(steps))?,
         Driver::HopSide { side } => block_on(hop::side(&side))?,
         Driver::HopBare { samples } => block_on(hop::bare(samples))?,
+        Driver::Durable { runs, at_once, samples } => {
+            block_on(durable::three_steps(runs, at_once, samples))?;
+        }
     }
     Ok(())
 }

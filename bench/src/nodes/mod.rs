@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use fleet::{Recovery, Scaled};
 pub(crate) use queue::{Queue, QueueResult};
-use server::Server;
+pub(crate) use server::Server;
 pub(crate) use show::show;
 
 use crate::meter::Job;
