@@ -26,8 +26,8 @@ use utoipa::{PartialSchema, ToSchema};
 pub use access::{AuditEntry, AuditLog, CreateToken, CreatedToken, Revoked, Token, TokenList};
 pub use artifact::{Artifact, ArtifactList};
 pub use effect::{
-    BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectFate, EffectList, Settle,
-    SettleEffect, SettledEffect, TaskEffect,
+    BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectFate, EffectList,
+    Settle, SettleEffect, SettledEffect, TaskEffect,
 };
 pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link};
 pub use node::{
