@@ -160,7 +160,6 @@ impl Desk {
     }
 
     /// The right to run it, and who was gone before; or somebody to wait for.
-    #[expect(clippy::type_complexity, reason = "used once, right above")]
     fn reserve(self: &Arc<Self>, id: &EffectId) -> Result<(Hold, Option<String>), watch::Receiver<()>> {
         let mut known = self.known();
         let gone = match known.get(id) {

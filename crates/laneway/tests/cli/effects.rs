@@ -192,8 +192,13 @@ fn another_node_gets_what_a_killed_one_has_recorded() {
     );
     place.write("pay.yaml", &document("", &script));
     place.write("laneway.toml", "lease_ttl = \"3s\"\nheartbeat_interval = \"300ms\"\n");
+    // Each with a data directory of its own, elsewhere: another node, not the same one started again.
+    let homes = Place::new();
     let worker = |name: &str| {
-        place.spawn(&format!("worker --shutdown-grace 1s --node-address {name} --store {store}"))
+        let home = homes.path(name).display().to_string();
+        place.spawn(&format!(
+            "worker --shutdown-grace 1s --data-dir {home} --node-address {name} --store {store}"
+        ))
     };
     let one = worker("one");
     let submitted = place.laneway(&format!("submit pay.yaml --store {store}"));
