@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value};
 
-pub use crate::facts::Unreadable;
 use crate::effect::EffectStatus;
+pub use crate::facts::Unreadable;
 use crate::facts::{self, facts};
 use crate::hash::Version;
 use crate::id::RunId;

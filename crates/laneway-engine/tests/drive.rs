@@ -153,7 +153,10 @@ async fn pay(call: Call<Pay>) -> Result<Value, String> {
         let never = call.effects.named("half").run(|_| std::future::pending::<Result<(), Infallible>>());
         assert!(tokio::time::timeout(Duration::from_millis(50), never).await.is_err());
         let again = call.effects.named("half").run(|_| async { Ok::<_, Infallible>(()) }).await;
-        assert!(matches!(&again, Err(EffectError::Unknown(why)) if why.contains("nobody knows")), "{again:?}");
+        assert!(
+            matches!(&again, Err(EffectError::Unknown(why)) if why.contains("nobody knows")),
+            "{again:?}"
+        );
         return Err(failed.to_string());
     }
     mailed.map_err(|error| error.to_string())?;
@@ -406,7 +409,10 @@ async fn effects_of_a_function_happen_once() {
     .await;
     assert_eq!(ran.status, RunStatus::Succeeded, "{:?}", ran.state);
     let task = ran.task("p");
-    assert_eq!((task.attempt, &task.output["receipt"], &task.output["half"]), (2, &json!(7), &json!("whole")));
+    assert_eq!(
+        (task.attempt, &task.output["receipt"], &task.output["half"]),
+        (2, &json!(7), &json!("whole"))
+    );
     let happened = |what: &str| std::fs::read_to_string(world.path().join(what)).unwrap_or_default();
     assert_eq!((happened("charged").as_str(), happened("mailed").as_str()), ("x", "xx"));
     let told: Vec<&str> = task.effects.iter().map(|effect| effect.name.as_str()).collect();

@@ -168,7 +168,8 @@ impl Face {
     ) -> anyhow::Result<wire::SettledEffect> {
         Ok(match self {
             Self::Store(store) => {
-                let id = EffectId::new(&settle.name, &settle.key).map_err(|error| Refusal::new(error.to_string()))?;
+                let id = EffectId::new(&settle.name, &settle.key)
+                    .map_err(|error| Refusal::new(error.to_string()))?;
                 ask::settle_effect(store.as_ref(), run, step, (id, settle.settle), &env::person()).await?
             }
             Self::Server(client) => client.settle_effect(&run.to_string(), step, &settle).await?,

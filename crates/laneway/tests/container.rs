@@ -97,7 +97,10 @@ fn a_step_in_a_container_does_its_effects_once() {
     let read = |file: String| std::fs::read_to_string(place.dir.path().join(file)).expect("a file");
     for step in ["own", "warm"] {
         assert_eq!(read(format!("{step}.ran")), "x\n", "it ran once");
-        assert_eq!((read(format!("{step}.1")), read(format!("{step}.2"))), ("id-7\n".into(), "id-7\n".into()));
+        assert_eq!(
+            (read(format!("{step}.1")), read(format!("{step}.2"))),
+            ("id-7\n".into(), "id-7\n".into())
+        );
     }
     let show = place.laneway(&["show", "last", "--json"]).output().expect("it runs");
     let run: serde_json::Value = serde_json::from_slice(&show.stdout).expect("JSON");

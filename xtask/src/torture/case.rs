@@ -334,9 +334,7 @@ impl Play {
                     | laneway_torture::Place::Shared
                     | laneway_torture::Place::Effect,
                 )
-                | None => {
-                    self.trouble.nodes_killed += 1
-                }
+                | None => self.trouble.nodes_killed += 1,
             }
         }
     }

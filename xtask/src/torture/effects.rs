@@ -98,7 +98,8 @@ fn play(program: &Path, arms: &str, on_unknown: &str) -> Result<Found> {
     let armed = [("LANEWAY_CRASH", arms.to_owned()), ("LANEWAY_PASSED", passed)];
     let mut node = place.start(&["run", "pay.yaml"], &armed)?;
     wait(&mut node, PATIENCE)?.context("the run does not end")?;
-    let mut found = Found { died: place.died_at().is_some(), ran: 0, status: String::new(), is_unknown: false };
+    let mut found =
+        Found { died: place.died_at().is_some(), ran: 0, status: String::new(), is_unknown: false };
     // A death of `laneway effect` is the step's alone, and its node goes on.
     loop {
         let Some(run) = of_run(&place)? else { break };
@@ -108,7 +109,11 @@ fn play(program: &Path, arms: &str, on_unknown: &str) -> Result<Found> {
         }
         let mut node = place.start(&["run", "--resume", "last"], &[])?;
         let ended = wait(&mut node, PATIENCE)?.context("the run does not end when it is resumed")?;
-        ensure!(matches!(ended.code(), Some(0 | 1)), "`laneway run --resume` ended with {ended}: {}", place.last_words());
+        ensure!(
+            matches!(ended.code(), Some(0 | 1)),
+            "`laneway run --resume` ended with {ended}: {}",
+            place.last_words()
+        );
     }
     found.ran = fs::read_to_string(place.path("ran")).unwrap_or_default().lines().count();
     if found.status.is_empty() {
@@ -125,7 +130,8 @@ fn play(program: &Path, arms: &str, on_unknown: &str) -> Result<Found> {
     }
     if found.status == "succeeded" {
         let run = of_run(&place)?.unwrap_or_default();
-        let shown = place.laneway(&["show", run["run"].as_str().unwrap_or("last"), "--json"], &[]).output()?;
+        let shown =
+            place.laneway(&["show", run["run"].as_str().unwrap_or("last"), "--json"], &[]).output()?;
         let shown: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
         let output = &shown["tasks"][0]["output"]["n"];
         ensure!(*output == "7", "what the effect handed on is {output}");

@@ -90,7 +90,12 @@ fn token_is_the_same_for_every_attempt_and_differs_for_all_else() {
     let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
     let token = |step: &str, name: &str, key: &str| EffectId::new(name, key).expect("good").token(run, step);
     assert_eq!(token("pay", "charge", "1"), token("pay", "charge", "1"));
-    let all = [token("pay", "charge", "1"), token("pay", "charge", ""), token("pay", "charge1", ""), token("paycharge", "1", "")];
+    let all = [
+        token("pay", "charge", "1"),
+        token("pay", "charge", ""),
+        token("pay", "charge1", ""),
+        token("paycharge", "1", ""),
+    ];
     let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
     assert_eq!(distinct.len(), all.len());
 }

@@ -76,19 +76,14 @@ pub(crate) enum Refused {
          --done` if it happened, `--again` instead if it did not; and `laneway retry {run}` once the run has ended. An effect that \
          may happen twice can say `--on-unknown retry`"
     )]
-    Unknown {
-        effect: EffectId,
-        run: String,
-        step: String,
-        given: String,
-        attempt: u32,
-        started_at: Millis,
-    },
+    Unknown { effect: EffectId, run: String, step: String, given: String, attempt: u32, started_at: Millis },
     #[error("the effect {effect} has happened, and does not run again; but {why}")]
     Lacking { effect: EffectId, why: String },
     #[error("this attempt is to be stopped: no effect begins in it any more")]
     Stopping,
-    #[error("this attempt has lost its task: somebody else may have it, and nothing that it does counts any more")]
+    #[error(
+        "this attempt has lost its task: somebody else may have it, and nothing that it does counts any more"
+    )]
     ClaimLost,
     #[error("the effect {effect} is at somebody else's of this attempt, who is not known here")]
     Taken { effect: EffectId },
@@ -122,7 +117,8 @@ impl Desk {
             while over.changed().await.is_ok() {}
         };
         pass(Point::EffectAsked);
-        let new = NewEffect { id: id.clone(), execution: hold.execution.clone(), on_unknown, gone: gone.clone() };
+        let new =
+            NewEffect { id: id.clone(), execution: hold.execution.clone(), on_unknown, gone: gone.clone() };
         let begun = loop {
             match self.store.begin_effect(self.claim, new.clone()).await {
                 Err(error) if error.is_passing() => tokio::time::sleep(ASK_AGAIN).await,
@@ -141,11 +137,14 @@ impl Desk {
         self.set(&id, gone.map(|execution| Known::Gone { execution }));
         match begun {
             Begun::Run => Err(Refused::Taken { effect: id }),
-            Begun::Recorded(EffectResult { lacks: Some(why), .. }) => Err(Refused::Lacking { effect: id, why }),
+            Begun::Recorded(EffectResult { lacks: Some(why), .. }) => {
+                Err(Refused::Lacking { effect: id, why })
+            }
             Begun::Recorded(result) => Ok(Answer::Recorded(result)),
             Begun::Taken { .. } => Err(Refused::Taken { effect: id }),
             Begun::Unknown { attempt, started_at } => {
-                let key = if id.key.is_empty() { String::new() } else { format!(" --key {}", quoted(&id.key)) };
+                let key =
+                    if id.key.is_empty() { String::new() } else { format!(" --key {}", quoted(&id.key)) };
                 Err(Refused::Unknown {
                     run: self.claim.run.short(),
                     step: self.step.clone(),
@@ -161,11 +160,7 @@ impl Desk {
     }
 
     /// The right to run it, and who was gone before; or somebody to wait for.
-    #[expect(clippy::type_complexity, reason = "used once, right above")]
-    fn reserve(
-        self: &Arc<Self>,
-        id: &EffectId,
-    ) -> Result<(Hold, Option<String>), watch::Receiver<()>> {
+    fn reserve(self: &Arc<Self>, id: &EffectId) -> Result<(Hold, Option<String>), watch::Receiver<()>> {
         let mut known = self.known();
         let gone = match known.get(id) {
             Some(Known::Busy { over, .. }) => return Err(over.clone()),

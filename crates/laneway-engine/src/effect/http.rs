@@ -46,7 +46,8 @@ pub(super) async fn converse(stream: UnixStream, room: Room) {
         let (room, held) = (room.clone(), Arc::clone(&held));
         async move { Ok::<_, Infallible>(answer(request, &room, &held).await) }
     });
-    let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let connection =
+        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     if let Err(error) = connection.await {
         tracing::debug!(%error, "somebody who asked for an effect went away");
     }
@@ -80,9 +81,11 @@ fn found<'p>(room: &Room, path: &'p str) -> Result<(Arc<Desk>, &'p str), Box<Rep
         Room::Own(desk) => return Ok((Arc::clone(desk), path)),
         Room::Shared(desks) => desks,
     };
-    let ticket = path.strip_prefix('/').and_then(|path| path.split_once('/')).map_or("", |(ticket, _)| ticket);
+    let ticket =
+        path.strip_prefix('/').and_then(|path| path.split_once('/')).map_or("", |(ticket, _)| ticket);
     let desk = desks.find(ticket).ok_or_else(|| {
-        let why = "no attempt of this node has that ticket, or it is over; ask at $LANEWAY_EFFECT_URL/NAME".to_owned();
+        let why = "no attempt of this node has that ticket, or it is over; ask at $LANEWAY_EFFECT_URL/NAME"
+            .to_owned();
         Box::new(refuse(StatusCode::NOT_FOUND, "claim_lost", why))
     })?;
     Ok((desk, &path[ticket.len() + 1..]))
@@ -107,7 +110,10 @@ impl Asked {
             if !VALUES.contains(&name) {
                 return Err(format!("`{name}` is not known here; there are {}", VALUES.join(", ")));
             }
-            values.insert(name.to_owned(), decoded(value).ok_or_else(|| format!("`{name}` is not UTF-8 text"))?);
+            values.insert(
+                name.to_owned(),
+                decoded(value).ok_or_else(|| format!("`{name}` is not UTF-8 text"))?,
+            );
         }
         let key = values.get("key").map_or("", String::as_str);
         let id = EffectId::new(name, key).map_err(|error| error.to_string())?;
@@ -275,7 +281,10 @@ mod tests {
 
     #[test]
     fn line_of_a_request_is_read_or_refused_in_words() {
-        let read = |line: &str| line.split_once('?').map_or_else(|| Asked::read(line, ""), |(path, query)| Asked::read(path, query));
+        let read = |line: &str| {
+            line.split_once('?')
+                .map_or_else(|| Asked::read(line, ""), |(path, query)| Asked::read(path, query))
+        };
         let good = read("/effects/charge?key=order%2017+b&hold").unwrap_or_else(|why| panic!("{why}"));
         assert_eq!((good.id.name.as_str(), good.id.key.as_str()), ("charge", "order 17 b"));
         assert!(good.value("hold").is_some() && good.execution().is_err());

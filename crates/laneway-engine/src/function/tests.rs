@@ -37,7 +37,15 @@ fn functions() -> Functions {
 async fn call(functions: &Functions, name: &str, input: Value, timeout: Option<Duration>) -> Ending {
     let Value::Object(input) = input else { panic!("an input is an object") };
     let run = RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").expect("an id");
-    let job = Job { name: name.into(), input, run, step: "s".into(), attempt: 2, effects: Effects::default(), timeout };
+    let job = Job {
+        name: name.into(),
+        input,
+        run,
+        step: "s".into(),
+        attempt: 2,
+        effects: Effects::default(),
+        timeout,
+    };
     execute(functions, job, &StopSignal::new()).await
 }
 
@@ -107,8 +115,15 @@ async fn function_that_is_stopped_is_dropped_where_it_waits() {
     let functions = endless(&gone);
     let stop = StopSignal::new();
     let run = RunId::parse("01890a5d-ac96-774b-bcce-b302099a8057").expect("an id");
-    let job =
-        Job { name: "endless".into(), input: Map::new(), run, step: "s".into(), attempt: 1, effects: Effects::default(), timeout: None };
+    let job = Job {
+        name: "endless".into(),
+        input: Map::new(),
+        run,
+        step: "s".into(),
+        attempt: 1,
+        effects: Effects::default(),
+        timeout: None,
+    };
     let stopper = async {
         // Long enough to be waiting in it.
         tokio::task::yield_now().await;

@@ -24,7 +24,8 @@ pub(crate) async fn settle(
     let run = ask::find(app.store.as_ref(), &run).await?;
     let id = EffectId::new(&asked.name, &asked.key)
         .map_err(|error| Problem::new(Code::BadBody, error.to_string()))?;
-    let settled = ask::settle_effect(app.store.as_ref(), run, &step, (id, asked.settle), &caller.name).await?;
+    let settled =
+        ask::settle_effect(app.store.as_ref(), run, &step, (id, asked.settle), &caller.name).await?;
     let how = match asked.settle {
         wire::Settle::Done => "has happened",
         wire::Settle::Again => "is to run again",

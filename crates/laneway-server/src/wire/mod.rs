@@ -28,8 +28,8 @@ pub use access::{AuditEntry, AuditLog, CreateToken, CreatedToken, Revoked, Token
 pub use artifact::{Artifact, ArtifactList};
 pub use cache::{CacheChange, CacheCleared, CacheEntry, CacheList, CacheMiss};
 pub use effect::{
-    BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectFate, EffectList, Settle,
-    SettleEffect, SettledEffect, TaskEffect,
+    BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectFate, EffectList,
+    Settle, SettleEffect, SettledEffect, TaskEffect,
 };
 pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link};
 pub use node::{

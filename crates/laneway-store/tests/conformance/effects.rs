@@ -196,10 +196,7 @@ async fn unknown_effect_runs_again_where_that_is_asked_for(place: Place) {
     assert_eq!(begin(&*node.store, current.at, retrying("y")).await, Begun::Run);
     assert_eq!(commit(&*node.store, held.at, done("x")).await, Fate::ClaimLost, "not what died");
     assert_eq!(commit(&*node.store, current.at, done("y")).await, Fate::Recorded);
-    assert_eq!(
-        told(&facts(&node, run).await),
-        ["effect_started", "effect_started", "effect_committed"]
-    );
+    assert_eq!(told(&facts(&node, run).await), ["effect_started", "effect_started", "effect_committed"]);
 }
 
 async fn another_execution_of_the_same_attempt_is_told_who_is_at_it(place: Place) {
@@ -339,7 +336,13 @@ async fn name_key_and_step_tell_effects_apart(place: Place) {
     assert_eq!(
         listed,
         [
-            "a charge", "a charge 1", "a charge 2", "a charge2", "b charge", "b charge 1", "b charge 2",
+            "a charge",
+            "a charge 1",
+            "a charge 2",
+            "a charge2",
+            "b charge",
+            "b charge 1",
+            "b charge 2",
             "b charge2"
         ]
     );
@@ -351,7 +354,10 @@ async fn result_that_cannot_be_kept_is_known_to_be_lacking(place: Place) {
     let large = EffectResult { lacks: Some("too large".to_owned()), ..result("much") };
     commit(&*node.store, held.at, end("x", EffectStatus::Done, large)).await;
     let view = only(&node, run).await;
-    assert_eq!((view.status, view.stdout_bytes, view.lacks.as_deref()), (EffectStatus::Done, 0, Some("too large")));
+    assert_eq!(
+        (view.status, view.stdout_bytes, view.lacks.as_deref()),
+        (EffectStatus::Done, 0, Some("too large"))
+    );
     let Begun::Recorded(found) = begin(&*node.store, held.at, new("y")).await else { panic!("recorded") };
     assert_eq!((found.stdout.len(), found.lacks.as_deref()), (0, Some("too large")));
 }
@@ -417,7 +423,9 @@ async fn of_many_that_begin_at_once_one_runs(place: Place) {
     let (node, run, held) = running(&place).await;
     let ask = |n: usize| {
         let (store, claim) = (place.open(), held.at);
-        tokio::spawn(async move { store.begin_effect(claim, new(&format!("x{n}"))).await.expect("an answer") })
+        tokio::spawn(
+            async move { store.begin_effect(claim, new(&format!("x{n}"))).await.expect("an answer") },
+        )
     };
     let asked: Vec<_> = (0..8).map(ask).collect();
     let mut runs = 0;

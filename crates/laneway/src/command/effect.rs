@@ -21,16 +21,14 @@ use crate::exit::{Exit, Refusal};
 use crate::print::Printer;
 
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  laneway effect charge --key \"$ORDER\" -- ./charge.sh \"$ORDER\"\n\n\
+#[command(after_help = "Example:\n  laneway effect charge --key \"$ORDER\" -- ./charge.sh \"$ORDER\"\n\n\
     Recorded before it runs and after: a later attempt of the step, on whichever node, gets what the command printed and wrote to \
     $LANEWAY_OUTPUT, and does not run it. What it printed is passed on once it is recorded; stderr at once, and not recorded.\n\
     The command gets LANEWAY_EFFECT_ID, the same in every attempt: hand it on as an idempotency key.\n\n\
     Exit code: that of the command, or\n  121  it was started before, and nobody knows whether it happened (`laneway effects` settles it)\n  \
     122  nothing was run: no node answers, or this attempt counts no more\n  \
     123  it has happened, and its result could not be recorded\n  \
-    126, 127  the command could not be started\n  128+N  signal N ended the command: nobody knows whether it happened"
-)]
+    126, 127  the command could not be started\n  128+N  signal N ended the command: nobody knows whether it happened")]
 pub(crate) struct Args {
     /// Names the effect within its step
     name: String,
@@ -73,14 +71,19 @@ fn effect(printer: &Printer, args: &Args) -> Result<ExitCode, Failed> {
     let id = EffectId::new(&args.name, &args.key)
         .map_err(|error| (Exit::BadInput, Refusal::new(error.to_string())))?;
     let socket = env::effect_socket().ok_or_else(|| {
-        let refusal = Refusal::new("LANEWAY_EFFECT_SOCKET is not set: this is no step, or its node could not make a socket")
-            .hint("call it from the script of a step; the node's log says why it has no socket");
+        let refusal = Refusal::new(
+            "LANEWAY_EFFECT_SOCKET is not set: this is no step, or its node could not make a socket",
+        )
+        .hint("call it from the script of a step; the node's log says why it has no socket");
         (Exit::EffectRefused, refusal)
     })?;
     // It would wait for itself.
     if env::effects_around().split(' ').any(|around| around == inside(&id)) {
         let words = format!("the effect {id} is asked for inside of itself");
-        return Err((Exit::EffectRefused, Refusal::new(words).hint("give the inner one another name or key")));
+        return Err((
+            Exit::EffectRefused,
+            Refusal::new(words).hint("give the inner one another name or key"),
+        ));
     }
     let mut line = Line::open(&socket).map_err(|error| {
         let words = format!("the node of this step does not answer at {}: {error}", socket.display());
@@ -155,7 +158,8 @@ fn passed_on(printer: &Printer, reply: &Reply) -> Result<ExitCode, Failed> {
     let length = reply.header("laneway-output-length").and_then(|text| text.parse().ok()).unwrap_or(0);
     let at = reply.body.len().saturating_sub(length);
     let (stdout, output) = reply.body.split_at(at);
-    program::hand_on(output).map_err(|error| lacking(format!("$LANEWAY_OUTPUT cannot be written: {error}")))?;
+    program::hand_on(output)
+        .map_err(|error| lacking(format!("$LANEWAY_OUTPUT cannot be written: {error}")))?;
     printer.bytes(stdout).map_err(|error| lacking(error.to_string()))?;
     let code = reply.header("laneway-exit-code").and_then(|text| text.parse::<u8>().ok());
     Ok(ExitCode::from(code.unwrap_or(u8::MAX)))
@@ -171,4 +175,3 @@ fn refused(reply: &Reply) -> Failed {
     };
     (exit, Refusal::new(words))
 }
-

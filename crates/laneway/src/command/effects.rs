@@ -88,8 +88,10 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
 }
 
 fn table(context: &Context, found: &[Effect]) -> String {
-    let mut table =
-        text::table(&["STEP", "EFFECT", "KEY", "STATE", "ATTEMPT", "EXIT", "RECORDED"], context.printer.width());
+    let mut table = text::table(
+        &["STEP", "EFFECT", "KEY", "STATE", "ATTEMPT", "EXIT", "RECORDED"],
+        context.printer.width(),
+    );
     text::color(&mut table, context.printer.out_palette());
     for effect in found {
         let recorded = match (&effect.lacks, &effect.settled_by, effect.status) {

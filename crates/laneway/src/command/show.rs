@@ -68,8 +68,11 @@ fn effects(run: &Run, palette: Palette) -> String {
             .1 += 1;
         }
     }
-    let told: Vec<String> =
-        counts.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}")).collect();
+    let told: Vec<String> = counts
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(what, count)| format!("{count} {what}"))
+        .collect();
     if told.is_empty() {
         return String::new();
     }

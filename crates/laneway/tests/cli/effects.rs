@@ -39,7 +39,10 @@ fn an_effect_is_done_once_and_a_later_attempt_gets_what_is_recorded() {
     let shown = place.json("show last --json");
     let task = &shown["tasks"][0];
     assert_eq!((&task["attempt"], &task["output"]["receipt"]), (&2.into(), &"7".into()));
-    assert_eq!((&task["effects"][0]["name"], &task["effects"][0]["status"]), (&"charge".into(), &"done".into()));
+    assert_eq!(
+        (&task["effects"][0]["name"], &task["effects"][0]["status"]),
+        (&"charge".into(), &"done".into())
+    );
     insta::assert_snapshot!(place.laneway("effects last"), @r"
     $ laneway effects last
     exit code 0
@@ -70,7 +73,9 @@ fn a_retry_of_the_run_keeps_effects_and_an_empty_result_counts() {
 #[test]
 fn a_command_that_says_it_failed_is_tried_again_unless_that_is_a_result() {
     let script = |flag: &str| {
-        format!("$lw effect try {flag} -- sh -c 'echo x >> ran; echo out; exit 7' > out || code=$?\necho ${{code:-0}} >> codes\nexit 1")
+        format!(
+            "$lw effect try {flag} -- sh -c 'echo x >> ran; echo out; exit 7' > out || code=$?\necho ${{code:-0}} >> codes\nexit 1"
+        )
     };
     let place = pay(TWICE, &script(""));
     assert_eq!(place.laneway("run pay.yaml").code, Some(1));
@@ -118,7 +123,10 @@ fn what_a_dead_process_had_begun_is_unknown_also_in_the_same_attempt() {
     );
     let outcome = place.laneway("run pay.yaml");
     assert_eq!(outcome.code, Some(0), "{outcome}");
-    assert_eq!((place.read("codes"), place.read("ran"), place.read("got")), ("121\n".into(), "x\ny\n".into(), "ok\n".into()));
+    assert_eq!(
+        (place.read("codes"), place.read("ran"), place.read("got")),
+        ("121\n".into(), "x\ny\n".into(), "ok\n".into())
+    );
     let said = place.read("said");
     assert!(said.contains("the effect `charge` was started by attempt 1 at "), "{said}");
     assert!(said.contains("pay charge --done` if it happened, `--again` instead if it did not"), "{said}");
@@ -184,7 +192,14 @@ fn another_node_gets_what_a_killed_one_has_recorded() {
     );
     place.write("pay.yaml", &document("", &script));
     place.write("laneway.toml", "lease_ttl = \"3s\"\nheartbeat_interval = \"300ms\"\n");
-    let worker = |name: &str| place.spawn(&format!("worker --shutdown-grace 1s --node-address {name} --store {store}"));
+    // Each with a data directory of its own, elsewhere: another node, not the same one started again.
+    let homes = Place::new();
+    let worker = |name: &str| {
+        let home = homes.path(name).display().to_string();
+        place.spawn(&format!(
+            "worker --shutdown-grace 1s --data-dir {home} --node-address {name} --store {store}"
+        ))
+    };
     let one = worker("one");
     let submitted = place.laneway(&format!("submit pay.yaml --store {store}"));
     assert_eq!(submitted.code, Some(0), "{submitted}");
@@ -217,8 +232,14 @@ fn a_result_that_is_too_large_is_not_recorded_and_the_effect_is() {
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert_eq!((place.read("ran"), place.read("codes")), ("x\n".into(), "123\n123\n123\n".into()));
     let said = place.read("said");
-    assert!(said.contains("has happened, and does not run again; but it printed more than 256 KiB"), "{said}");
-    assert!(said.contains("what it wrote to $LANEWAY_OUTPUT is not recorded: line 1: expected key=value"), "{said}");
+    assert!(
+        said.contains("has happened, and does not run again; but it printed more than 256 KiB"),
+        "{said}"
+    );
+    assert!(
+        said.contains("what it wrote to $LANEWAY_OUTPUT is not recorded: line 1: expected key=value"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -265,11 +286,18 @@ fn what_cannot_be_asked_for_is_refused_in_words_and_nothing_runs() {
         "$lw effect outer -- sh -c '$lw effect inner -- sh -c \"\\$lw effect outer -- true\"' 2> said || echo $? > code",
     );
     assert_eq!(place.laneway("run pay.yaml").code, Some(0));
-    assert!(place.read("said").contains("the effect `outer` is asked for inside of itself"), "{}", place.read("said"));
+    assert!(
+        place.read("said").contains("the effect `outer` is asked for inside of itself"),
+        "{}",
+        place.read("said")
+    );
     assert_eq!(place.read("code"), "122\n");
     let refused = place.laneway("effects last pay nothing --done");
     assert_eq!(refused.code, Some(2), "{refused}");
-    assert!(refused.stderr.contains("step `pay` of run") && refused.stderr.contains("has no effect `nothing`"), "{refused}");
+    assert!(
+        refused.stderr.contains("step `pay` of run") && refused.stderr.contains("has no effect `nothing`"),
+        "{refused}"
+    );
 }
 
 /// As the documentation shows it, for images in which the program cannot run.

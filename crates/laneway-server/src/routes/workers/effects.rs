@@ -79,7 +79,10 @@ pub(crate) async fn commit(
     };
     let text = asked.result.to_string();
     let lacks = (text.len() > MAX_STDOUT).then(|| {
-        format!("its result has more than {} KiB, which is not recorded; leave it elsewhere, and return where", MAX_STDOUT / 1024)
+        format!(
+            "its result has more than {} KiB, which is not recorded; leave it elsewhere, and return where",
+            MAX_STDOUT / 1024
+        )
     });
     let exit_code = i32::from(asked.status == EffectStatus::Failed);
     let stdout = if lacks.is_none() { text.into_bytes() } else { Vec::new() };

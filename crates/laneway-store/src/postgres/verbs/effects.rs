@@ -30,17 +30,15 @@ fn lost<T>(said: Result<T>, lost: T) -> Result<T> {
 
 pub(in crate::postgres) async fn begin(base: &Base, claim: ClaimRef, new: &NewEffect) -> Result<Begun> {
     let shelf = &base.shelf;
-    let said = base
-        .change(|link, terms| async move { begin_held(shelf, &link, terms, (&claim, new)).await })
-        .await;
+    let said =
+        base.change(|link, terms| async move { begin_held(shelf, &link, terms, (&claim, new)).await }).await;
     lost(said, Begun::ClaimLost)
 }
 
 pub(in crate::postgres) async fn commit(base: &Base, claim: ClaimRef, end: &EffectEnd) -> Result<Fate> {
     let shelf = &base.shelf;
-    let said = base
-        .change(|link, terms| async move { commit_held(shelf, &link, terms, (&claim, end)).await })
-        .await;
+    let said =
+        base.change(|link, terms| async move { commit_held(shelf, &link, terms, (&claim, end)).await }).await;
     lost(said, Fate::ClaimLost)
 }
 

@@ -53,7 +53,8 @@ impl Line {
         body: &[&[u8]],
     ) -> io::Result<Reply> {
         let length: usize = body.iter().map(|part| part.len()).sum();
-        let mut head = format!("{method} {} HTTP/1.1\r\nhost: laneway\r\ncontent-length: {length}\r\n", target.0);
+        let mut head =
+            format!("{method} {} HTTP/1.1\r\nhost: laneway\r\ncontent-length: {length}\r\n", target.0);
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }

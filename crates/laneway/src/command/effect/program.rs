@@ -19,13 +19,25 @@ use crate::env;
 const DRAIN: Duration = Duration::from_secs(1);
 
 pub(super) enum Ended {
-    Exited { code: i32, stdout: Vec<u8>, output: Vec<u8> },
+    Exited {
+        code: i32,
+        stdout: Vec<u8>,
+        output: Vec<u8>,
+    },
     /// A signal ended it: it has said nothing.
-    Killed { signal: i32 },
-    NotStarted { code: i32, why: String },
+    Killed {
+        signal: i32,
+    },
+    NotStarted {
+        code: i32,
+        why: String,
+    },
 }
 
-#[expect(clippy::disallowed_methods, reason = "inside of a step, in whose cgroup it stays: the warden finds it as any other")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "inside of a step, in whose cgroup it stays: the warden finds it as any other"
+)]
 pub(super) fn run(argv: &[String], token: &str, inside: &str) -> Ended {
     let not_started = |why: String, code| Ended::NotStarted { code, why };
     // A step that is to end is asked as a whole: the command is asked too, and what it says of its end is still to be recorded.
