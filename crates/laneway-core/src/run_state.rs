@@ -655,7 +655,7 @@ fn place_of(task: &TaskState, name: &str, key: &str) -> Result<usize, usize> {
 mod tests {
     use super::*;
     use crate::event::{
-        Reopening, TaskAvailable, TaskCached, TaskFinished, TaskParked, TaskSignaled, TaskStarted,
+        Reopening, TaskAvailable, TaskCached, TaskFinished, TaskParked, TaskSignaled, TaskStarted, TasksRemoved,
     };
     use crate::event::{RunFinished, RunPaused, RunReopened, RunResumed, RunStarted, RunSubmitted};
 
@@ -904,6 +904,64 @@ mod tests {
             with(vec![begun(1, "a"), ended(2, "a", Done, None)]),
             Err("event 6: a durable effect that is of another attempt cannot commit".into())
         );
+    }
+
+    fn grown(first: u32, items: &[i64], attempts: u32) -> Fact {
+        let items = items.iter().map(|item| (*item).into()).collect();
+        TasksAdded { step: "b".into(), total: 3, first, items, attempts }.into()
+    }
+
+    fn parked_for(items: u32) -> Fact {
+        let (signal, until, timeout_at) = (None, None, None);
+        TaskParked { step: "b".into(), signal, until, timeout_at, items: Some(items) }.into()
+    }
+
+    fn names(state: &RunState) -> Vec<(&str, u32)> {
+        state.tasks.iter().map(|task| (task.step.as_str(), task.attempt)).collect()
+    }
+
+    #[test]
+    fn items_are_tasks_behind_the_steps_from_the_moment_on_in_which_they_are_added() {
+        let some = vec![started(), parked_for(3), grown(0, &[7, 8], 0), available("b[1]")];
+        let state = told(some.clone()).expect("a good history");
+        assert_eq!(names(&state), [("a", 0), ("b", 0), ("b[0]", 0), ("b[1]", 0)]);
+        assert_eq!(state.tasks[1].items, Some(Items { total: 3, added: 2 }));
+        assert_eq!(state.tasks[1].wait, None, "it waits for its items, and for nothing else");
+        let item = state.tasks[3].item.as_ref().expect("an item");
+        assert_eq!((item.of.as_str(), item.index, &item.value), ("b", 1, &Value::from(8)));
+        let all = [some.clone(), vec![grown(2, &[9], 0)]].concat();
+        assert_eq!(names(&told(all).expect("a good history")).last(), Some(&("b[2]", 0)));
+        // A list that is made anew has none of the former tasks.
+        let again = [some, vec![TasksRemoved { step: "b".into() }.into()]].concat();
+        let state = told(again).expect("a good history");
+        assert_eq!((names(&state), state.tasks[1].items), (vec![("a", 0), ("b", 0)], None));
+    }
+
+    #[test]
+    fn items_that_cannot_have_been_added_are_refused() {
+        let elsewhere = Err("event 5: a task that is elsewhere in its list cannot grow".into());
+        assert_eq!(told(vec![started(), parked_for(3), grown(0, &[7], 0), grown(0, &[7], 0)]), elsewhere);
+        assert_eq!(
+            told(vec![started(), parked_for(3), grown(0, &[1, 2, 3, 4], 0)]),
+            Err("event 4: a task that is elsewhere in its list cannot grow".into())
+        );
+        assert_eq!(
+            told(vec![started(), grown(0, &[7], 0)]),
+            Err("event 3: a task that is elsewhere in its list cannot grow".into())
+        );
+        assert_eq!(
+            told(vec![started(), parked_for(3), available("b[0]")]),
+            Err("event 4 speaks of step `b[0]`, which the workflow does not have".into())
+        );
+    }
+
+    #[test]
+    fn items_that_come_in_the_place_of_others_go_on_behind_their_attempts() {
+        let state = told(vec![started(), parked_for(3), grown(0, &[7], 4), available("b[0]")]);
+        assert_eq!(names(&state.expect("a good history"))[2], ("b[0]", 4));
+        let next = TaskStarted { step: "b[0]".into(), attempt: 5, node: "host:1".into() };
+        let more = vec![started(), parked_for(3), grown(0, &[7], 4), available("b[0]"), next.into()];
+        assert_eq!(told(more).expect("a good history").tasks[2].status, TaskStatus::Running);
     }
 
     #[test]

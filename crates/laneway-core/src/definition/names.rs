@@ -120,10 +120,7 @@ impl Check<'_> {
                 }
                 root @ ("item" | "index") => self.found.extend(self.item(site, root, wrong)),
                 root => {
-                    let hint = match nearest(
-                        root,
-                        ["params", "steps", "groups", "run", "secrets", "item", "index"],
-                    ) {
+                    let hint = match nearest(root, ["params", "steps", "groups", "run", "secrets", "item"]) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!(
                             "an expression can read `params`, `steps` and `run`; a string needs quotes: \"{root}\""

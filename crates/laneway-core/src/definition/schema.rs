@@ -722,6 +722,22 @@ mod tests {
         (false, r#"{"steps": {"a": {"queue": "two words"}}}"#),
         (false, r#"{"steps": {"a": {"queue": "${{ run.id }}"}}}"#),
         (false, r#"{"steps": {"a": {"function": "resize", "with": {"list": ["x"]}}}}"#),
+        (
+            true,
+            r#"{"steps": {"a": {"run": "x", "for_each": [1, {"a": null}, "${{ run.id }}"], "lock": "f/${{ item }}"}}}"#,
+        ),
+        (
+            true,
+            r#"{"params": {"l": {"type": "list"}}, "steps": {"a": {"command": ["x"], "for_each": "${{ params.l }}", "max_parallel": 2, "fail_fast": true}}}"#,
+        ),
+        (false, r#"{"steps": {"a": {"run": "x", "for_each": "files"}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "for_each": 3}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "for_each": {"a": 1}}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "max_parallel": 2}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "fail_fast": true}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "for_each": [1], "max_parallel": 0}}}"#),
+        (false, r#"{"steps": {"a": {"run": "x", "for_each": [1], "order": {"key": "k", "version": "1"}}}}"#),
+        (false, r#"{"steps": {"a": {"wait": {"for": "5m"}, "for_each": [1]}}}"#),
         (true, r#"{"steps": {"a": {"wait": {"signal": "release/approved", "timeout": "24h"}}}}"#),
         (true, r#"{"steps": {"a": {"wait": {"until": "2020-01-01T00:00:00Z"}, "when": "always"}}}"#),
         (

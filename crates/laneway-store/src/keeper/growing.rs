@@ -22,8 +22,7 @@ use super::waiting::Ending;
 use super::{Facts, Keeper, Kept, Outputs, Settled, TaskRow, Touch, unreadable};
 use crate::error::Error;
 
-/// Items are added so many at a time, as soon as no more than so many are left that have not ended. In a test build every list
-/// is a long one.
+/// Items are added so many at a time, when as many have ended. In a test build every list is a long one.
 pub(super) const BATCH: u32 = if laneway_torture::ARMED { 3 } else { 500 };
 
 impl<F: Facts> Keeper<F> {
@@ -119,12 +118,20 @@ impl<F: Facts> Keeper<F> {
             if counts.unsettled == 0 {
                 return self.end_step(step, counts, &growth);
             }
-            let is_enough = items.added.saturating_sub(ended(counts)) > BATCH;
+            let is_enough = items.added.saturating_sub(ended(counts)) > self.enough(step);
             if growth.stopped.is_some() || items.added >= items.total || is_enough {
                 return Ok(());
             }
             self.add_batch(step, items, growth.attempts)?;
         }
+    }
+
+    /// So many items that have not ended need no more behind them: a batch, and as many as may run at once, so that these never wait
+    /// for a batch.
+    fn enough(&self, step: Position) -> u32 {
+        let of_step = self.step(step).for_each.as_ref().and_then(|for_each| for_each.max_parallel);
+        let at_once = of_step.map_or(u32::MAX, std::num::NonZeroU32::get).min(self.head.max_parallel);
+        BATCH.saturating_add(at_once)
     }
 
     fn add_batch(&mut self, step: Position, items: Items, attempts: u32) -> Result<(), F::Error> {
@@ -196,7 +203,7 @@ impl<F: Facts> Keeper<F> {
         }
         // In between nothing can follow: items come in batches, and a batch ends where its number does.
         let counts = self.counts(set)?;
-        if counts.unsettled == 0 || ended(counts) % BATCH == 0 {
+        if counts.unsettled == 0 || ended(counts).is_multiple_of(BATCH) {
             self.add_or_end(step)?;
         }
         Ok(())

@@ -25,6 +25,7 @@ for_each_database! {
     list_may_be_what_an_earlier_step_found,
     list_may_be_what_the_items_of_another_step_put_out,
     items_come_in_batches_and_few_are_open_at_any_time,
+    run_with_many_places_has_items_for_all_of_them,
     items_keep_to_the_places_of_their_step,
     failed_item_fails_the_step_when_the_others_have_ended,
     fail_fast_ends_the_others,
@@ -214,6 +215,21 @@ async fn items_come_in_batches_and_few_are_open_at_any_time(place: Place) {
     assert_eq!(added, [(0, 500), (500, 500), (1000, 234)]);
     let last = node.task(run, "each[1233]").await;
     assert_eq!(last.item.map(|item| item.value), Some(json!(1233)));
+}
+
+async fn run_with_many_places_has_items_for_all_of_them(place: Place) {
+    let node = place.node("one").await;
+    let wide = "params: {n: {type: integer, default: 3000}}\nmax_parallel: 1200";
+    let run = node.submit(&doc(wide, &[("each", MANY)])).await;
+    let mut held = node.take(run, 2000).await;
+    assert_eq!(held.len(), 1200);
+    // Whatever ends, there is another one for its place.
+    for _ in 0..9 {
+        let rest = held.split_off(held.len() - 200);
+        finish_all(&node, run, &rest).await;
+        held.extend(node.take(run, 2000).await);
+        assert_eq!(held.len(), 1200);
+    }
 }
 
 async fn items_keep_to_the_places_of_their_step(place: Place) {
@@ -694,7 +710,7 @@ async fn outputs_that_are_too_large_together_are_refused_in_words(place: Place) 
     let run = node
         .submit(&doc("max_parallel: 100", &[("each", "run: x, for_each: \"${{ 70 | range }}\""), BEHIND]))
         .await;
-    assert!(70 * 250_000 > MAX_OUTPUTS);
+    const { assert!(70 * 250_000 > MAX_OUTPUTS) };
     for held in node.take(run, 100).await {
         let ends =
             vec![Finished { claim: held.at, outcome: succeeded_with(large.clone()), took: Duration::ZERO }];

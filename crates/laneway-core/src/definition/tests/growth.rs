@@ -50,5 +50,101 @@ steps:
   member: {run: make, for_each: [1]}
 groups: {g: {steps: [member]}}
 "#;
-    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @"");
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    error: the workflow's `env` cannot read `item`
+     --> flow.yaml:1:15
+      |
+    1 | env: {I: "${{ item }}"}
+      |               ^^^^
+      |
+      = help: put it into the `env` of the step with `for_each`
+
+    error: `for_each` must be a list, or an expression that gives one, such as ${{ steps.fetch.output.files }}, not the string `files`
+     --> flow.yaml:3:31
+      |
+    3 |   word: {run: make, for_each: files}
+      |                               ^^^^^
+
+    error: `for_each` must be a list, or an expression that gives one, such as ${{ steps.fetch.output.files }}, not the string `a ${{ params.x }}`
+     --> flow.yaml:4:31
+      |
+    4 |   part: {run: make, for_each: "a ${{ params.x }}"}
+      |                               ^^^^^^^^^^^^^^^^^^^
+
+    error: there is no parameter `x`
+     --> flow.yaml:4:38
+      |
+    4 |   part: {run: make, for_each: "a ${{ params.x }}"}
+      |                                      ^^^^^^^^
+      |
+      = help: declare it: `params: {x: {type: string, required: true}}`
+
+    error: `for_each` must be a list, or an expression that gives one, such as ${{ steps.fetch.output.files }}, not a mapping
+     --> flow.yaml:5:30
+      |
+    5 |   map: {run: make, for_each: {a: 1}}
+      |                              ^^^^^^
+
+    error: `for_each` cannot read `item`: it says what the items are
+     --> flow.yaml:6:37
+      |
+    6 |   self: {run: make, for_each: ["${{ item }}"]}
+      |                                     ^^^^
+      |
+      = help: it can read `params` and the outputs of steps that it needs
+
+    error: `max_parallel` of a step is about the items of its `for_each`
+     --> flow.yaml:7:22
+      |
+    7 |   alone: {run: make, max_parallel: 2, fail_fast: true, env: {X: "${{ item }}"}}
+      |                      ^^^^^^^^^^^^
+      |
+      = help: this step has no `for_each`; the workflow and groups have a `max_parallel` of their own
+
+    error: `fail_fast` of a step is about the items of its `for_each`
+     --> flow.yaml:7:39
+      |
+    7 |   alone: {run: make, max_parallel: 2, fail_fast: true, env: {X: "${{ item }}"}}
+      |                                       ^^^^^^^^^
+      |
+      = help: this step has no `for_each`; the workflow and groups have a `max_parallel` of their own
+
+    error: step `alone` has no `for_each`, so there is no `item`
+     --> flow.yaml:7:70
+      |
+    7 |   alone: {run: make, max_parallel: 2, fail_fast: true, env: {X: "${{ item }}"}}
+      |                                                                      ^^^^
+      |
+      = help: add `for_each: ${{ … }}`, which makes a task for each item of a list
+
+    error: `max_parallel` must be a whole number of at least 1, not the number 0
+     --> flow.yaml:8:50
+      |
+    8 |   none: {run: make, for_each: [1], max_parallel: 0}
+      |                                                  ^
+
+    error: a step with `for_each` cannot have an `order`: its items would all be of one version
+     --> flow.yaml:9:37
+      |
+    9 |   order: {run: make, for_each: [1], order: {key: k, version: "1"}}
+      |                                     ^^^^^
+      |
+      = help: put it on a step before or behind it
+
+    error: `for_each` does not belong to this step
+      --> flow.yaml:10:27
+       |
+    10 |   wait: {wait: {for: 1s}, for_each: [1]}
+       |                           ^^^^^^^^
+       |
+       = help: a wait happens once; put it on the step behind it
+
+    error: step `member` has `for_each`, and cannot be a member of a group
+      --> flow.yaml:12:22
+       |
+    12 | groups: {g: {steps: [member]}}
+       |                      ^^^^^^
+       |
+       = help: its items run side by side already, and `steps.NAME.output` is the list of their outputs
+    "#);
 }
