@@ -12,7 +12,7 @@ use crate::nodes::Server as Postgres;
 use crate::report::note;
 use crate::servers::Server;
 use crate::stats::Spread;
-use crate::subject::{Peer, Places, Subject, fresh_dir, text};
+use crate::subject::{Peer, Places, fresh_dir, text};
 
 /// How many are under way at once.
 const AT_ONCE: usize = 64;
@@ -78,7 +78,7 @@ pub(crate) fn measure(
         }
     }
     let subject = |(who, told): (&Who, &Vec<Told>)| -> Result<Subjected> {
-        let spread = |of: &dyn Fn(&Told) -> f64| Spread::of(told.iter().map(of).collect());
+        let spread = |of: &dyn Fn(&Told) -> f64| Spread::of(told.iter().map(of));
         Ok(Subjected {
             name: who.name().to_owned(),
             runs_per_s: spread(&|one| runs as f64 / one.seconds).context("no round was measured")?,
@@ -144,7 +144,11 @@ pub(crate) fn show(found: &DurableResult) -> String {
     );
     for subject in &found.subjects {
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "| {} | {:.0} | {:.2} |", subject.name, subject.runs_per_s.median, subject.p50_ms.median);
+        let _ = writeln!(
+            out,
+            "| {} | {:.0} | {:.2} |",
+            subject.name, subject.runs_per_s.median, subject.p50_ms.median
+        );
     }
     out.push('\n');
     out

@@ -167,7 +167,9 @@ impl Subject {
             Self::Peer(Peer::Ninja) => &[".ninja_log", ".ninja_deps"],
             Self::Peer(Peer::Huey) => &["huey.db", "huey.db-wal", "huey.db-shm"],
             Self::Peer(Peer::Dagu) => &["home"],
-            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate | Peer::Restate | Peer::Dbos) => &[],
+            Self::Peer(Peer::Graphile | Peer::Pgboss | Peer::Procrastinate | Peer::Restate | Peer::Dbos) => {
+                &[]
+            }
         };
         names.iter().map(|name| (*name).to_owned()).collect()
     }

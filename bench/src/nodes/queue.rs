@@ -83,7 +83,13 @@ impl Queue {
                 Peer::Graphile => &[Self::Graphile, Self::GraphileBatched],
                 Peer::Pgboss => &[Self::PgBoss],
                 Peer::Procrastinate => &[Self::Procrastinate],
-                Peer::Make | Peer::Xargs | Peer::Ninja | Peer::Huey | Peer::Dagu | Peer::Restate => &[],
+                Peer::Make
+                | Peer::Xargs
+                | Peer::Ninja
+                | Peer::Huey
+                | Peer::Dagu
+                | Peer::Restate
+                | Peer::Dbos => &[],
             }
         };
         let peers = peers.iter().flat_map(|peer| of(*peer).iter().copied());

@@ -655,7 +655,8 @@ fn place_of(task: &TaskState, name: &str, key: &str) -> Result<usize, usize> {
 mod tests {
     use super::*;
     use crate::event::{
-        Reopening, TaskAvailable, TaskCached, TaskFinished, TaskParked, TaskSignaled, TaskStarted, TasksRemoved,
+        Reopening, TaskAvailable, TaskCached, TaskFinished, TaskParked, TaskSignaled, TaskStarted,
+        TasksRemoved,
     };
     use crate::event::{RunFinished, RunPaused, RunReopened, RunResumed, RunStarted, RunSubmitted};
 
@@ -842,7 +843,8 @@ mod tests {
     fn effects_outlive_their_attempt_and_a_retry_of_the_run() {
         use EffectStatus::{Done, Started};
         let lost = crate::event::TaskLost { step: "a".into(), attempt: 1, node: "host:1".into() };
-        let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()], level: None };
+        let reopened =
+            RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()], level: None };
         let mut facts = vec![
             started(),
             available("a"),

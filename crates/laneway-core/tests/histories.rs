@@ -64,7 +64,8 @@ fn every_stored_history_still_tells_what_it_told_then() {
     let histories = histories();
     assert!(histories.len() >= 5, "{} histories are not all of them", histories.len());
     for history in histories {
-        let told = history.replay(&history.events).unwrap_or_else(|broken| panic!("{}: {broken}", history.name));
+        let told =
+            history.replay(&history.events).unwrap_or_else(|broken| panic!("{}: {broken}", history.name));
         let told = serde_json::to_value(&told).expect("plain data");
         for (key, then) in history.state.as_object().expect("an object") {
             assert_eq!(&told[key], then, "{}: {key}", history.name);
@@ -87,8 +88,17 @@ fn history_with_a_hole_or_in_another_order_is_refused() {
     for history in histories() {
         let events = &history.events;
         for missing in 0..events.len() - 1 {
-            let rest: Vec<Event> = events.iter().enumerate().filter(|(at, _)| *at != missing).map(|(_, event)| event.clone()).collect();
-            assert!(matches!(history.replay(&rest), Err(Broken::Gap { .. })), "{} without {missing}", history.name);
+            let rest: Vec<Event> = events
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| *at != missing)
+                .map(|(_, event)| event.clone())
+                .collect();
+            assert!(
+                matches!(history.replay(&rest), Err(Broken::Gap { .. })),
+                "{} without {missing}",
+                history.name
+            );
         }
         for at in 0..events.len() - 1 {
             let mut swapped = events.clone();

@@ -14,8 +14,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Who, admit, front, no_method, no_route};
 use crate::routes::{
-    access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, pools, runs, tasks, triggers,
-    workers, workflows,
+    access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, pools, runs, tasks,
+    triggers, workers, workflows,
 };
 use crate::service::App;
 use crate::{sse, wire};

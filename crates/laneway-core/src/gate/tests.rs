@@ -97,7 +97,10 @@ fn merge_of_a_halted_run_is_no_clean_up() {
 #[test]
 fn gates_are_listed_in_the_order_in_which_they_are_looked_at() {
     let words: Vec<&str> = Gate::ALL.iter().map(|gate| gate.as_str()).collect();
-    assert_eq!(words.join(" "), "max_runs needs run_at paused node group level max_parallel order lock limit rate");
+    assert_eq!(
+        words.join(" "),
+        "max_runs needs run_at paused node group level max_parallel order lock limit rate"
+    );
 }
 
 #[test]

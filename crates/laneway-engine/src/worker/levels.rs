@@ -169,7 +169,9 @@ impl Level {
                 let detail = if tries > 0 { format!("{detail} (try {})", tries + 1) } else { detail };
                 Outcome::Failed { reason, detail, exit_code }
             }
-            (outcome @ (Outcome::Succeeded { .. } | Outcome::Cached(_) | Outcome::Canceled { .. }), _) => outcome,
+            (outcome @ (Outcome::Succeeded { .. } | Outcome::Cached(_) | Outcome::Canceled { .. }), _) => {
+                outcome
+            }
         };
         self.over.push(Finished { claim, outcome, took });
         if let Some(reason) = follows.stop {

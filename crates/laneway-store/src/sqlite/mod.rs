@@ -54,9 +54,8 @@ pub(crate) use backup::check_copy;
 pub use clock::Clock;
 use txn::{Done, Failure, Head, HeadRow, Plans, Shelf, plan, read_head, sql};
 use verbs::{
-    apply, cache, cancel, claim, effects, finish, give_back, levels, lives, people, promote, reopen, secrets, start,
-    submit,
-    triggers,
+    apply, cache, cancel, claim, effects, finish, give_back, levels, lives, people, promote, reopen, secrets,
+    start, submit, triggers,
 };
 use writer::Writer;
 

@@ -143,7 +143,11 @@ fn level_is_taken_once_and_counts_once_whatever_was_lost_on_the_way() {
         let first = node.take(run, 9).await.remove(0);
         place.lose(cut, node.store.claim_level(first.at)).await;
         let started = usize::from(cut == Cut::After) * 2;
-        assert_eq!(place.told(run, |fact| matches!(fact, Fact::TaskStarted(_))).await, started, "all or nothing");
+        assert_eq!(
+            place.told(run, |fact| matches!(fact, Fact::TaskStarted(_))).await,
+            started,
+            "all or nothing"
+        );
         let held = node.store.claim_level(first.at).await.expect("a level");
         assert_eq!(held.len(), 2);
         assert_eq!(place.told(run, |fact| matches!(fact, Fact::TaskStarted(_))).await, 2);

@@ -347,7 +347,10 @@ fn copy_made_while_work_goes_on_is_whole_and_can_be_worked_on() {
 /// Histories that nobody stumbles over: they are only written, until somebody replays one.
 const HISTORIES: &[(&str, &str)] = &[
     ("corrupt", "UPDATE events SET body = '{' WHERE run_no = @V AND seq = 2"),
-    ("truncated", "DELETE FROM events WHERE run_no = @V AND seq = (SELECT max(seq) FROM events WHERE run_no = @V)"),
+    (
+        "truncated",
+        "DELETE FROM events WHERE run_no = @V AND seq = (SELECT max(seq) FROM events WHERE run_no = @V)",
+    ),
     ("with a hole", "DELETE FROM events WHERE run_no = @V AND seq = 3"),
     ("of another kind", "UPDATE events SET name = 'task_teleported' WHERE run_no = @V AND seq = 3"),
     ("of another version", "UPDATE events SET version = 9 WHERE run_no = @V AND seq = 3"),

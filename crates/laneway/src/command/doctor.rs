@@ -63,7 +63,9 @@ async fn set_aside(context: &Context, name: &str, is_json: bool) -> anyhow::Resu
         Some(why) => format!(
             "run {short} is set aside: {why}\nnothing of it goes on until `laneway doctor --release {short}`, which asks for it to be mended"
         ),
-        None => format!("run {short} is not set aside: all of it can be read, and its history tells what is stored"),
+        None => format!(
+            "run {short} is not set aside: all of it can be read, and its history tells what is stored"
+        ),
     };
     context.printer.line(&line)?;
     Ok(Exit::Succeeded)

@@ -113,7 +113,8 @@ fn no_more_of_a_level_run_at_once_than_it_says() {
     let steps: String = (0..6)
         .map(|step| format!("  s{step}: {{run: 'mkdir in || exit 9; sleep 0.02; rmdir in'}}\n"))
         .collect();
-    let place = Place::with("flow.yaml", &format!("execution: levels\nmax_parallel_steps: 0\nsteps:\n{steps}"));
+    let place =
+        Place::with("flow.yaml", &format!("execution: levels\nmax_parallel_steps: 0\nsteps:\n{steps}"));
     let outcome = place.laneway("run flow.yaml");
     assert_eq!(outcome.code, Some(0), "{outcome}");
 }
@@ -176,7 +177,11 @@ fn a_server_does_levels_one_at_a_time() {
     let submitted = served.ask("submit flow.yaml --paused");
     assert_eq!(submitted.code, Some(0), "{submitted}");
     let advanced = served.ask("advance last");
-    assert_eq!((advanced.code, advanced.stdout.contains("goes on with level 0")), (Some(0), true), "{advanced}");
+    assert_eq!(
+        (advanced.code, advanced.stdout.contains("goes on with level 0")),
+        (Some(0), true),
+        "{advanced}"
+    );
     until("the level counts", || place.statuses() == "b=succeeded a=succeeded d=pending c=pending");
     let resumed = served.ask("resume last");
     assert_eq!(resumed.code, Some(0), "{resumed}");

@@ -113,7 +113,7 @@ fn checked(name: &str, key: &str, execution: &str) -> Answer<EffectId> {
 async fn held(worker: &Worker, word: ClaimWord) -> Answer<Option<(ClaimRef, String)>> {
     let Some(claim) = worker.claim(word).await? else { return Ok(None) };
     match worker.app.store.head(claim.run).await {
-        Ok(head) => Ok(Some((claim, head.plan.step(claim.position).name.clone()))),
+        Ok(head) => Ok(Some((claim, head.plan.task_name(claim.position)))),
         Err(error) if super::is_about_a_run(&error) => Ok(None),
         Err(error) => Err(Worker::refusal(error)),
     }
