@@ -100,7 +100,7 @@ async fn each_item_is_a_task_and_the_step_ends_with_the_last(place: Place) {
 
 async fn outputs_are_a_list_in_item_order(place: Place) {
     let node = place.node("one").await;
-    let behind = "run: x, needs: [each], when: all_done, if: \"${{ steps.each.output[0].n == 7 }}\"";
+    let behind = "run: x, needs: [each], when: all_done, if: \"${{ steps.each.output[0].n == 8 }}\"";
     let run = node.submit(&doc("on_failure: continue", &[THREE, ("behind", behind)])).await;
     let held = node.take(run, 3).await;
     node.start(&held[1]).await;
@@ -109,7 +109,7 @@ async fn outputs_are_a_list_in_item_order(place: Place) {
     assert_eq!(node.task(run, "behind").await.status, TaskStatus::Pending);
     // What it reads is written in the same transaction.
     node.finish(&held[0], succeeded_with(json!({ "n": 7 }))).await;
-    assert_eq!(node.task(run, "behind").await.status, TaskStatus::Available);
+    assert_eq!(node.task(run, "behind").await.reason, Some(Reason::Condition), "it was read, and is not 8");
     let scope = node.store.scope(run, &["each"]).await.expect("a scope");
     assert_eq!(scope["steps"]["each"], json!({ "status": "failed", "output": [{ "n": 7 }, null, {}] }));
 }
@@ -275,7 +275,7 @@ async fn failed_item_fails_the_step_when_the_others_have_ended(place: Place) {
 
 async fn fail_fast_ends_the_others(place: Place) {
     let node = place.node("one").await;
-    let each = ("each", "run: x, for_each: \"${{ 700 | range }}\", fail_fast: true");
+    let each = ("each", "run: x, for_each: \"${{ 1100 | range }}\", fail_fast: true");
     let run = node.submit(&doc("max_parallel: 3\non_failure: continue", &[each, ("beside", "run: x")])).await;
     let held = node.take(run, 3).await;
     assert_eq!(names(&held), ["beside", "each[0]", "each[1]"]);
@@ -293,7 +293,7 @@ async fn fail_fast_ends_the_others(place: Place) {
     node.finish(&held[2], canceled(Reason::Aborted)).await;
     let each = node.task(run, "each").await;
     assert_eq!((each.status, each.reason), (TaskStatus::Failed, Some(Reason::Items)));
-    assert_eq!(each.detail.as_deref(), Some("1 of 700 items failed, `each[0]` first: exit code 1"));
+    assert_eq!(each.detail.as_deref(), Some("1 of 1100 items failed, `each[0]` first: exit code 1"));
     // All that did not succeed runs again, and the rest of the list with it.
     node.succeed(&held[0]).await;
     node.retry(run, None).await.expect("a retry");
@@ -306,7 +306,7 @@ async fn fail_fast_ends_the_others(place: Place) {
         ran += held.len();
         finish_all(&node, run, &held).await;
     }
-    assert_eq!((ran, node.status(run).await), (700, RunStatus::Succeeded));
+    assert_eq!((ran, node.status(run).await), (1100, RunStatus::Succeeded));
 }
 
 async fn item_is_tried_again_as_its_step_says(place: Place) {
