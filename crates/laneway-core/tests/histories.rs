@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use laneway_core::definition::{Source, compile};
 use laneway_core::event::Event;
 use laneway_core::run_state::{Broken, RunState, replay};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 struct History {
     name: String,
     steps: Vec<String>,
     events: Vec<Event>,
-    /// What the version that wrote it had stored, as JSON.
+    /// What the version that wrote it showed of its end, as JSON.
     state: Value,
 }
 
@@ -59,6 +59,12 @@ fn histories() -> Vec<History> {
     dirs(&all()).iter().flat_map(|version| dirs(version)).map(|dir| History::read(&dir)).collect()
 }
 
+/// Items are told apart by their index.
+fn name_of(task: &Value) -> String {
+    let step = task["step"].as_str().expect("a name");
+    task["index"].as_u64().map_or_else(|| step.to_owned(), |index| format!("{step}[{index}]"))
+}
+
 #[test]
 fn every_stored_history_still_tells_what_it_told_then() {
     let histories = histories();
@@ -66,9 +72,16 @@ fn every_stored_history_still_tells_what_it_told_then() {
     for history in histories {
         let told =
             history.replay(&history.events).unwrap_or_else(|broken| panic!("{}: {broken}", history.name));
-        let told = serde_json::to_value(&told).expect("plain data");
-        for (key, then) in history.state.as_object().expect("an object") {
-            assert_eq!(&told[key], then, "{}: {key}", history.name);
+        let then = &history.state;
+        assert_eq!(json!([told.status, told.reason]), json!([then["status"], then["reason"]]), "{}", history.name);
+        let tasks = then["tasks"].as_array().expect("tasks");
+        assert_eq!(told.tasks.len(), tasks.len(), "{}", history.name);
+        for (told, then) in told.tasks.iter().zip(tasks) {
+            let told = serde_json::to_value(told).expect("plain data");
+            assert_eq!(told["step"], name_of(then), "{}", history.name);
+            for key in ["status", "attempt", "node", "reason", "detail", "exit_code", "output", "took_ms"] {
+                assert_eq!(told[key], then[key], "{}: {key} of {}", history.name, told["step"]);
+            }
         }
     }
 }
