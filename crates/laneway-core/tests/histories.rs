@@ -73,7 +73,12 @@ fn every_stored_history_still_tells_what_it_told_then() {
         let told =
             history.replay(&history.events).unwrap_or_else(|broken| panic!("{}: {broken}", history.name));
         let then = &history.state;
-        assert_eq!(json!([told.status, told.reason]), json!([then["status"], then["reason"]]), "{}", history.name);
+        assert_eq!(
+            json!([told.status, told.reason]),
+            json!([then["status"], then["reason"]]),
+            "{}",
+            history.name
+        );
         let tasks = then["tasks"].as_array().expect("tasks");
         assert_eq!(told.tasks.len(), tasks.len(), "{}", history.name);
         for (told, then) in told.tasks.iter().zip(tasks) {

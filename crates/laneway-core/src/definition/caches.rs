@@ -54,7 +54,7 @@ pub(super) fn check(workflow: &Workflow, spans: &Spans, findings: &mut Findings)
     for (step, spans) in cached {
         let Some((why, hint)) = fault(workflow, step) else { continue };
         let message = format!("step `{}` cannot be cached: {why}", step.name);
-        findings.push(Finding::new(message, spans.cache.unwrap_or(spans.name)).hint(hint));
+        findings.push(Finding::new(message, spans.cache().unwrap_or(spans.name)).hint(hint));
     }
 }
 

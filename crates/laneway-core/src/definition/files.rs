@@ -76,7 +76,7 @@ pub(super) fn check(workflow: &Workflow, spans: &Spans, findings: &mut Findings)
             let finding = Finding::new(message, spans.name);
             findings.push(finding.hint("`artifacts` and `inputs` are for scripts and programs"));
         }
-        for (name, span) in step.files().inputs.iter().zip(&spans.inputs) {
+        for (name, span) in step.files().inputs.iter().zip(spans.inputs()) {
             let wrong = |message: String| Finding::new(message, *span);
             let finding = match by_name.get(name.as_str()).map(|index| &workflow.steps[*index]) {
                 None => {

@@ -161,7 +161,7 @@ fn located(fault: Fault, spans: &Spans) -> Option<Finding> {
         Place::Need { step: position, index } => {
             step(position).map(|step| step.needs.get(index).copied().unwrap_or(step.name))
         }
-        Place::Order(position) => step(position).map(|step| step.order.unwrap_or(step.name)),
+        Place::Order(position) => step(position).map(|step| step.order().unwrap_or(step.name)),
         Place::Group(group) => match spans.group.get(group) {
             Some(group) if group.is_broken => return None,
             Some(group) => Some(group.name),

@@ -40,13 +40,37 @@ pub(super) struct Spans {
 pub(super) struct StepSpans {
     pub(super) name: Span,
     pub(super) needs: Vec<Span>,
-    pub(super) inputs: Vec<Span>,
-    /// The key `order`.
-    pub(super) order: Option<Span>,
-    /// The key `cache`.
-    pub(super) cache: Option<Span>,
+    /// Of keys that few steps have. Boxed, because a document may have hundreds of thousands of steps.
+    rare: Option<Box<RareSpans>>,
     /// An entry of `needs` could not be read, so what is behind it is not known.
     pub(super) has_broken_needs: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RareSpans {
+    inputs: Vec<Span>,
+    order: Option<Span>,
+    cache: Option<Span>,
+}
+
+impl StepSpans {
+    pub(super) fn inputs(&self) -> &[Span] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.inputs)
+    }
+
+    /// The key `order`.
+    pub(super) fn order(&self) -> Option<Span> {
+        self.rare.as_ref().and_then(|rare| rare.order)
+    }
+
+    /// The key `cache`.
+    pub(super) fn cache(&self) -> Option<Span> {
+        self.rare.as_ref().and_then(|rare| rare.cache)
+    }
+
+    fn rare(&mut self) -> &mut RareSpans {
+        self.rare.get_or_insert_default()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -277,7 +301,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             }
             "lock" => demands.lock = reader.key(field, "lock"),
             "order" => {
-                spans.order = Some(reader.tree.node(field.key).span);
+                spans.rare().order = Some(reader.tree.node(field.key).span);
                 growing.order = Some(field);
                 demands.order = reader.order(field);
             }
@@ -285,9 +309,9 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
             "runs_on" => demands.runs_on = reader.labels(field),
             "prefers" => demands.prefers = reader.labels(field),
             "artifacts" => files.artifacts = reader.artifacts(field),
-            "inputs" => (files.inputs, spans.inputs) = reader.inputs(field).into_iter().unzip(),
+            "inputs" => (files.inputs, spans.rare().inputs) = reader.inputs(field).into_iter().unzip(),
             "cache" => {
-                spans.cache = Some(reader.tree.node(field.key).span);
+                spans.rare().cache = Some(reader.tree.node(field.key).span);
                 step.cache = reader.cache(field).map(Box::new);
             }
             "image" => housed.image = Some(field),

@@ -8,10 +8,12 @@ use laneway_core::effect::{EffectId, EffectStatus, MAX_STDOUT, OnUnknown};
 use laneway_core::output;
 use laneway_core::time::Millis;
 use laneway_store::effect::{Begun, EffectEnd, EffectResult, NewEffect};
+use laneway_store::model::{Claim, RunHead};
 use laneway_store::{ClaimRef, Fate, Store};
 use laneway_torture::{Point, pass};
 use tokio::sync::{RwLock, watch};
 
+use crate::process::StopSignal;
 use crate::secret::Masks;
 
 /// How long to wait before a store that is busy, full or away is asked again.
@@ -25,8 +27,10 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub(crate) struct Desk {
     store: Arc<dyn Store>,
     claim: ClaimRef,
-    step: String,
+    head: Arc<RunHead>,
     masks: Masks,
+    /// What its attempt is asked to end by.
+    stop: StopSignal,
     known: Mutex<HashMap<EffectId, Known>>,
     /// Held by whoever commits: the attempt does not end in the middle of that.
     telling: RwLock<()>,
@@ -92,14 +96,20 @@ pub(crate) enum Refused {
 }
 
 impl Desk {
-    pub(crate) fn new(store: Arc<dyn Store>, claim: ClaimRef, step: String, masks: Masks) -> Arc<Self> {
+    pub(crate) fn new(store: Arc<dyn Store>, claim: &Claim, masks: Masks, stop: StopSignal) -> Arc<Self> {
         let (known, telling) = (Mutex::default(), RwLock::new(()));
-        Arc::new(Self { store, claim, step, masks, known, telling })
+        let (head, claim) = (Arc::clone(&claim.head), claim.at);
+        Arc::new(Self { store, claim, head, masks, stop, known, telling })
+    }
+
+    /// The name of the task.
+    fn step(&self) -> String {
+        self.head.plan.task_name(self.claim.position)
     }
 
     /// The same for every attempt.
     pub(crate) fn token(&self, id: &EffectId) -> String {
-        id.token(self.claim.run, &self.step)
+        id.token(self.claim.run, &self.step())
     }
 
     /// Waits for whoever is at it, then asks the store. Whoever is told to run it holds it until it says how that ended.
@@ -117,12 +127,23 @@ impl Desk {
             while over.changed().await.is_ok() {}
         };
         pass(Point::EffectAsked);
-        let new =
+        // The store may not know of it: in a level that has failed its holder stops the others.
+        if self.stop.is_asked() {
+            hold.is_over = true;
+            self.set(&id, gone.map(|execution| Known::Gone { execution }));
+            return Err(Refused::Stopping);
+        }
+        let mut new =
             NewEffect { id: id.clone(), execution: hold.execution.clone(), on_unknown, gone: gone.clone() };
         let begun = loop {
             match self.store.begin_effect(self.claim, new.clone()).await {
                 Err(error) if error.is_passing() => tokio::time::sleep(ASK_AGAIN).await,
                 Err(error) => break Err(Refused::Store(error.to_string())),
+                // An attempt that is tried again, as in levels, has a new desk each time, and one at a time: who was at the last one
+                // is gone with it.
+                Ok(Begun::Taken { execution }) if new.gone.as_ref() != Some(&execution) => {
+                    new.gone = Some(execution);
+                }
                 Ok(begun) => break Ok(begun),
             }
         };
@@ -134,7 +155,7 @@ impl Desk {
         }
         // It holds nothing; who was gone before is gone still.
         hold.is_over = true;
-        self.set(&id, gone.map(|execution| Known::Gone { execution }));
+        self.set(&id, new.gone.map(|execution| Known::Gone { execution }));
         match begun {
             Begun::Run => Err(Refused::Taken { effect: id }),
             Begun::Recorded(EffectResult { lacks: Some(why), .. }) => {
@@ -147,7 +168,7 @@ impl Desk {
                     if id.key.is_empty() { String::new() } else { format!(" --key {}", quoted(&id.key)) };
                 Err(Refused::Unknown {
                     run: self.claim.run.short(),
-                    step: self.step.clone(),
+                    step: quoted(&self.step()),
                     given: format!("{}{key}", id.name),
                     effect: id,
                     attempt,

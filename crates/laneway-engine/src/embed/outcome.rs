@@ -2,7 +2,7 @@
 
 use laneway_core::id::RunId;
 use laneway_core::run_state::{RunState, TaskState};
-use laneway_core::state::RunStatus;
+use laneway_core::state::{RunStatus, TaskStatus};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -52,9 +52,22 @@ impl Outcome {
         found.ok_or_else(|| Error::NoSuchStep { run: self.state.run, step: step.to_owned() })
     }
 
-    /// What a step gave, as the type that its function returned.
+    /// What the items of a step gave, in their order; nothing of those that did not succeed.
+    fn list(&self, step: &str) -> Value {
+        let is_of = |task: &&TaskState| task.item.as_ref().is_some_and(|item| item.of == step);
+        let output = |task: &TaskState| match task.status == TaskStatus::Succeeded {
+            true => Value::Object(task.output.clone()),
+            false => Value::Null,
+        };
+        Value::Array(self.state.tasks.iter().filter(is_of).map(output).collect())
+    }
+
+    /// What a step gave, as the type that its function returned; of a step with `for_each` a list of that.
     pub fn output<T: DeserializeOwned>(&self, step: &str) -> Result<T, Error> {
-        let output = Value::Object(self.task(step)?.output.clone());
+        let output = match self.task(step)?.items {
+            None => Value::Object(self.task(step)?.output.clone()),
+            Some(_) => self.list(step),
+        };
         // A function that returns nothing has the output of one that returns an empty object.
         let read = serde_json::from_value(output.clone());
         let read = read.or_else(|error| match output.as_object() {

@@ -230,8 +230,7 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
         session: setting.session,
         log,
     };
-    let step = claim.head.plan.task_name(claim.at.position);
-    let desk = Desk::new(Arc::clone(&setting.store), claim.at, step, masks.clone());
+    let desk = Desk::new(Arc::clone(&setting.store), &claim, masks.clone(), stop.clone());
     let mut ticket = None;
     let job = match prepare::work(&claim, &scope, &spot, setting.kill_grace) {
         Ok(Work::Process(mut job)) => {

@@ -89,7 +89,7 @@ async fn seek(
         return Err(Miss::NotWanted);
     }
     let (plan, step) = (&claim.head.plan, claim.head.plan.step(claim.at.position));
-    if claim.at.attempt > 1 && has_succeeded(setting, claim, &step.name).await {
+    if claim.at.attempt > 1 && has_succeeded(setting, claim, &plan.task_name(claim.at.position)).await {
         return Err(Miss::Again);
     }
     let (workflow, name) = (plan.workflow.name.clone(), step.name.clone());

@@ -670,6 +670,10 @@ impl Loop {
 
     fn on_urge(&mut self, urge: Urge, control: &Control) {
         if urge == Urge::Kill {
+            // Of a node that takes whatever comes, what it killed is no end that anybody should read about: it is done again elsewhere.
+            if matches!(self.aim, Aim::Any { .. }) {
+                self.cut_short();
+            }
             for running in self.running.values() {
                 running.stop.kill_now();
             }

@@ -1,7 +1,7 @@
 //! The levels that this node holds: which of their steps may begin, which are tried again, and when all of one is over. Nothing
 //! of a level is said before that. Pure decisions; `drive/level.rs` acts on them. docs/design/levels.md.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use laneway_core::id::RunId;
@@ -18,6 +18,8 @@ pub(super) struct Levels {
 #[derive(Debug)]
 struct Level {
     at_once: usize,
+    /// All of it.
+    claims: HashSet<ClaimRef>,
     /// Not begun, or to be tried again, by name.
     waiting: VecDeque<Claim>,
     running: HashMap<ClaimRef, Claim>,
@@ -60,9 +62,11 @@ impl Levels {
     pub(super) fn take(&mut self, claims: Vec<Claim>) {
         let Some(first) = claims.first() else { return };
         let at_once = usize::try_from(first.head.max_parallel).unwrap_or(usize::MAX);
-        let (run, waiting) = (first.at.run, claims.into());
+        let (run, all) = (first.at.run, claims.iter().map(|claim| claim.at).collect());
+        let waiting = claims.into();
         let level = Level {
             at_once,
+            claims: all,
             waiting,
             running: HashMap::new(),
             resting: HashMap::new(),
@@ -74,7 +78,7 @@ impl Levels {
     }
 
     pub(super) fn holds(&self, claim: &ClaimRef) -> bool {
-        self.of.get(&claim.run).is_some_and(|level| level.holds(claim))
+        self.of.get(&claim.run).is_some_and(|level| level.claims.contains(claim))
     }
 
     /// How many could begin now, if there were slots.
@@ -138,13 +142,6 @@ impl Levels {
 }
 
 impl Level {
-    fn holds(&self, claim: &ClaimRef) -> bool {
-        self.running.contains_key(claim)
-            || self.resting.contains_key(claim)
-            || self.waiting.iter().any(|waiting| waiting.at == *claim)
-            || self.over.iter().any(|finished| finished.claim == *claim)
-    }
-
     fn wanting(&self) -> usize {
         self.waiting.len().min(self.at_once.saturating_sub(self.running.len()))
     }

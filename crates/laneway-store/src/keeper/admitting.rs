@@ -68,6 +68,9 @@ impl<F: Facts> Keeper<F> {
         if self.run.pauses.iter().any(|pause| pause.scope == scope) {
             return Ok(false);
         }
+        if scope == PauseScope::Run {
+            self.stop_advancing();
+        }
         self.run.pauses.push(Pause { scope, by: by.to_owned(), since: self.now });
         self.run.pauses.sort_unstable_by_key(|pause| pause.scope);
         let tasks = self.withdraw(Gate::Paused)?;
@@ -94,6 +97,9 @@ impl<F: Facts> Keeper<F> {
 
     /// Lets a paused run go on, unless it is paused otherwise too. Says whether it was paused like that.
     pub(crate) fn resume(&mut self, scope: PauseScope, by: &str) -> Result<bool, F::Error> {
+        if scope == PauseScope::Run {
+            self.stop_advancing();
+        }
         let before = self.run.pauses.len();
         self.run.pauses.retain(|pause| pause.scope != scope);
         if self.run.pauses.len() == before || self.run.status.is_final() {

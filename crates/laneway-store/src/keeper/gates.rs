@@ -53,6 +53,7 @@ impl<F: Facts> Keeper<F> {
             return self.settle_item(item, settled);
         }
         self.run.unsettled = self.run.unsettled.saturating_sub(1);
+        self.may_fill |= self.is_leveled();
         if settled == Settled::Failed {
             self.fail(position)?;
         }
@@ -201,6 +202,7 @@ impl<F: Facts> Keeper<F> {
         }
         // Steps of a level are looked at together, in the order of their names (`pump_levels`).
         if self.is_leveled() && self.look.is_none() && !self.is_closing() {
+            self.may_fill = true;
             return Ok(());
         }
         // Nobody runs it, so that it needs neither a node nor a place.

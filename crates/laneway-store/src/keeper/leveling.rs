@@ -67,6 +67,19 @@ impl<F: Facts> Keeper<F> {
             if self.is_closing() {
                 return Ok(());
             }
+            // Only what succeeded or was left out counts.
+            for position in &steps {
+                match self.task(*position)?.status {
+                    TaskStatus::Failed => return self.close_after_failure(*position),
+                    TaskStatus::Canceled => return Ok(()),
+                    TaskStatus::Pending
+                    | TaskStatus::Available
+                    | TaskStatus::Running
+                    | TaskStatus::Parked
+                    | TaskStatus::Succeeded
+                    | TaskStatus::Skipped => {}
+                }
+            }
             self.commit_level(&steps)?;
         }
         self.to_examine.clear();
@@ -133,7 +146,8 @@ impl<F: Facts> Keeper<F> {
         let is_far_enough = cursor.until.take_if(|until| *until <= level + 1).is_some();
         let steps = steps.iter().map(|position| self.name(*position)).collect();
         self.append(LevelCommitted { level, checkpoint, steps });
-        if is_far_enough && (level + 1 < self.plan().levels.len() as u32) {
+        let is_paused = self.run.pauses.iter().any(|pause| pause.scope == PauseScope::Run);
+        if is_far_enough && !is_paused && (level + 1 < self.plan().levels.len() as u32) {
             let pause = Pause { scope: PauseScope::Run, by: STEPPING.to_owned(), since: self.now };
             self.pause_between(pause);
         }
@@ -171,25 +185,28 @@ impl<F: Facts> Keeper<F> {
         if !task.is_held_by(claim) {
             return Ok(Vec::new());
         }
-        let is_said = task.started_at.is_some();
+        let (is_said, is_stopped) = (task.started_at.is_some(), task.stop.is_some());
         if !self.is_leveled() {
             return Err(Error::NotLeveled { run: self.head.run }.into());
         }
         let steps = self.plan().level(self.plan().level_of[claim.position as usize]);
         self.facts.prepare(&steps, &[])?;
         if !is_said {
-            if !self.run.pauses.is_empty() {
+            // In a run that was paused meanwhile it waits, in one that is being stopped it ends.
+            if !self.run.pauses.is_empty() || self.run.closing.is_some() || is_stopped {
                 self.give_back(claim)?;
                 return Ok(Vec::new());
             }
             let Some(node) = self.facts.node(claim.session)? else { return Ok(Vec::new()) };
-            let mut taken = vec![*claim];
+            let mut taken = Vec::with_capacity(steps.len());
             for position in &steps {
-                if self.run.closing.is_none() && self.task(*position)?.gate == Some(Gate::Level) {
+                if *position == claim.position {
+                    taken.push(*claim);
+                } else if matches!(self.task(*position)?.gate, Some(Gate::Level | Gate::Node)) {
+                    // Who takes the level is the node for all of it.
                     taken.extend(self.take_along(*position, claim)?);
                 }
             }
-            taken.sort_by_key(|claim| steps.iter().position(|step| *step == claim.position));
             for claim in taken {
                 let now = self.now;
                 let kept = self.kept(claim.position)?;
@@ -233,19 +250,29 @@ impl<F: Facts> Keeper<F> {
 
     /// The holder of a level says how all of it ended. It counts as one: after a failure nothing of it does but that.
     pub(crate) fn finish_level(&mut self, finished: &[&Finished]) -> Result<Vec<Fate>, F::Error> {
-        let mut held = Vec::with_capacity(finished.len());
+        let mut fates = Vec::with_capacity(finished.len());
         for one in finished {
-            held.push(self.task(one.claim.position)?.is_held_by(&one.claim));
+            let is_held = self.task(one.claim.position)?.is_held_by(&one.claim);
+            fates.push(if is_held { Fate::Recorded } else { self.earlier_fate(&one.claim)? });
         }
-        if !held.iter().all(|held| *held) {
+        // What was said before may be said again together with the next level.
+        let held = finished.iter().zip(&fates).filter(|(_, fate)| **fate == Fate::Recorded);
+        let finished: Vec<&Finished> = held.map(|(one, _)| *one).collect();
+        if finished.is_empty() {
+            return Ok(fates);
+        }
+        let is_lost = fates.contains(&Fate::ClaimLost);
+        // What nobody asked to stop and was stopped all the same says nothing of the level.
+        let is_cut = self.run.closing.is_none()
+            && finished.iter().all(|one| !matches!(one.outcome, Outcome::Failed { .. }))
+            && finished.iter().any(|one| matches!(one.outcome, Outcome::Canceled { .. }));
+        if is_lost || is_cut {
             // Nobody takes single tasks of a level away. Whatever did, what is left of it is done anew together with the rest.
-            for (one, is_held) in finished.iter().zip(&held) {
-                if *is_held {
-                    let node = self.facts.node(one.claim.session)?.unwrap_or_else(|| Arc::from(""));
-                    self.lose_for_another_try(&one.claim, &node)?;
-                }
+            for one in &finished {
+                let node = self.facts.node(one.claim.session)?.unwrap_or_else(|| Arc::from(""));
+                self.lose_for_another_try(&one.claim, &node)?;
             }
-            return finished.iter().map(|one| self.earlier_fate(&one.claim)).collect();
+            return Ok(fates);
         }
         let rows = self.facts.running()?;
         self.keep_all(rows);
@@ -258,7 +285,7 @@ impl<F: Facts> Keeper<F> {
             None if finished.iter().any(is_failed) => Counts::Failures(Reason::Aborted),
             None => Counts::All,
         };
-        let mut order: Vec<&Finished> = finished.to_vec();
+        let mut order: Vec<&Finished> = finished.clone();
         order.sort_by(|one, other| {
             let name = |one: &Finished| self.step(one.claim.position).name.as_str();
             name(one).cmp(name(other))
@@ -269,7 +296,7 @@ impl<F: Facts> Keeper<F> {
                 None => drop(self.finish(one)?),
             }
         }
-        Ok(vec![Fate::Recorded; finished.len()])
+        Ok(fates)
     }
 
     /// Lets a run that is held up go on by one level.
@@ -286,9 +313,16 @@ impl<F: Facts> Keeper<F> {
             return Err(Error::GoesOn { run }.into());
         }
         let level = self.next_level();
-        self.cursor().until = Some(level + 1);
         self.resume(PauseScope::Run, by)?;
+        self.cursor().until = Some(level + 1);
         Ok(level)
+    }
+
+    /// Somebody holds the run up, or lets it go on to its end: it is done with going level by level.
+    pub(super) fn stop_advancing(&mut self) {
+        if let Some(cursor) = &mut self.run.levels {
+            cursor.until = None;
+        }
     }
 
     /// Some tasks are pending again: the run goes on at the first level that has one. Gives that level.

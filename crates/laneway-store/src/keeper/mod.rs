@@ -246,7 +246,9 @@ impl<F: Facts> Keeper<F> {
     /// Does everything that follows, and ends the run if nothing is left.
     pub(crate) fn conclude(mut self) -> Result<Changes, F::Error> {
         if self.is_leveled() {
-            self.pump_levels()?;
+            if self.may_fill {
+                self.pump_levels()?;
+            }
         } else if self.may_fill || !self.roomy.is_empty() || !self.roomy_steps.is_empty() {
             self.pump()?;
         }

@@ -25,12 +25,17 @@ impl<F: Facts> Keeper<F> {
         let first: Vec<Position> = match from {
             Some(step) => {
                 let mut first = vec![self.find_known(step)?];
-                // Branches beside it that were halted or canceled with the run are not left hanging.
-                first.extend(self.positions(fell_with_the_run));
+                // Branches beside it that were halted or canceled with the run are not left hanging; and no level counts in which
+                // something failed.
+                let is_leveled = self.is_leveled();
+                let falls = |task: &TaskRow| {
+                    fell_with_the_run(task) || is_leveled && settled(task) == Some(Settled::Failed)
+                };
+                first.extend(self.open_positions(falls));
                 first
             }
             // What a person skipped stays so; `--from` that step undoes it.
-            None => self.positions(|task| settled(task) != Some(Settled::Succeeded)),
+            None => self.open_positions(|task| settled(task) != Some(Settled::Succeeded)),
         };
         if first.is_empty() {
             return Err(Error::NothingToRetry { run: self.head.run }.into());
@@ -58,7 +63,10 @@ impl<F: Facts> Keeper<F> {
         if status != TaskStatus::Failed {
             return Err(Error::NotFailed { run, step: step.to_owned(), status }.into());
         }
-        let mut first = self.positions(fell_with_the_run);
+        let mut first = self.open_positions(fell_with_the_run);
+        // The items of a step that is let pass are let pass with it.
+        let items = self.plan().items_of(position);
+        first.retain(|position| !items.contains(position));
         for behind in self.plan().dependents_of([position]) {
             if self.task(behind)?.reason == Some(Reason::Upstream) {
                 first.push(behind);
@@ -94,6 +102,17 @@ impl<F: Facts> Keeper<F> {
     fn positions(&self, wanted: impl Fn(&TaskRow) -> bool) -> Vec<Position> {
         let wanted = self.tasks.iter().filter(|(_, kept)| wanted(&kept.row));
         wanted.map(|(position, _)| *position).collect()
+    }
+
+    /// The same, without items of steps that count as succeeded: what became of these is settled with their step.
+    fn open_positions(&self, wanted: impl Fn(&TaskRow) -> bool) -> Vec<Position> {
+        let is_over = |step: Position| {
+            let step = self.tasks.get(&step);
+            step.is_some_and(|kept| settled(&kept.row) == Some(Settled::Succeeded))
+        };
+        let mut positions = self.positions(wanted);
+        positions.retain(|position| self.plan().item(*position).is_none_or(|(step, _)| !is_over(step)));
+        positions
     }
 
     /// Steps and everything behind them.

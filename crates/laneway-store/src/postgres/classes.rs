@@ -17,7 +17,7 @@ pub(super) async fn offer_to_all(link: &Link, session: SessionId, offer: &Offer)
     flight.ask(sql!("classes_lock"), Vec::new());
     flight.ask(sql!("classes"), Vec::new());
     let rows = flight.land().await?.pop().unwrap_or_default();
-    let (mut taken, mut delays, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut taken, mut delays, mut places, mut pools) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for found in &rows {
         // One that a newer program wrote is none that this one could run.
         let class = Class::parse(&row::text(found, 1)?).filter(|class| class::can_run(offer, class));
@@ -25,16 +25,21 @@ pub(super) async fn offer_to_all(link: &Link, session: SessionId, offer: &Offer)
             taken.push(found.try_get(0)?);
             delays.push(class::reluctance(offer, &class));
             places.push(places_of(&class));
+            pools.push(pool_of(&class));
         }
     }
     let sessions = vec![session.to_string(); taken.len()];
-    let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY);
-    link.rows(takers, &[&taken, &sessions, &delays, &places]).await?;
+    let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY);
+    link.rows(takers, &[&taken, &sessions, &delays, &places, &pools]).await?;
     Ok(taken)
 }
 
 fn places_of(class: &Class) -> Option<i64> {
     class.room.as_ref().map(|room| i64::from(room.places))
+}
+
+fn pool_of(class: &Class) -> Option<String> {
+    class.room.as_ref().map(|room| room.pool.clone())
 }
 
 /// The numbers of classes. New ones are offered to every session that takes work.
@@ -56,7 +61,7 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
             known.insert(row::text(found, 1)?, found.try_get(0)?);
         }
         let (mut numbers, mut sessions, mut delays): (Vec<i64>, Vec<String>, Vec<i64>) = Default::default();
-        let mut places = Vec::new();
+        let (mut places, mut pools) = (Vec::new(), Vec::new());
         for found in answers.get(3).into_iter().flatten() {
             let Some(offer) = offer::from_text(&row::text(found, 1)?) else { continue };
             for class in classes.iter().filter(|class| new.contains(&class.to_string())) {
@@ -67,11 +72,12 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
                     sessions.push(row::text(found, 0)?);
                     delays.push(class::reluctance(&offer, class));
                     places.push(places_of(class));
+                    pools.push(pool_of(class));
                 }
             }
         }
-        let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY);
-        link.rows(takers, &[&numbers, &sessions, &delays, &places]).await?;
+        let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY);
+        link.rows(takers, &[&numbers, &sessions, &delays, &places, &pools]).await?;
     }
     let numbered = classes.iter().filter_map(|class| Some((class.clone(), *known.get(&class.to_string())?)));
     Ok(numbered.collect())

@@ -67,8 +67,8 @@ struct NewItems {
 #[derive(Debug, Default)]
 struct Owners {
     classes: Numbers,
-    /// Classes, sessions, and neither reluctance nor places.
-    taken: (Numbers, Texts, Numbers, Vec<Option<i64>>),
+    /// Classes, sessions, and neither reluctance nor places in a pool.
+    taken: (Numbers, Texts, Numbers, MaybeNumbers, MaybeTexts),
 }
 
 /// Which keys tasks hold, or hold no more; where they stand in orders; when rates may be passed next.
@@ -195,6 +195,7 @@ impl Columns {
                 self.owners.taken.1.push(session.to_string());
                 self.owners.taken.2.push(0);
                 self.owners.taken.3.push(None);
+                self.owners.taken.4.push(None);
             }
         }
         self.add_end(no, changes);
@@ -287,8 +288,8 @@ impl Columns {
             flight.ask(sql!("takers_of_class_remove", INT8_ARRAY), vec![classes]);
         }
         if !taken.0.is_empty() {
-            let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY);
-            flight.ask(takers, vec![&taken.0, &taken.1, &taken.2, &taken.3]);
+            let takers = sql!("taker_add", INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY);
+            flight.ask(takers, vec![&taken.0, &taken.1, &taken.2, &taken.3, &taken.4]);
         }
         self.growth.say(flight);
         if !self.tasks.fence.run.is_empty() {

@@ -51,7 +51,8 @@ pub(super) fn add_taker(
     delay: i64,
     room: Option<&Room>,
 ) -> Done<()> {
-    let taker = params![class, session.to_string(), delay, room.map(|room| room.places)];
+    let (places, pool) = (room.map(|room| room.places), room.map(|room| room.pool.as_str()));
+    let taker = params![class, session.to_string(), delay, places, pool];
     txn.connection.prepare_cached(sql!("taker_add"))?.execute(taker)?;
     Ok(())
 }

@@ -36,6 +36,8 @@ for_each_database! {
     retry_from_an_item_runs_that_item,
     item_can_be_skipped,
     step_with_failed_items_can_be_skipped,
+    items_of_a_step_that_is_let_pass_stay_as_they_are,
+    retry_leaves_steps_alone_whose_items_were_skipped,
     cancel_ends_items_and_those_that_are_to_come,
     retry_after_a_cancel_goes_on_where_the_list_was,
     timeout_of_the_run_ends_items,
@@ -723,4 +725,30 @@ async fn outputs_that_are_too_large_together_are_refused_in_words(place: Place) 
     );
     assert!(refused.hint().is_some());
     assert_eq!(node.task(run, "behind").await.status, TaskStatus::Available, "who does not read it goes on");
+}
+
+async fn items_of_a_step_that_is_let_pass_stay_as_they_are(place: Place) {
+    let node = Node::register(place.open(), "one").await;
+    let each = ("each", "run: x, for_each: [a, b, c], max_parallel: 1, fail_fast: true");
+    let run = node.submit(&doc("", &[each, BEHIND])).await;
+    let held = node.take(run, 1).await.remove(0);
+    node.fail(&held).await;
+    assert_eq!(node.skip(run, "each").await.expect("a skip"), ["behind"]);
+    let held = node.take(run, 9).await;
+    assert_eq!(names(&held), ["behind"], "nothing of what was let pass runs");
+    node.succeed(&held[0]).await;
+    assert_eq!(node.status(run).await, RunStatus::Succeeded);
+}
+
+async fn retry_leaves_steps_alone_whose_items_were_skipped(place: Place) {
+    let node = Node::register(place.open(), "one").await;
+    let each = ("each", "run: x, for_each: [1, 2], if: \"${{ item > 1 }}\"");
+    let run = node.submit(&doc("", &[each, BEHIND, ("last", "run: x, needs: [behind]")])).await;
+    for _ in 0..2 {
+        let held = node.take(run, 1).await.remove(0);
+        node.succeed(&held).await;
+    }
+    let held = node.take(run, 1).await.remove(0);
+    node.fail(&held).await;
+    assert_eq!(node.retry(run, None).await.expect("a retry"), ["last"]);
 }

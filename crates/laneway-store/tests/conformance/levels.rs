@@ -40,6 +40,11 @@ for_each_database! {
     advance_is_refused_where_it_makes_no_sense,
     paused_run_gives_the_first_step_back,
     level_waits_for_a_node_and_says_so,
+    pause_during_a_level_of_advance_holds_the_run_up_once,
+    retry_from_beside_a_failure_opens_that_too,
+    canceled_run_gives_its_first_step_no_level,
+    end_that_is_said_again_with_that_of_the_next_level_is_known,
+    level_that_was_cut_off_is_done_anew,
 }
 
 #[test]
@@ -410,6 +415,71 @@ async fn level_waits_for_a_node_and_says_so(place: Place) {
     let first = worker.take_any(9).await;
     assert_eq!(names(&first), ["a"]);
     assert_eq!(names(&taken(&worker, &first[0]).await), ["a", "b"]);
+}
+
+async fn pause_during_a_level_of_advance_holds_the_run_up_once(place: Place) {
+    let node = Node::register(place.open(), "one").await;
+    let paused = Submission { is_paused: true, ..submission(&diamond(), json!({}), node.session) };
+    let run = node.store.submit(paused).await.expect("a run");
+    node.store.advance(run, "ada").await.expect("a paused run");
+    let held = level(&node, run).await;
+    node.store.pause(Pausable::Run(run), "ada").await.expect("a run that goes on");
+    end(&node, &held, |_| succeeded()).await;
+    assert_eq!(node.state(run).await.paused.len(), 1);
+    assert_eq!(node.store.advance(run, "ada").await.expect("a paused run"), 1);
+    let held = level(&node, run).await;
+    node.store.resume(Pausable::Run(run), "ada").await.expect("a run that may go on to its end");
+    end(&node, &held, |_| succeeded()).await;
+    let held = level(&node, run).await;
+    end(&node, &held, |_| succeeded()).await;
+    assert_eq!(node.status(run).await, RunStatus::Succeeded);
+}
+
+async fn retry_from_beside_a_failure_opens_that_too(place: Place) {
+    let node = Node::register(place.open(), "one").await;
+    let run = node.submit(&flow(LEVELS, &[("a", ""), ("x", ""), ("c", "needs: [a]")])).await;
+    let held = level(&node, run).await;
+    end(&node, &held, |_| succeeded()).await;
+    let held = level(&node, run).await;
+    end(&node, &held, |_| failed(1)).await;
+    assert_eq!(node.retry(run, Some("x")).await.expect("again"), ["x", "c"]);
+    for expected in ["x", "c"] {
+        let held = level(&node, run).await;
+        assert_eq!(names(&held), [expected]);
+        end(&node, &held, |_| succeeded()).await;
+    }
+    assert_eq!(node.status(run).await, RunStatus::Succeeded);
+}
+
+async fn canceled_run_gives_its_first_step_no_level(place: Place) {
+    let node = Node::register(place.open(), "one").await;
+    let run = node.submit(&diamond()).await;
+    let first = node.take(run, 9).await;
+    node.cancel(run).await;
+    assert!(taken(&node, &first[0]).await.is_empty());
+    assert_eq!(node.status(run).await, RunStatus::Canceled);
+    assert!(!told(&node.events(run).await).iter().any(|told| told.starts_with("task_started")));
+}
+
+async fn end_that_is_said_again_with_that_of_the_next_level_is_known(place: Place) {
+    let node = Node::register(place.open(), "one").await;
+    let run = node.submit(&diamond()).await;
+    let before = level(&node, run).await;
+    end(&node, &before, |_| succeeded()).await;
+    let next = level(&node, run).await;
+    let both: Vec<Held> = before.into_iter().chain(next).collect();
+    let fates = end(&node, &both, |_| succeeded()).await;
+    assert_eq!(fates, [Fate::Repeated, Fate::Repeated, Fate::Recorded, Fate::Recorded]);
+    assert_eq!(names(&level(&node, run).await), ["e"]);
+}
+
+async fn level_that_was_cut_off_is_done_anew(place: Place) {
+    let node = Node::register(place.open(), "one").await;
+    let run = node.submit(&diamond()).await;
+    let held = level(&node, run).await;
+    end(&node, &held, |_| canceled(laneway_core::reason::Reason::Canceled)).await;
+    let again = level(&node, run).await;
+    assert_eq!((names(&again), again[0].at.attempt), (vec!["a", "b"], 2));
 }
 
 /// Steps with what they need, how each ends, and an order in which they are said to have ended, twice.

@@ -11,6 +11,7 @@ for_each_database! {
     pools_that_say_the_same_are_one_whatever_they_are_called,
     what_is_held_ahead_has_its_room_as_well,
     a_node_that_joins_later_knows_the_room_too,
+    steps_of_one_pool_share_its_room_whatever_their_labels,
 }
 
 async fn host(place: &Place, name: &str) -> Node {
@@ -98,4 +99,35 @@ async fn a_node_that_joins_later_knows_the_room_too(place: Place) {
     one.share(WIDE).await;
     let late = host(&place, "late").await;
     assert_eq!(names(&late.take_any(9).await), ["a", "b", "plain"]);
+}
+
+/// Steps of one pool that ask for different nodes are of different classes.
+const MIXED: &str = "
+max_parallel: 9
+pools: {warm: {image: 'busybox:1', max: 2}}
+steps:
+  a: {pool: warm, run: x}
+  b: {pool: warm, run: x, prefers: {zone: eu}}
+  c: {pool: warm, run: x, runs_on: {disk: ssd}}
+  d: {pool: warm, run: x}
+";
+
+async fn steps_of_one_pool_share_its_room_whatever_their_labels(place: Place) {
+    let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let offer = Offer {
+        node: "one".to_owned(),
+        labels: [label("zone", "eu"), label("disk", "ssd")].into_iter().collect(),
+        has_process: true,
+        has_container: true,
+        ..Offer::default()
+    };
+    let one =
+        Node::join(place.open(), NewSession { offer: Some(offer), ..NewSession::ephemeral("one", 8) }).await;
+    one.share(MIXED).await;
+    let held = one.take_any(8).await;
+    assert_eq!(names(&held), ["a", "b"], "one call takes no more than there is room for");
+    assert!(one.take_any(8).await.is_empty(), "nor does the next");
+    one.succeed(&held[1]).await;
+    assert_eq!(names(&one.take_any(8).await), ["c"]);
+    assert!(one.take_any(8).await.is_empty());
 }

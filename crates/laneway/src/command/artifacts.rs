@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use comfy_table::Cell;
 use laneway_core::artifact::ArtifactName;
+use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
 use laneway_server::wire::Artifact;
 
@@ -42,7 +43,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     if let Some(step) = &args.step {
         // Refuses a step that is not there, with the nearest name.
         face.explain_step(&run.run.to_string(), step).await?;
-        found.retain(|artifact| artifact.step == *step);
+        found.retain(|artifact| artifact.step == *step || parse_name(&artifact.step).0 == step);
     }
     if let Some(to) = &args.to {
         let wanted = wanted(&found, &args.get)?;

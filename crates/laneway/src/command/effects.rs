@@ -2,6 +2,7 @@
 
 use comfy_table::Cell;
 use laneway_core::effect::EffectStatus;
+use laneway_core::growth::parse_name;
 use laneway_server::wire::{Effect, Settle, SettleEffect};
 
 use super::Context;
@@ -70,7 +71,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     if let Some(step) = &args.step {
         // Refuses a step that is not there, with the nearest name.
         face.explain_step(&run.run.to_string(), step).await?;
-        found.retain(|effect| effect.step == *step);
+        found.retain(|effect| effect.step == *step || parse_name(&effect.step).0 == step);
     }
     if args.json {
         context.printer.json(&found)?;

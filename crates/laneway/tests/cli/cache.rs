@@ -360,3 +360,20 @@ fn results_are_listed_counted_forgotten_and_pruned() {
     run(&place, "run build.yaml");
     assert_eq!(marks(&place), 3);
 }
+
+/// What items leave behind is given under the name of their step, and belongs to the key of who is given it.
+#[test]
+fn files_of_items_belong_to_the_key_of_who_is_given_them() {
+    let document = r#"
+steps:
+  parse: {for_each: [1, 2], env: {N: "${{ item }}"}, run: 'cp source "out-$N"', artifacts: ["out-*"]}
+  report: {needs: [parse], inputs: [parse], cache: true, run: 'cat out-1 out-2 > report; echo x >> marks'}
+"#;
+    let place = Place::with("work.yaml", document);
+    for (source, marks) in [("one", 1), ("one", 1), ("two", 2)] {
+        place.write("source", source);
+        let outcome = place.laneway("run work.yaml");
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        assert_eq!(place.read("marks").lines().count(), marks, "{source}");
+    }
+}

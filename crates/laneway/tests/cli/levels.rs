@@ -187,3 +187,23 @@ fn a_server_does_levels_one_at_a_time() {
     assert_eq!(resumed.code, Some(0), "{resumed}");
     until("the run is over", || place.statuses() == "b=succeeded a=succeeded d=succeeded c=succeeded");
 }
+
+/// Each try of an attempt has a desk of its own for effects: what the last one left is unknown, and taken by nobody.
+#[test]
+fn an_effect_that_died_with_a_try_is_unknown_to_the_next() {
+    let document = r#"
+execution: levels
+steps:
+  pay:
+    retry: {max: 1, backoff: 0s}
+    env: {LANEWAY: "@"}
+    run: |
+      "$LANEWAY" effect charge --on-unknown retry -- sh -c 'echo x >> ran; test -f second || { touch second; kill -9 $PPID; }'
+"#;
+    let place = Place::with("flow.yaml", &document.replace('@', env!("CARGO_BIN_EXE_laneway")));
+    let outcome = place.laneway("run flow.yaml");
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert_eq!(place.read("ran"), "x\nx\n", "it ran again because it was told to");
+    assert_eq!(place.json("show last --json")["tasks"][0]["attempt"], 1);
+    assert_eq!(place.laneway("replay last").code, Some(0));
+}

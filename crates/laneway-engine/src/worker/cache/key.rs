@@ -9,6 +9,7 @@ use laneway_core::artifact::ArtifactPattern;
 use laneway_core::cache::{Cache, MAX_FILE_PARTS, Part, Parts};
 use laneway_core::definition::{Action, Container, Housing};
 use laneway_core::expression::{Scope, Template};
+use laneway_core::growth::parse_name;
 use laneway_core::hash::{ContentHash, Hasher};
 use laneway_store::model::Claim;
 use serde_json::{Map, Value, json};
@@ -163,10 +164,16 @@ async fn given(setting: &Setting, claim: &Claim, parts: &mut Parts) -> Result<()
     }
     let left = setting.store.artifacts(claim.head.run).await;
     for view in left.map_err(|error| Error::Unknown(error.to_string()))? {
-        if inputs.contains(&view.step) {
+        // Those of items are given under the name of their step.
+        let (step, item) = parse_name(&view.step);
+        if inputs.iter().any(|input| input == step) {
             let artifact = view.artifact;
             let hash = marked(&artifact.hash, artifact.is_executable);
-            parts.add_hash(Part::File(artifact.name.to_string()), hash);
+            let name = match item {
+                None => artifact.name.to_string(),
+                Some(_) => format!("{}/{}", view.step, artifact.name),
+            };
+            parts.add_hash(Part::File(name), hash);
         }
     }
     Ok(())

@@ -92,7 +92,7 @@ impl Loop {
     pub(super) fn cut_short(&mut self) {
         self.stop_at = None;
         self.levels.forget_all();
-        for (claim, running) in &mut self.running {
+        for (claim, running) in self.running.iter_mut().filter(|(_, running)| !running.is_lost) {
             // Its result would be that of a step that was cut short: another attempt makes a better one.
             running.is_lost = true;
             running.stop.stop();

@@ -15,8 +15,13 @@ use super::super::levels::{End, Follows};
 use super::{ASK_AGAIN, Loop, Message, Running};
 
 impl Loop {
-    /// Takes the rest of a level, of which the first step is claimed.
+    /// Takes the rest of a level, of which the first step is claimed. A node that is to stop begins none.
     pub(super) fn take_level(&mut self, first: Claim) {
+        if self.is_leaving() {
+            self.lineup.left(first.at);
+            self.give_back(vec![first.at]);
+            return;
+        }
         let (store, at) = (Arc::clone(&self.store), first.at);
         self.taking.insert(at, first);
         self.say(async move { Message::LevelTaken(at, store.claim_level(at).await) });
@@ -29,8 +34,12 @@ impl Loop {
     ) -> Result<(), super::Error> {
         let Some(claim) = self.taking.remove(&first) else { return Ok(()) };
         match taken {
+            // The time to leave is over: what is held goes back with the session.
+            Ok(_) if self.is_leaving() && self.stop_at.is_none() => self.lineup.left(first),
             Ok(claims) => {
                 self.came.remove(&first);
+                // A level waits for its containers at their pools, all of it.
+                self.lineup.left(first);
                 // Nothing: it was lost, or went back because the run is paused.
                 self.levels.take(claims);
                 self.begin();

@@ -45,9 +45,11 @@ impl Loop {
             Aim::Any { .. } => (self.session, None),
         };
         // A node that is to stop takes nothing new.
-        let is_leaving = run.is_none() && self.urge > Urge::None;
-        let wanted =
-            if is_leaving { Wanted::default() } else { self.lineup.ask(self.busy() + self.levels.wanting()) };
+        let wanted = if self.is_leaving() {
+            Wanted::default()
+        } else {
+            self.lineup.ask(self.busy() + self.levels.wanting())
+        };
         if wanted != Wanted::default() {
             self.counts.add(|tally| tally.asks += 1);
         }
@@ -102,6 +104,11 @@ impl Loop {
         }
         pass(Point::Begun);
         self.keep_no_longer();
+    }
+
+    /// Whether this is a node that takes whatever comes, and is to stop.
+    pub(super) fn is_leaving(&self) -> bool {
+        matches!(self.aim, Aim::Any { .. }) && self.urge > Urge::None
     }
 
     /// How many slots are taken, or about to be.

@@ -8,6 +8,7 @@ SELECT EXISTS (
         ORDER BY rank, run_no, position LIMIT 1
     ) AS next
     WHERE takers.session = $1
-      AND (places IS NULL OR places > (SELECT count(*) FROM tasks WHERE status = 'running' AND tasks.session = $1
-                                       AND tasks.class = takers.class))
+      AND (places IS NULL OR places > (
+          SELECT count(*) FROM tasks JOIN takers AS same ON same.class = tasks.class AND same.session = $1
+          WHERE tasks.status = 'running' AND tasks.session = $1 AND same.pool = takers.pool))
 );

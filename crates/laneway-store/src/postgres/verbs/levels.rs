@@ -12,7 +12,7 @@ use crate::model::Claim;
 use crate::postgres::base::Base;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
-use crate::postgres::link::Link;
+use crate::postgres::link::{Begin, Link, sql};
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 
@@ -34,7 +34,14 @@ async fn take(shelf: &Shelf, link: &Link, terms: Terms, first: ClaimRef) -> Done
     let mut seed = Missing::for_claims(&head.head.plan, std::iter::once(&first));
     let level = head.head.plan.level_of.get(first.position as usize).copied();
     seed.tasks.extend(level.map(|level| head.head.plan.level(level)).unwrap_or_default());
-    let job = Job { seed, head: Arc::clone(&head) };
+    let (session, now) = (first.session.to_string(), terms.now.map(|now| now.0));
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("level_alive", TEXT, INT8), vec![&session, &now]);
+    if flight.land().await?.pop().unwrap_or_default().is_empty() {
+        link.roll_back().await;
+        return Ok(Vec::new());
+    }
+    let (job, terms) = (Job { seed, head: Arc::clone(&head) }, Terms { is_begun: true, ..terms });
     let (held, _) = on_run(shelf, link, terms, job, |keeper| keeper.claim_level(&first)).await?;
     Ok(held.into_iter().map(|at| Claim { at, head: Arc::clone(&head.head) }).collect())
 }

@@ -5,6 +5,7 @@
 //! commit between two of them. It may take a task that only waits for a place under `max_parallel`, because its
 //! holder starts it in the place of one that has ended. docs/design/store.md: "Claims ahead".
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use laneway_core::definition::OnLost;
@@ -121,28 +122,41 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
 /// What is available of everything that the session takes, of all runs, first in line first.
 fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
     let wanted = ask.limit + ask.ahead;
-    let classes: Vec<(i64, i64, Option<i64>)> = txn
+    let classes: Vec<(i64, i64, Option<String>, Option<i64>)> = txn
         .connection
         .prepare_cached(sql!("takers_of_session"))?
-        .query_map([ask.session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .query_map([ask.session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut rows = Vec::new();
-    for (class, delay, room) in classes {
+    // Of a pool, how many more it has room for, whatever their classes.
+    let mut rooms: HashMap<&str, usize> = HashMap::new();
+    for (class, delay, pool, room) in &classes {
         // What its pool has no container for is left to others, and holds no slot here.
         let room = room.map_or(wanted, |room| usize::try_from(room).unwrap_or(0));
         if room == 0 {
             continue;
         }
-        let next = available(txn, class, wanted.min(room))?;
-        let later = |rank: i64| rank.saturating_add(delay);
+        let next = available(txn, *class, wanted.min(room))?;
+        let (later, pool) = (|rank: i64| rank.saturating_add(*delay), pool.as_deref());
+        rooms.extend(pool.map(|pool| (pool, room)));
         rows.extend(
-            next.into_iter().map(|(rank, no, position, attempt)| (later(rank), no, position, attempt)),
+            next.into_iter().map(|(rank, no, position, attempt)| (later(rank), no, position, attempt, pool)),
         );
     }
     rows.sort_unstable();
+    if !rooms.is_empty() {
+        rows.retain(|(_, _, _, _, pool)| match pool.and_then(|pool| rooms.get_mut(pool)) {
+            None => true,
+            Some(0) => false,
+            Some(room) => {
+                *room -= 1;
+                true
+            }
+        });
+    }
     rows.truncate(wanted);
     let mut line = Vec::with_capacity(rows.len());
-    for (_, no, position, attempt) in rows {
+    for (_, no, position, attempt, _) in rows {
         let head = txn.head(txn.run_id(no)?)?;
         line.push(Next { head, position, attempt, is_available: true, is_clean: true });
     }
