@@ -73,6 +73,13 @@ pub struct Job {
     pub effects: Effects,
 }
 
+/// What a container ends with whose program got a KILL.
+const KILLED: i64 = 137;
+
+/// How often, and after how long, an engine is asked again why it got one.
+const LOOKS: usize = 10;
+const WHY_AGAIN: Duration = Duration::from_millis(50);
+
 /// Runs the job to its end, after which nothing of the container is left; where its engine is away, nothing as soon as that is
 /// back. That is so as well if the future is dropped.
 pub async fn execute(docker: &Docker, warden: &Warden, job: Job, stop: StopSignal) -> Ending {
@@ -347,9 +354,21 @@ impl Attempt<'_> {
         if let Some(why) = self.cut_short.take() {
             return why;
         }
-        let state = self.docker.inspect(&self.id).await.ok().and_then(|found| found.state);
-        let is_oom = state.and_then(|state| state.oom_killed).unwrap_or(false);
+        let mut is_oom = self.is_out_of_memory().await;
+        // An engine that is busy hears of the exit before it hears why.
+        for _ in 0..LOOKS {
+            if is_oom || was_away || code != KILLED {
+                break;
+            }
+            tokio::time::sleep(WHY_AGAIN).await;
+            is_oom = self.is_out_of_memory().await;
+        }
         end::judge(code, is_oom, was_away, &self.first)
+    }
+
+    async fn is_out_of_memory(&self) -> bool {
+        let state = self.docker.inspect(&self.id).await.ok().and_then(|found| found.state);
+        state.and_then(|state| state.oom_killed).unwrap_or(false)
     }
 }
 
