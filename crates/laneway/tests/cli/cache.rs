@@ -366,7 +366,7 @@ fn results_are_listed_counted_forgotten_and_pruned() {
 fn files_of_items_belong_to_the_key_of_who_is_given_them() {
     let document = r#"
 steps:
-  parse: {for_each: [1, 2], env: {N: "${{ item }}"}, run: 'cp source "out-$N"', artifacts: ["out-*"]}
+  parse: {for_each: [1, 2], max_parallel: 1, env: {N: "${{ item }}"}, run: 'rm -f out-*; cp source "out-$N"', artifacts: ["out-*"]}
   report: {needs: [parse], inputs: [parse], cache: true, run: 'cat out-1 out-2 > report; echo x >> marks'}
 "#;
     let place = Place::with("work.yaml", document);
