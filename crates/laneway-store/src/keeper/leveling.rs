@@ -146,8 +146,7 @@ impl<F: Facts> Keeper<F> {
         let is_far_enough = cursor.until.take_if(|until| *until <= level + 1).is_some();
         let steps = steps.iter().map(|position| self.name(*position)).collect();
         self.append(LevelCommitted { level, checkpoint, steps });
-        let is_paused = self.run.pauses.iter().any(|pause| pause.scope == PauseScope::Run);
-        if is_far_enough && !is_paused && (level + 1 < self.plan().levels.len() as u32) {
+        if is_far_enough && (level + 1 < self.plan().levels.len() as u32) {
             let pause = Pause { scope: PauseScope::Run, by: STEPPING.to_owned(), since: self.now };
             self.pause_between(pause);
         }
