@@ -184,6 +184,7 @@ fn bare_submits(dir: &Path, window: Duration) -> Result<f64> {
                 key: None,
                 by: "bench".into(),
                 origin: None,
+                parent: None,
             };
             store.submit(submission).await?;
             count += 1;

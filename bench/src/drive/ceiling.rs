@@ -46,6 +46,7 @@ pub(super) async fn ceiling(tasks: usize, finishers: usize, batch: usize) -> Res
         key: None,
         by: "bench".to_owned(),
         origin: None,
+        parent: None,
     };
     let run = hands[0].0.submit(submission).await?;
     let share = tasks.div_ceil(finishers);

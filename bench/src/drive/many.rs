@@ -103,6 +103,7 @@ impl Node {
             key: None,
             by: "bench".to_owned(),
             origin: None,
+            parent: None,
         }
     }
 

@@ -163,6 +163,7 @@ impl Home {
             key: None,
             by: "bench".to_owned(),
             origin: None,
+            parent: None,
         };
         Ok(self.store.submit(submission).await?)
     }

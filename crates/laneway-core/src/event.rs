@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::child::Parent;
 use crate::effect::EffectStatus;
 pub use crate::facts::Unreadable;
 use crate::facts::{self, facts};
@@ -126,6 +127,9 @@ facts! {
         params: Map<String, Value>,
         max_parallel: u32,
         by: String,
+        /// The step that started it, if one did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<Parent>,
     }
     RunStarted = "run_started" v 1 {
         node: String,
@@ -172,6 +176,9 @@ facts! {
         /// From which level on it is done anew, of a run that goes level by level.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         level: Option<u32>,
+        /// Of these, the ones that go on with the run that they had started.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        children: Vec<String>,
     }
     RunFinished = "run_finished" v 1 {
         status: RunStatus,
@@ -224,6 +231,16 @@ facts! {
         /// How many items of its `for_each` it waits for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         items: Option<u32>,
+        /// The workflow that it runs. The number of this event names this life of the step to its child.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workflow: Option<String>,
+    }
+    /// A run has been started that the step waits for.
+    ChildRunStarted = "child_run_started" v 1 {
+        step: String,
+        /// The child.
+        run: RunId,
+        workflow: String,
     }
     /// Somebody has said what a step waits for, or will wait for. A second time is no event.
     TaskSignaled = "task_signaled" v 1 {
@@ -354,6 +371,7 @@ impl Fact {
             Self::TaskLost(f) => Some(&f.step),
             Self::TaskReturned(f) => Some(&f.step),
             Self::TaskParked(f) => Some(&f.step),
+            Self::ChildRunStarted(f) => Some(&f.step),
             Self::TaskSignaled(f) => Some(&f.step),
             Self::TaskCached(f) => Some(&f.step),
             Self::TasksAdded(f) => Some(&f.step),

@@ -9,6 +9,7 @@
 pub mod artifact;
 pub mod cache;
 pub mod cause;
+pub mod child;
 pub mod class;
 pub mod definition;
 pub mod effect;

@@ -25,6 +25,8 @@ words! {
         Conflict = "conflict",
         /// Items of its `for_each` failed.
         Items = "items",
+        /// The run that it started did not succeed, or could not be started.
+        Child = "child",
         /// The node that ran it died.
         Lost = "lost",
         /// A person, or Ctrl-C, canceled the run.

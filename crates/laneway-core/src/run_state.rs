@@ -5,6 +5,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::child::Parent;
 use crate::effect::{EffectState, EffectStatus};
 use crate::event::{
     Closing, EffectCommitted, EffectStarted, Event, Fact, LevelCommitted, PauseScope, TasksAdded,
@@ -40,6 +41,9 @@ pub struct RunState {
     /// How far it has come, of a run that goes level by level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Committed>,
+    /// The step that started it, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// In definition order; behind all of them the items of those that have some, step by step.
     pub tasks: Vec<TaskState>,
 }
@@ -230,6 +234,7 @@ impl Fold {
             finished_at: None,
             last_event: 1,
             levels: None,
+            parent: submitted.parent.clone(),
             tasks,
         };
         Ok(Self { state, places, checkpoints: Vec::new(), at: first.at })
@@ -276,7 +281,10 @@ impl Fold {
                 for step in &f.tasks {
                     let task = self.task(seq, step)?;
                     let status = moved(seq, task, TaskMove::Reopen)?;
-                    *task = TaskState { status, ..task.reopened() };
+                    let child = task.wait.as_ref().and_then(|wait| wait.child);
+                    let child = child.filter(|_| f.children.contains(step));
+                    let wait = child.map(Waiting::again);
+                    *task = TaskState { status, wait, ..task.reopened() };
                 }
                 if let Some(level) = f.level {
                     self.checkpoints.truncate(level as usize);
@@ -357,6 +365,7 @@ impl Fold {
                     None => {
                         let wait = task.wait.get_or_insert_default();
                         (wait.until, wait.timeout_at) = (f.until, f.timeout_at);
+                        (wait.life, wait.child) = (f.workflow.as_ref().map(|_| seq), None);
                     }
                     // It waits for its items, and for nothing else.
                     Some(total) => {
@@ -364,6 +373,14 @@ impl Fold {
                         task.items = Some(Items { total, added });
                     }
                 }
+            }
+            Fact::ChildRunStarted(f) => {
+                let task = self.task(seq, &f.step)?;
+                if task.status != TaskStatus::Parked {
+                    let illegal = Illegal { entity: "task", from: task.status.as_str(), to: "child" };
+                    return Err(Broken::Illegal { seq, illegal });
+                }
+                task.wait.get_or_insert_default().child = Some(f.run);
             }
             Fact::TaskSignaled(f) => {
                 let task = self.task(seq, &f.step)?;

@@ -1,5 +1,5 @@
-//! Steps that wait (`wait`): for a signal, until a moment, or for a while. Pure: when such a task is over by itself, and
-//! what a signal means to it. The store parks it, and wakes it by its own clock. docs/design/waits.md.
+//! Steps that wait: for a signal, until a moment, for a while (`wait`), or for a run that they start (`workflow`). Pure: when such a
+//! task is over by itself, and what a signal means to it. The store parks it, and wakes it by its own clock. docs/design/waits.md.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,8 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::child::SubWorkflow;
 use crate::definition::parse_duration;
 use crate::expression::{Scope, Template};
+use crate::id::RunId;
 use crate::limit::written;
 use crate::output;
 use crate::time::Millis;
@@ -19,7 +21,7 @@ mod tests;
 /// The longest reason that somebody may give with a signal, in bytes.
 pub const MAX_REASON: usize = 4096;
 
-/// The `wait` key.
+/// The `wait` key, or the `workflow` key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wait {
     pub on: Awaited,
@@ -35,6 +37,8 @@ pub enum Awaited {
     Until(Template),
     /// What it evaluates to is a duration.
     For(Template),
+    /// A run of another workflow, which it starts, is over.
+    Run(SubWorkflow),
 }
 
 /// What is known of one task that waits. Kept with it, also when it is over, until it is opened again.
@@ -50,6 +54,12 @@ pub struct Waiting {
     /// The one that counts: the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Signal>,
+    /// Which life of a step this is that starts a run: the number of the event that parked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub life: Option<u64>,
+    /// The run that it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<RunId>,
 }
 
 /// Somebody's word to a task that waits, or will.
@@ -90,7 +100,7 @@ impl Wait {
     /// What a task waits for that parks now. The error is why that cannot be known, in words.
     pub fn begin(&self, scope: &Scope, now: Millis) -> Result<Waiting, String> {
         let until = match &self.on {
-            Awaited::Signal(_) => None,
+            Awaited::Signal(_) | Awaited::Run(_) => None,
             Awaited::Until(template) => {
                 let text = template.render(scope).map_err(|error| format!("`wait.until`: {error}"))?;
                 Some(moment(&text).map_err(|why| format!("`wait.until` is {why}"))?)
@@ -100,7 +110,11 @@ impl Wait {
                 Some(now.after(span(&text).map_err(|why| format!("`wait.for` is {why}"))?))
             }
         };
-        Ok(Waiting { until, timeout_at: self.timeout.map(|timeout| now.after(timeout)), signal: None })
+        Ok(Waiting {
+            until,
+            timeout_at: self.timeout.map(|timeout| now.after(timeout)),
+            ..Waiting::default()
+        })
     }
 
     /// Names of the steps that it reads.
@@ -108,6 +122,7 @@ impl Wait {
         match &self.on {
             Awaited::Signal(_) => Vec::new(),
             Awaited::Until(template) | Awaited::For(template) => template.steps_read().collect(),
+            Awaited::Run(child) => child.steps_read().collect(),
         }
     }
 
@@ -115,7 +130,15 @@ impl Wait {
     pub fn signal(&self) -> Option<&str> {
         match &self.on {
             Awaited::Signal(name) => Some(name),
-            Awaited::Until(_) | Awaited::For(_) => None,
+            Awaited::Until(_) | Awaited::For(_) | Awaited::Run(_) => None,
+        }
+    }
+
+    /// What it runs, if it waits for that.
+    pub fn child(&self) -> Option<&SubWorkflow> {
+        match &self.on {
+            Awaited::Run(child) => Some(child),
+            Awaited::Signal(_) | Awaited::Until(_) | Awaited::For(_) => None,
         }
     }
 
@@ -127,6 +150,7 @@ impl Wait {
             Awaited::Until(_) | Awaited::For(_) => {
                 format!("timeout: what it waits for does not come within {limit}")
             }
+            Awaited::Run(child) => format!("timeout: `{}` has not ended within {limit}", child.workflow),
         }
     }
 }
@@ -138,6 +162,7 @@ impl fmt::Display for Wait {
             Awaited::Signal(name) => write!(f, "the signal {name}")?,
             Awaited::Until(template) => write!(f, "{}", template.source())?,
             Awaited::For(template) => write!(f, "{} to pass", template.source())?,
+            Awaited::Run(child) => write!(f, "a run of {}", child.workflow)?,
         }
         match self.timeout {
             Some(timeout) => write!(f, ", for {} at most", written(timeout)),
@@ -147,6 +172,11 @@ impl fmt::Display for Wait {
 }
 
 impl Waiting {
+    /// What is known of a step that is to go on with the run that it had started.
+    pub fn again(child: RunId) -> Box<Self> {
+        Box::new(Self { child: Some(child), ..Self::default() })
+    }
+
     /// When somebody has to look at it, if nobody says anything before.
     pub fn due_at(&self) -> Option<Millis> {
         match (self.until, self.timeout_at) {

@@ -185,6 +185,7 @@ impl Firer {
             key: Some(key),
             by: by.to_owned(),
             origin: None,
+            parent: None,
         };
         match self.store.submit(submission).await {
             Ok(run) => Ok(started(workflow, run)),

@@ -49,6 +49,7 @@ pub async fn submit(
         key: Some(format!("hooks of {} ({})", firing.end.run, firing.end.seq)),
         by: "hooks".to_owned(),
         origin: None,
+        parent: None,
     };
     store.submit(submission).await.map(Some)
 }

@@ -1,6 +1,7 @@
 //! Executes what the store hands out: the worker loop, engines for steps, and their logs.
 
 pub mod bundle;
+pub mod child;
 pub mod container;
 pub mod effect;
 pub mod embed;

@@ -44,6 +44,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         key: None,
         by: "ada".into(),
         origin: None,
+        parent: None,
     };
     let run = store.submit(submission).await.expect("a run");
     let drive = Drive {

@@ -82,6 +82,7 @@ impl Setup {
             key: None,
             by: "ada".into(),
             origin: None,
+            parent: None,
         };
         let run = store.submit(submission).await.expect("a run");
         Self { store, session, run }

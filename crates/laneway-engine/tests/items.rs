@@ -57,6 +57,7 @@ async fn a_hundred_thousand_items_run_and_replay() {
         key: None,
         by: "ada".into(),
         origin: None,
+        parent: None,
     };
     let run = store.submit(submission).await.expect("a run");
     let (ran, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

@@ -79,6 +79,7 @@ async fn park(address: &str, wanted: usize) -> Result<(), Box<dyn Error>> {
             key: None,
             by: "bench".to_owned(),
             origin: None,
+            parent: None,
         };
         store.submit(submission).await?;
     }

@@ -6,6 +6,7 @@
 pub mod archive;
 mod bytes;
 pub mod cache;
+pub mod child;
 pub mod effect;
 mod error;
 mod examine;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use laneway_core::artifact::ArtifactName;
 use laneway_core::cause::Cause;
+use laneway_core::child::Parent;
 use laneway_core::class::Offer;
 use laneway_core::expression::Scope;
 use laneway_core::hash::{ContentHash, Version};
@@ -190,6 +191,8 @@ pub struct Submission {
     pub by: String,
     /// From where the service was asked for it: then the audit log has it, from the same moment on.
     pub origin: Option<String>,
+    /// The step that starts it, if one does.
+    pub parent: Option<Parent>,
 }
 
 impl Submission {
@@ -283,8 +286,10 @@ pub struct RunHead {
     /// The keys of the tasks that have some, which the parameters fix.
     pub keys: BTreeMap<Position, TaskKeys>,
     pub placed: Placed,
-    /// The class of tasks that nobody takes but the owner of the run.
+    /// The class of tasks that nobody takes but the owner of the run, and of those that it has started.
     pub own_class: i64,
+    /// The step that started it, if one did.
+    pub parent: Option<Parent>,
 }
 
 impl RunHead {

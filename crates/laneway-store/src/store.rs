@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::cache::Miss;
+use laneway_core::child::Parent;
 use laneway_core::effect::EffectId;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
@@ -27,6 +28,7 @@ use laneway_core::time::Millis;
 use tokio::sync::watch;
 
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
+use crate::child::WantedRun;
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
@@ -67,6 +69,16 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Makes `session` the owner of a local run whose former owner is gone. Refused while that lives.
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()>;
+
+    /// Runs that steps wait for, and that nobody has started yet: those of shared runs, and those of local runs of `session`.
+    async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>>;
+
+    /// Says that one of them is started. If nobody waits for it any more it is canceled; if it has ended, so does the step. May be
+    /// said again.
+    async fn child_began(&self, parent: Parent, child: RunId) -> Result<()>;
+
+    /// Says that one of them cannot be started, and why: the step fails. Nothing if it is wanted no more.
+    async fn child_refused(&self, parent: Parent, why: &str) -> Result<()>;
 
     /// Opens gates that time has opened, and ends runs whose timeout passed. Returns the next moment at which
     /// there will be something to do.

@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use crate::command::Context;
 use crate::env;
 use crate::exit::Exit;
+use crate::firing::Firing;
 use crate::progress::{self, Progress};
 use crate::settings::{KILL_GRACE, MAX_POLL_INTERVAL};
 
@@ -278,6 +279,8 @@ async fn drive(
     (args, until): (DriveArgs, Until),
 ) -> anyhow::Result<Exit> {
     let store = &node.store;
+    let starts_runs = work.plan.workflow.steps.iter().any(|step| step.wait().is_some());
+    let _firing = starts_runs.then(|| Firing::of_steps(store, node.session, work.max_parallel));
     let mut interrupts = Interrupts::listen()?;
     let mut changes = store.changes();
     let mut progress = Progress::new(&context.printer, &work.plan, work.told, args.json);

@@ -1,25 +1,34 @@
-//! Fires triggers beside whatever else a node does, for as long as it is held.
+//! Starts runs beside whatever else a node does, for as long as it is held: those of triggers, and those that steps wait for.
 
 use std::sync::Arc;
 
 use laneway_core::id::SessionId;
+use laneway_engine::child::Starter;
 use laneway_engine::fire::Firer;
 use laneway_store::Store;
 use tokio::task::JoinHandle;
 
 /// Stops when it is dropped: at whatever moment, nothing is lost.
 #[derive(Debug)]
-pub(crate) struct Firing(JoinHandle<()>);
+pub(crate) struct Firing(Vec<JoinHandle<()>>);
 
 impl Firing {
     pub(crate) fn begin(store: &Arc<dyn Store>, session: SessionId, max_parallel: u32) -> Self {
         let firer = Firer { store: Arc::clone(store), session, max_parallel };
-        Self(tokio::spawn(firer.until_over()))
+        let mut firing = Self::of_steps(store, session, max_parallel);
+        firing.0.push(tokio::spawn(firer.until_over()));
+        firing
+    }
+
+    /// Those that steps wait for alone: of a run that this process drives.
+    pub(crate) fn of_steps(store: &Arc<dyn Store>, session: SessionId, max_parallel: u32) -> Self {
+        let starter = Starter { store: Arc::clone(store), session, max_parallel };
+        Self(vec![tokio::spawn(starter.until_over())])
     }
 }
 
 impl Drop for Firing {
     fn drop(&mut self) {
-        self.0.abort();
+        self.0.iter().for_each(JoinHandle::abort);
     }
 }

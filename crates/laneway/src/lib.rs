@@ -3,6 +3,7 @@
 //!
 //! A library only so that two programs can be made of it, `laneway` and, for tests, `laneway-tortured`.
 
+mod children;
 mod cli;
 mod command;
 mod document;

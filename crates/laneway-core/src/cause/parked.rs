@@ -1,4 +1,4 @@
-//! What a parked task waits for, since when, until when, and how it is signaled.
+//! What a parked task waits for, since when, until when, and how it is signaled; or which run it has started.
 
 use super::Cause;
 use crate::gate::Gate;
@@ -36,6 +36,25 @@ pub(super) fn cause(wait: &Wait, run: RunId, task: &TaskState) -> Option<Cause> 
                 text: format!("waits until {until}, since {since}{fails}"),
                 ..base
             }
+        }
+        Awaited::Run(child) => {
+            let fails = at.map(|at| format!(", and ends it at {at}")).unwrap_or_default();
+            let (opens, text) = match waiting.child {
+                Some(child_run) => {
+                    let short = child_run.short();
+                    (
+                        format!(
+                            "when run {short} has ended: `laneway explain {short}` says what that waits for"
+                        ),
+                        format!("waits for run {short} of `{}` since {since}{fails}", child.workflow),
+                    )
+                }
+                None => (
+                    "when a node has started it".to_owned(),
+                    format!("is about to start a run of `{}`, since {since}{fails}", child.workflow),
+                ),
+            };
+            Cause { gate: "child", key: Some(child.workflow.clone()), opens, text, ..base }
         }
     })
 }

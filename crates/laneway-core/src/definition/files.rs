@@ -69,7 +69,7 @@ pub(super) fn check(workflow: &Workflow, spans: &Spans, findings: &mut Findings)
             Action::Function { .. } => Some("calls a function, which has no directory"),
             Action::Queue { .. } => Some("is done by a remote worker, which has no directory here"),
             Action::Call { .. } => Some("calls an endpoint, which has no directory here"),
-            Action::Wait(_) => Some("waits, and runs nothing"),
+            Action::Wait(_) => Some("has no directory: it waits for something else"),
         };
         if let (Some(_), Some(why)) = (&step.files, elsewhere) {
             let message = format!("step `{}` {why}", step.name);

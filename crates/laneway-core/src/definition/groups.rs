@@ -222,6 +222,6 @@ fn without_directory(action: &Action) -> Option<&'static str> {
         | Action::Merge { .. } => None,
         Action::Function { .. } => Some("calls a function, which has no directory"),
         Action::Queue { .. } => Some("is done by a remote worker, which has no directory here"),
-        Action::Wait(_) => Some("waits, and runs nothing"),
+        Action::Wait(_) => Some("has no directory: it waits for something else"),
     }
 }

@@ -61,12 +61,13 @@ pub(super) const STEP: Keys = Keys {
         "pool",
         "call",
         "wait",
+        "workflow",
         "for_each",
         "max_parallel",
         "fail_fast",
         "description",
     ],
-    later: &["matrix", "workflow", "isolate", "key"],
+    later: &["matrix", "isolate", "key"],
 };
 
 pub(super) const GROUP: Keys = Keys {

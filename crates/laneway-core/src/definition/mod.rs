@@ -6,6 +6,7 @@
 //! ```
 
 mod caches;
+mod children;
 mod containers;
 mod diagnostic;
 mod files;

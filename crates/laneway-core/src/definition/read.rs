@@ -2,6 +2,7 @@
 //! under its name, so that what is said about other steps is still right.
 
 use super::caches;
+use super::children;
 use super::containers::{self, Housed};
 use super::files;
 use super::finding::{Finding, Findings, Span};
@@ -266,6 +267,7 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         return (step, spans);
     };
     let (fields, wait) = waits::sorted(reader, fields);
+    let (fields, workflow) = children::sorted(reader, fields);
     let (mut run, mut command, mut function, mut queue) = (None, None, None, None);
     let (mut args, mut with) = (None, None);
     let mut housed = Housed::default();
@@ -331,13 +333,13 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     step.for_each = growing.read(reader);
     step.files = (files != Files::default()).then(|| Box::new(files));
     step.demands = (demands != Demands::default()).then(|| Box::new(demands));
-    let (input, misplaced, advice) = match (function, queue) {
+    let (input, misplaced, advice) = match (function, queue.or(workflow)) {
         (Some(_), _) => (with, args, "a function takes its input by name: `with: {NAME: VALUE}`"),
-        (None, Some(_)) => (with, args, "a remote worker takes its input by name: `with: {NAME: VALUE}`"),
+        (None, Some(_)) => (with, args, "it takes its input by name: `with: {NAME: VALUE}`"),
         (None, None) => (
             args,
             with,
-            "`with` is the input of a `function` or a `queue`; a script or program takes `args` or `env`",
+            "`with` is the input of a `function`, a `queue` or a `workflow`; a script or program takes `args` or `env`",
         ),
     };
     if let Some(field) = misplaced {
@@ -347,7 +349,9 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         let advice = "a remote worker has its own; pass values by `with: {NAME: VALUE}`";
         of_processes.drain(..).for_each(|field| does_not_belong(reader, field, advice));
     }
-    if let Some(call) = housed.call.filter(|_| run.or(command).or(function).or(queue).or(wait).is_none()) {
+    if let Some(call) =
+        housed.call.filter(|_| run.or(command).or(function).or(queue).or(wait).or(workflow).is_none())
+    {
         let advice = "what is called has its own; pass values by `body`";
         of_processes.drain(..).for_each(|field| does_not_belong(reader, field, advice));
         if let Some(field) = args {
@@ -361,13 +365,21 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
     }
     step.housing = housed.read(reader, function.or(queue));
     let actions: Vec<Field<'_>> =
-        [run, command, function, queue, housed.call, wait].into_iter().flatten().collect();
+        [run, command, function, queue, housed.call, wait, workflow].into_iter().flatten().collect();
     if let [first, second, ..] = actions.as_slice() {
         both(reader, entry.name, *first, *second);
         return (step, spans);
     }
     if let Some(wait) = wait {
         if let Some(wait) = reader.wait(wait) {
+            step.action = Action::Wait(Box::new(wait));
+        }
+        return (step, spans);
+    }
+    if let Some(workflow) = workflow {
+        let with = input.map(|field| reader.input(field)).unwrap_or_default();
+        let timeout = step.timeout.take();
+        if let Some(wait) = reader.sub_workflow(workflow, with, timeout) {
             step.action = Action::Wait(Box::new(wait));
         }
         return (step, spans);
@@ -425,7 +437,7 @@ fn both(reader: &mut Reader<'_>, step: &str, one: Field<'_>, other: Field<'_>) {
         )
         .note("the other one", first.min(second))
         .hint(
-            "keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, or `wait` for a signal or a moment",
+            "keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, `wait` for a signal or a moment, or `workflow` for a run of another workflow",
         ),
     );
 }
@@ -462,8 +474,7 @@ fn has_later_action(reader: &Reader<'_>, entry: Field<'_>) -> bool {
     match &reader.tree.node(entry.value).data {
         Data::Map(flat) => Tree::pairs(flat).any(|(key, _)| {
             let key = reader.tree.key(key);
-            key == "workflow"
-                || !keys::STEP.known.contains(&key) && nearest(key, ["run", "command"]).is_some()
+            !keys::STEP.known.contains(&key) && nearest(key, ["run", "command"]).is_some()
         }),
         Data::Scalar { .. } | Data::List(_) => false,
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::housing::PoolMode;
 use super::keys::STEP;
 use super::model::{GroupFailure, OnFailure, OnLost, ParamType, Placement, When};
-use super::waits;
+use super::{children, waits};
 use crate::limit::MAX_LIMIT;
 use crate::max_runs::Strategy;
 use crate::rank::{HIGHEST_PRIORITY, LEAST_PRIORITY};
@@ -158,7 +158,7 @@ pub fn schema() -> Value {
 
 fn step() -> Value {
     json!({
-        "description": "One step: a script, a program, a function, work of a queue, or a wait; a script or program may run in a container.",
+        "description": "One step: a script, a program, a function, work of a queue, a wait, or another workflow; a script or program may run in a container.",
         "type": "object",
         "additionalProperties": false,
         "dependentRequired": {
@@ -184,7 +184,8 @@ fn step() -> Value {
              "not": {"anyOf": [{"required": ["args"]}, {"required": ["with"]}, {"required": ["env"]},
                                {"required": ["workdir"]}, {"required": ["artifacts"]}, {"required": ["inputs"]},
                                cached()]}},
-            {"required": ["wait"], "not": {"anyOf": not_of_waits()}},
+            {"required": ["wait"], "not": {"anyOf": without(waits::advice)}},
+            {"required": ["workflow"], "not": {"anyOf": without(children::advice)}},
         ],
         "properties": {
             "run": {
@@ -209,6 +210,10 @@ fn step() -> Value {
                 "type": "string", "pattern": LABEL,
             },
             "wait": {"$ref": "#/$defs/wait"},
+            "workflow": {
+                "description": "Another workflow, which runs as a run of its own: the name of one that was applied, or a file such as ./deploy.yaml. The step ends as that run does, and its output is what the steps of that run put out, by name.",
+                "type": "string", "minLength": 1, "pattern": LITERAL,
+            },
             "for_each": {
                 "description": "A list, or an expression that gives one: the step becomes one task for each item, read as ${{ item }}, and as ${{ index }} its place from 0 on. steps.NAME.output is the list of their outputs.",
                 "oneOf": [{"type": "array"}, {"type": "string", "pattern": "^\\s*\\$\\{\\{[\\s\\S]*\\}\\}\\s*$"}],
@@ -222,7 +227,7 @@ fn step() -> Value {
                 "type": "boolean",
             },
             "with": {
-                "description": "The input of the function, by name, or that of a queue's worker, which may be any JSON; a value that is one ${{ … }} keeps its type.",
+                "description": "The input of the function, by name; or that of a queue's worker or the parameters of a workflow, which may be any JSON; a value that is one ${{ … }} keeps its type.",
                 "type": "object",
                 "propertyNames": {"pattern": VARIABLE},
             },
@@ -311,9 +316,9 @@ fn cached() -> Value {
     json!({"required": ["cache"], "properties": {"cache": {"not": {"const": false}}}})
 }
 
-/// Keys of a step that mean nothing to one that waits.
-fn not_of_waits() -> Vec<Value> {
-    let keys = STEP.known.iter().filter(|key| waits::advice(key).is_some());
+/// Keys of a step that mean nothing to one that waits, or that runs a workflow.
+fn without(advice: fn(&str) -> Option<&'static str>) -> Vec<Value> {
+    let keys = STEP.known.iter().filter(|key| advice(key).is_some());
     keys.map(|key| json!({"required": [key]})).collect()
 }
 

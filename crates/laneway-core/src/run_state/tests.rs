@@ -14,6 +14,7 @@ fn history(facts: Vec<Fact>) -> Vec<Event> {
         params: Map::new(),
         max_parallel: 4,
         by: "ada".into(),
+        parent: None,
     };
     let facts = std::iter::once(submitted.into()).chain(facts);
     (1..).zip(facts).map(|(seq, fact)| Event { run, seq, at: Millis(1000 + seq as i64), fact }).collect()
@@ -64,7 +65,7 @@ fn a_pause_takes_back_what_nobody_had_claimed() {
 
 fn parked(until: Option<i64>) -> Fact {
     let (signal, until) = (Some("go".to_owned()), until.map(Millis));
-    TaskParked { step: "a".into(), signal, until, timeout_at: None, items: None }.into()
+    TaskParked { step: "a".into(), signal, until, timeout_at: None, items: None, workflow: None }.into()
 }
 
 fn signaled(step: &str) -> Fact {
@@ -148,8 +149,13 @@ fn a_signal_may_come_before_the_task_is_parked_and_only_once() {
         Err("event 4: a task that is available cannot park".into())
     );
     // Whoever opens it again has to be told anew.
-    let reopened =
-        RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()], level: None };
+    let reopened = RunReopened {
+        why: Reopening::Retry,
+        by: "ada".into(),
+        tasks: vec!["a".into()],
+        level: None,
+        children: Vec::new(),
+    };
     let again = vec![
         started(),
         parked(None),
@@ -187,8 +193,13 @@ fn ended(attempt: u32, name: &str, status: EffectStatus, by: Option<&str>) -> Fa
 fn effects_outlive_their_attempt_and_a_retry_of_the_run() {
     use EffectStatus::{Done, Started};
     let lost = crate::event::TaskLost { step: "a".into(), attempt: 1, node: "host:1".into() };
-    let reopened =
-        RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: vec!["a".into()], level: None };
+    let reopened = RunReopened {
+        why: Reopening::Retry,
+        by: "ada".into(),
+        tasks: vec!["a".into()],
+        level: None,
+        children: Vec::new(),
+    };
     let mut facts = vec![
         started(),
         available("a"),
@@ -259,7 +270,7 @@ fn grown(first: u32, items: &[i64], attempts: u32) -> Fact {
 
 fn parked_for(items: u32) -> Fact {
     let (signal, until, timeout_at) = (None, None, None);
-    TaskParked { step: "b".into(), signal, until, timeout_at, items: Some(items) }.into()
+    TaskParked { step: "b".into(), signal, until, timeout_at, items: Some(items), workflow: None }.into()
 }
 
 fn names(state: &RunState) -> Vec<(&str, u32)> {
@@ -340,7 +351,13 @@ fn pauses_that_cannot_have_happened_are_refused() {
 fn a_run_that_ends_in_the_queue_starts_when_it_is_retried() {
     let state = told(vec![paused(PauseScope::Run, &[]), canceled()]).expect("queued runs can be canceled");
     assert_eq!((state.status, state.started_at), (RunStatus::Canceled, None));
-    let reopened = RunReopened { why: Reopening::Retry, by: "ada".into(), tasks: Vec::new(), level: None };
+    let reopened = RunReopened {
+        why: Reopening::Retry,
+        by: "ada".into(),
+        tasks: Vec::new(),
+        level: None,
+        children: Vec::new(),
+    };
     let state = told(vec![paused(PauseScope::Run, &[]), canceled(), reopened.into()]).expect("a retry");
     assert_eq!((state.status, state.started_at), (RunStatus::Running, Some(Millis(1004))));
     assert_eq!(state.paused, [], "whoever retries a run wants it to go on");

@@ -69,7 +69,7 @@ fn what_comes_first_counts_however_late_somebody_looks() {
     let waiting = |until: Option<i64>, timeout_at: Option<i64>| Waiting {
         until: until.map(|ms| Millis(NOW.0 + ms)),
         timeout_at: timeout_at.map(|ms| Millis(NOW.0 + ms)),
-        signal: None,
+        ..Waiting::default()
     };
     for (until, timeout_at, expected) in [
         (None, None, None),
@@ -123,7 +123,7 @@ proptest! {
         now in -1200i64..1200,
     ) {
         let waiting =
-            Waiting { until: until.map(Millis), timeout_at: timeout_at.map(Millis), signal: None };
+            Waiting { until: until.map(Millis), timeout_at: timeout_at.map(Millis), ..Waiting::default() };
         let is_due = waiting.due_at().is_some_and(|due| due.0 <= now);
         prop_assert_eq!(waiting.over(Millis(now)).is_some(), is_due);
         // And it ends the same at every later look.
@@ -136,7 +136,7 @@ proptest! {
     #[test]
     fn a_stored_wait_reads_back(until in proptest::option::of(any::<i64>()), by in ".*", reason in proptest::option::of(".*")) {
         let signal = Signal { by, reason, at: NOW, payload: scope(json!({ "x": [1, "é"] })) };
-        let waiting = Waiting { until: until.map(Millis), timeout_at: None, signal: Some(signal) };
+        let waiting = Waiting { until: until.map(Millis), signal: Some(signal), ..Waiting::default() };
         let text = serde_json::to_string(&waiting).expect("JSON");
         prop_assert_eq!(serde_json::from_str::<Waiting>(&text).expect("read back"), waiting);
     }

@@ -30,6 +30,7 @@ use tokio::task::JoinHandle;
 use super::outcome::Outcome;
 use super::workflow::Workflow;
 use super::{Error, WARDEN};
+use crate::child::Starter;
 use crate::container::Containers;
 use crate::fire::Firer;
 use crate::function::{Call, Functions};
@@ -78,7 +79,7 @@ struct Inner {
     dir: PathBuf,
     /// `None` once it was shut down.
     worker: Mutex<Option<Working>>,
-    firer: JoinHandle<()>,
+    firing: [JoinHandle<()>; 2],
     /// Ends with it: nobody renews a life that does nothing.
     _heartbeat: Option<Heartbeat>,
 }
@@ -170,12 +171,13 @@ impl Builder {
         match self.begin(&store, session).await {
             Ok((worker, control, heartbeat)) => {
                 let firer = Firer { store: Arc::clone(&store), session, max_parallel: MAX_PARALLEL };
+                let starter = Starter { store: Arc::clone(&store), session, max_parallel: MAX_PARALLEL };
                 let worker = tokio::spawn(worker.until_stopped(control.clone()));
                 let inner = Inner {
                     control,
                     dir,
                     worker: Mutex::new(Some(worker)),
-                    firer: tokio::spawn(firer.until_over()),
+                    firing: [tokio::spawn(firer.until_over()), tokio::spawn(starter.until_over())],
                     _heartbeat: heartbeat,
                     store,
                     session,
@@ -316,6 +318,7 @@ impl Engine {
             key,
             by: "embedded".to_owned(),
             origin: None,
+            parent: None,
         };
         let id = self.inner.store.submit(submission).await?;
         Ok(self.attach(id))
@@ -337,7 +340,7 @@ impl Engine {
         let Some(worker) = self.inner.worker.lock().await.take() else { return Ok(Vec::new()) };
         self.inner.control.leave(Leaving::because(LeaveReason::Done));
         let cut = worker.await.map_err(|error| Error::Stopped(error.to_string()))?;
-        self.inner.firer.abort();
+        self.inner.firing.iter().for_each(JoinHandle::abort);
         let why = Leaving::because(if cut.is_ok() { LeaveReason::Done } else { LeaveReason::Failed });
         self.inner.store.retire(self.inner.session, why).await?;
         Ok(cut?)
@@ -355,7 +358,7 @@ impl Engine {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.firer.abort();
+        self.firing.iter().for_each(JoinHandle::abort);
         if let Some(worker) = self.worker.get_mut() {
             worker.abort();
         }

@@ -326,6 +326,7 @@ mod tests {
             key: None,
             by: "ada".into(),
             origin: None,
+            parent: None,
         };
         let run = store.submit(submission).await.expect("a run");
         let claims = store.claim(Ask { session, run: Some(run), limit: 2, ahead: 0 }).await.expect("claims");

@@ -239,6 +239,7 @@ steps:
             keys: Default::default(),
             placed: Placed::Local,
             own_class: -1,
+            parent: None,
         });
         let session = SessionId::parse(id).expect("an id");
         let claim =

@@ -253,6 +253,7 @@ mod tests {
             keys: Default::default(),
             placed: Placed::Local,
             own_class: -1,
+            parent: None,
         });
         let session = SessionId::parse(id).expect("an id");
         let claim = |position| {

@@ -105,6 +105,7 @@ steps:
             keys: Default::default(),
             placed,
             own_class: -1,
+            parent: None,
         });
         let session = SessionId::parse(id).expect("an id");
         let claim =

@@ -93,6 +93,7 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
         key,
         by,
         origin,
+        parent: None,
     };
     let run = store.submit(submission).await?;
     Ok(wire::Submitted { run, workflow })

@@ -36,7 +36,9 @@ pub use node::{
     ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,
 };
 pub use pool::{AskedNode, AskedPool, DrainPool, Pool, PoolEventList, PoolList, WarmContainer, WarmPool};
-pub use run::{Cause, EventList, Holder, Place, Run, RunList, RunSummary, SetAside, Task, TaskList};
+pub use run::{
+    Cause, EventList, Holder, ParentStep, Place, Run, RunList, RunSummary, SetAside, Task, TaskList,
+};
 pub use signal::{Signal, SignalResult, Signaled, Wait};
 pub use submit::{Advanced, Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
 pub use trigger::{Trigger, TriggerList, TriggersPaused};

@@ -52,6 +52,19 @@ pub struct Run {
     /// The number of its last event: whoever follows it goes on from there.
     #[serde(default)]
     pub last_event: u64,
+    /// The step that started it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentStep>,
+}
+
+/// A step that has started a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ParentStep {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    pub step: String,
+    /// How many runs are above its child.
+    pub depth: u32,
 }
 
 /// One step of a run.
@@ -309,6 +322,11 @@ impl Run {
             set_aside: None,
             paused: state.paused.iter().map(ToString::to_string).collect(),
             last_event: state.last_event,
+            parent: state.parent.as_ref().map(|parent| ParentStep {
+                run: parent.run,
+                step: parent.step.clone(),
+                depth: parent.depth,
+            }),
         }
     }
 }

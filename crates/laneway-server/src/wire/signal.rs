@@ -67,6 +67,10 @@ pub struct Wait {
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The run that it has started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    pub child: Option<RunId>,
 }
 
 impl Signaled {
@@ -90,6 +94,7 @@ impl From<&Waiting> for Wait {
             signaled_by: signal.map(|signal| signal.by.clone()),
             signaled_at: signal.map(|signal| Moment(signal.at)),
             reason: signal.and_then(|signal| signal.reason.clone()),
+            child: wait.child,
         }
     }
 }

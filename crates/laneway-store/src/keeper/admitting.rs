@@ -20,6 +20,7 @@ impl<F: Facts> Keeper<F> {
             params: submission.params.clone(),
             max_parallel: submission.max_parallel,
             by: submission.by.clone(),
+            parent: submission.parent.clone(),
         });
         if submission.is_paused {
             let by = submission.by.clone();

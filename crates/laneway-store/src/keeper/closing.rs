@@ -143,6 +143,20 @@ impl<F: Facts> Keeper<F> {
         reason: Reason,
         detail: Option<String>,
     ) -> Result<(), F::Error> {
+        // It ends with its child.
+        if self.task(position)?.status == TaskStatus::Parked && self.awaits_child(position) {
+            return self.stop_child(position, reason);
+        }
+        self.cancel_now(position, attempt, reason, detail)
+    }
+
+    pub(super) fn cancel_now(
+        &mut self,
+        position: Position,
+        attempt: u32,
+        reason: Reason,
+        detail: Option<String>,
+    ) -> Result<(), F::Error> {
         let status = self.task(position)?.status.next(TaskMove::Cancel)?;
         let now = self.now;
         self.change(position, |task| {

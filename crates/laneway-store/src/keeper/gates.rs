@@ -237,8 +237,8 @@ impl<F: Facts> Keeper<F> {
             is_led: self.look == Some(Look::Led),
             max_parallel: self.places(),
             group: match (is_wait, self.room(position)?) {
+                (_, None) => self.room_of_item(position)?,
                 (true, _) => None,
-                (false, None) => self.room_of_item(position)?,
                 (false, room) => room,
             },
             ..GateFacts::open(self.now)

@@ -93,7 +93,7 @@ impl<F: Facts> Keeper<F> {
         })?;
         let step = self.name(position);
         let (signal, until, timeout_at, items) = (None, None, None, Some(total));
-        self.append(TaskParked { step, signal, until, timeout_at, items });
+        self.append(TaskParked { step, signal, until, timeout_at, items, workflow: None });
         Ok(())
     }
 
@@ -167,7 +167,8 @@ impl<F: Facts> Keeper<F> {
         let position = self.plan().items_of(step).start + index;
         let class = self.task(step)?.class;
         // What waits for nothing but a place in its run goes straight into that line, as at submit.
-        let is_ready = !self.step(step).condition_reads_item() && !self.head.has_keys(position);
+        let asks_more = self.step(step).condition_reads_item() || self.step(step).wait().is_some();
+        let is_ready = !asks_more && !self.head.has_keys(position);
         let (gate, rank) =
             if is_ready { (Gate::MaxParallel, Some(self.rank(step))) } else { (Gate::Needs, None) };
         let item = Some(value.to_string().into());

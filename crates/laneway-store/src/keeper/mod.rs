@@ -10,11 +10,12 @@
 //! opens and closes gates, `keys.rs` looks at those that runs share, `admitting.rs` lets runs begin, wait and pause, `binding.rs`
 //! keeps pinned ones on one node, `grouping.rs` knows what members mean to their group,
 //! `closing.rs` ends what will not start, `holding.rs` is told what holders say, `ending.rs` how attempts end,
-//! `leveling.rs` does levels as one, `waiting.rs` parks what waits and takes signals, `effects.rs` lets effects begin,
+//! `leveling.rs` does levels as one, `waiting.rs` parks what waits and takes signals, `children.rs` has runs started that steps wait for, `effects.rs` lets effects begin,
 //! `growing.rs` makes tasks of the items of lists, `reopening.rs` what people want again. `conclude` comes last. docs/design/store.md.
 
 mod admitting;
 mod binding;
+mod children;
 mod closing;
 mod effects;
 mod ending;
@@ -37,11 +38,13 @@ use laneway_core::definition::{GroupFailure, Step};
 use laneway_core::event::{Closing, Fact, RunFinished};
 use laneway_core::gate::{Counts, Gate};
 use laneway_core::hook;
+use laneway_core::id::RunId;
 use laneway_core::nearest::nearest;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::state::{RunMove, TaskStatus};
 use laneway_core::time::Millis;
 
+pub(crate) use children::Wanted;
 pub(crate) use facts::{Facts, Failures, Outputs, Rows};
 pub(crate) use gates::{Settled, read_item, scope};
 pub(crate) use growing::{grown, list_of, place_of, with_item};
@@ -92,6 +95,10 @@ pub(crate) struct Keeper<F> {
     batches: BTreeMap<(Position, u32), Option<String>>,
     /// Steps of which everything that is stored about items goes.
     removed: BTreeSet<Position>,
+    /// Runs that are to be started, or are so no more, by the task that waits for them.
+    wanted: BTreeMap<Position, Option<Wanted>>,
+    /// Runs that are to end, because who waits for them does.
+    to_stop: Vec<RunId>,
 }
 
 /// A task's row that was looked at.
@@ -129,6 +136,8 @@ impl<F: Facts> Keeper<F> {
             items_live: BTreeMap::new(),
             batches: BTreeMap::new(),
             removed: BTreeSet::new(),
+            wanted: BTreeMap::new(),
+            to_stop: Vec::new(),
         }
     }
 
@@ -206,12 +215,18 @@ impl<F: Facts> Keeper<F> {
                 self.has_left = true;
                 self.free_keys(position);
                 self.leave_group(position);
+            }
+            (false, true) => self.live_since += 1,
+            (true, true) | (false, false) => {}
+        }
+        // An item is parked while the run goes on that it has started: so many of them as may run at once.
+        let holds = |status: TaskStatus| status.is_live() || status == TaskStatus::Parked;
+        match (holds(was), holds(status)) {
+            (true, false) => {
+                self.leave_group(position);
                 self.count_item(position, -1);
             }
-            (false, true) => {
-                self.live_since += 1;
-                self.count_item(position, 1);
-            }
+            (false, true) => self.count_item(position, 1),
             (true, true) | (false, false) => {}
         }
         if was.is_final() != status.is_final() {
@@ -277,6 +292,8 @@ impl<F: Facts> Keeper<F> {
             bound,
             batches: self.batches,
             removed: self.removed.into_iter().map(|step| (step, self.head.plan.items_of(step))).collect(),
+            wanted: self.wanted,
+            to_stop: self.to_stop,
         })
     }
 

@@ -8,6 +8,7 @@ use laneway_core::gate::{Counts, Gate};
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunMove, RunStatus, TaskMove, TaskStatus};
+use laneway_core::wait::Waiting;
 
 use super::{Facts, Keeper, Pause, Settled, TaskRow, no_such_step};
 use crate::error::Error;
@@ -147,6 +148,26 @@ impl<F: Facts> Keeper<F> {
         Ok((resumed, removed))
     }
 
+    /// Tasks of these that go on with the run that they had started: what did not succeed of it runs again, and no more. Not where
+    /// what it is given may change, or somebody wants all of it again.
+    fn with_child(
+        &mut self,
+        again: &BTreeSet<Position>,
+        anew: Option<Position>,
+    ) -> Result<BTreeSet<Position>, F::Error> {
+        let head = Arc::clone(&self.head);
+        let mut kept = BTreeSet::new();
+        for position in again.iter().copied() {
+            let needs = head.plan.base(position).map(|step| &head.plan.needs[step as usize]);
+            let may_change = needs.is_some_and(|needs| needs.iter().any(|need| again.contains(need)));
+            let has_child = self.task(position)?.wait.as_ref().is_some_and(|wait| wait.child.is_some());
+            if self.awaits_child(position) && has_child && !may_change && anew != Some(position) {
+                kept.insert(position);
+            }
+        }
+        Ok(kept)
+    }
+
     fn reopen(
         &mut self,
         mut again: BTreeSet<Position>,
@@ -170,13 +191,15 @@ impl<F: Facts> Keeper<F> {
         self.run.deadline_at = self.plan().workflow.timeout.map(|timeout| self.now.after(timeout));
         let positions: Vec<Position> = again.iter().copied().collect();
         let level = self.reopen_levels(&positions)?;
-        self.append(RunReopened { why, by: by.to_owned(), tasks: steps.clone(), level });
+        let with_child = self.with_child(again, anew)?;
+        let children = with_child.iter().map(|position| self.name(*position)).collect();
+        self.append(RunReopened { why, by: by.to_owned(), tasks: steps.clone(), level, children });
         // Whoever retries a run wants it to go on; its workflow stays as it is.
         if let Some(pause) = pause {
             self.pause_between(pause);
         }
         for position in again {
-            self.reopen_task(*position)?;
+            self.reopen_task(*position, with_child.contains(position))?;
         }
         for step in removed {
             self.remove_items(step)?;
@@ -195,7 +218,7 @@ impl<F: Facts> Keeper<F> {
     }
 
     /// Pending again, as if new but for the attempt number, which never goes back.
-    fn reopen_task(&mut self, position: Position) -> Result<(), F::Error> {
+    fn reopen_task(&mut self, position: Position, keeps_child: bool) -> Result<(), F::Error> {
         let status = self.task(position)?.status.next(TaskMove::Reopen)?;
         self.change(position, |task| {
             task.status = status;
@@ -207,7 +230,8 @@ impl<F: Facts> Keeper<F> {
             task.output = None;
             task.finished_at = None;
             // Whoever let it go on has said that of the former time.
-            task.wait = None;
+            let child = task.wait.take().and_then(|wait| wait.child);
+            task.wait = child.filter(|_| keeps_child).map(Waiting::again);
         })
     }
 

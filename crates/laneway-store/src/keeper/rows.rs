@@ -9,7 +9,7 @@ use std::time::Duration;
 use laneway_core::event::{Closing, Fact, PauseScope};
 use laneway_core::gate::{Counts, Gate};
 use laneway_core::growth::Growth;
-use laneway_core::id::SessionId;
+use laneway_core::id::{RunId, SessionId};
 use laneway_core::level::Cursor;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
@@ -18,6 +18,7 @@ use laneway_core::time::Millis;
 use laneway_core::wait::Waiting;
 use serde_json::{Map, Value, json};
 
+use super::children::Wanted;
 use super::keys::{Key, KeyChanges};
 use crate::fence::ClaimRef;
 
@@ -179,7 +180,9 @@ impl TaskRow {
 
     /// When a parked one is to be looked at, if nobody signals it before. Stored beside `wait`, for the index.
     pub(crate) fn due_at(&self) -> Option<Millis> {
-        self.wait.as_ref().filter(|_| self.status == TaskStatus::Parked)?.due_at()
+        // One that is asked to end has been looked at.
+        let is_open = self.status == TaskStatus::Parked && self.stop.is_none();
+        self.wait.as_ref().filter(|_| is_open)?.due_at()
     }
 
     pub(crate) fn fence(&self) -> Fence {
@@ -288,6 +291,10 @@ pub(crate) struct Changes {
     pub(crate) batches: BTreeMap<(Position, u32), Option<String>>,
     /// Steps of which everything that is stored about items goes, before anything is written; and where those stand.
     pub(crate) removed: Vec<(Position, Range<Position>)>,
+    /// Runs that are to be started, or are so no more, by the task that waits for them.
+    pub(crate) wanted: BTreeMap<Position, Option<Wanted>>,
+    /// Runs that are to end, because who waits for them does.
+    pub(crate) to_stop: Vec<RunId>,
 }
 
 impl Changes {

@@ -1,4 +1,4 @@
-//! Steps that wait: parked when their gates open, ended by a signal or by the store's clock. Whoever is parked is held by
+//! Steps that wait, also for a run that they start (`children.rs`): parked when their gates open, ended by a signal or by the store's clock. Whoever is parked is held by
 //! nobody, so that nothing of a process or a node can end it. What counts is core's to say (`wait.rs`). docs/design/waits.md.
 
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use laneway_core::state::{TaskMove, TaskStatus};
 use laneway_core::wait::{Over, Waiting};
 use serde_json::{Map, Value};
 
+use super::growing::with_item;
 use super::rows::stored;
-use super::{Facts, Keeper, Settled};
+use super::{Facts, Keeper, Settled, read_item};
 use crate::error::Error;
 use crate::model::{NewSignal, Signaled};
 
@@ -31,19 +32,29 @@ impl<F: Facts> Keeper<F> {
         let step = head.plan.step(position);
         let Some(wait) = step.wait() else { return Ok(()) };
         let of_condition = step.condition.iter().flat_map(|condition| condition.steps_read());
-        let scope = self.scope_of(of_condition.chain(wait.steps_read()))?;
+        let mut scope = self.scope_of(of_condition.chain(wait.steps_read()))?;
+        if let Some((_, index)) = head.plan.item(position) {
+            let item = self.task(position)?.item.clone();
+            with_item(&mut scope, read_item(item.as_deref())?, index);
+        }
         // The gate lets through what it could not evaluate, so that it is told here.
         let condition = step.condition.as_ref().map(|condition| condition.holds(&scope)).transpose();
         let begun =
             condition.map_err(|error| format!("`if`: {error}")).and_then(|_| wait.begin(&scope, self.now));
-        let (waiting, fault) = match begun {
-            Ok(waiting) => (waiting, None),
-            Err(why) => (Waiting::default(), Some(why)),
+        let child = wait.child();
+        let begun = begun.and_then(|waiting| {
+            let params = child.map(|child| child.params(&scope)).transpose()?;
+            Ok((waiting, params))
+        });
+        let (waiting, params, fault) = match begun {
+            Ok((waiting, params)) => (waiting, params, None),
+            Err(why) => (Waiting::default(), None, Some(why)),
         };
         let status = self.task(position)?.status.next(TaskMove::Park)?;
         self.note_wait(position)?;
         self.begin_lane(position)?;
         let (now, until, timeout_at) = (self.now, waiting.until, waiting.timeout_at);
+        let life = child.map(|_| self.run.last_event + 1);
         self.change(position, |task| {
             task.status = status;
             task.gate = None;
@@ -55,7 +66,7 @@ impl<F: Facts> Keeper<F> {
             task.started_at = Some(now);
             // A signal may have come before.
             let wait = task.wait.get_or_insert_default();
-            (wait.until, wait.timeout_at) = (until, timeout_at);
+            (wait.until, wait.timeout_at, wait.life) = (until, timeout_at, life);
         })?;
         self.append(TaskParked {
             step: self.name(position),
@@ -63,7 +74,11 @@ impl<F: Facts> Keeper<F> {
             until,
             timeout_at,
             items: None,
+            workflow: child.map(|child| child.workflow.clone()),
         });
+        if let Some((child, params)) = child.zip(params) {
+            self.want_child(position, child.workflow.clone(), params)?;
+        }
         match fault {
             Some(why) => {
                 let (reason, detail) = (Some(Reason::Expression), Some(why));
@@ -82,6 +97,9 @@ impl<F: Facts> Keeper<F> {
             return self.end_signaled(position, payload);
         }
         let Some(over) = waiting.over(now) else { return Ok(()) };
+        if self.awaits_child(position) {
+            return self.stop_child(position, Reason::Timeout);
+        }
         let timed_out = self.step(position).wait().map(|wait| wait.timed_out());
         let output = Map::new();
         self.end_wait(

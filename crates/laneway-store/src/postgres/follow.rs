@@ -7,10 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use laneway_core::definition::Workflow;
 use laneway_core::id::RunId;
 use laneway_core::max_runs::{self, Running};
-use laneway_core::plan::{Plan, Position};
+use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
 use laneway_torture::{Bug, has};
 
@@ -21,7 +20,9 @@ use super::row;
 use super::run_work::{Job, Made, Terms, on_runs};
 use super::save::Columns;
 use super::shelf::Shelf;
+use super::verbs::children;
 use crate::keeper::{Changes, Keeper, Key};
+use crate::model::RunHead;
 
 /// What is still to be done for others.
 #[derive(Debug, Default)]
@@ -29,6 +30,10 @@ pub(super) struct Follows {
     freed: BTreeSet<Key>,
     /// Workflows of which a run has ended, so that another one may start; and whether that one bounded them.
     ended: BTreeMap<String, bool>,
+    /// Runs that are to end, because who waits for them does.
+    to_stop: BTreeSet<RunId>,
+    /// Runs that a step waits for, and that have ended.
+    over: BTreeSet<RunId>,
 }
 
 impl Follows {
@@ -40,18 +45,34 @@ impl Follows {
         Self { ended: BTreeMap::from([(name, true)]), ..Self::default() }
     }
 
+    pub(super) fn of_child(child: RunId) -> Self {
+        Self { over: BTreeSet::from([child]), ..Self::default() }
+    }
+
+    /// A child has ended.
+    pub(super) fn tell_of(&mut self, child: RunId) {
+        self.over.insert(child);
+    }
+
+    pub(super) fn of_unwanted(child: RunId) -> Self {
+        Self { to_stop: BTreeSet::from([child]), ..Self::default() }
+    }
+
     /// `queued`: whether runs of the workflow wait, if that was asked. Nobody counts a run of a workflow without a bound, and
     /// so nobody is about to wait for one.
-    fn add(&mut self, workflow: &Workflow, changes: &Changes, queued: Option<bool>) {
+    fn add(&mut self, head: &RunHead, changes: &Changes, queued: Option<bool>) {
+        let workflow = &head.plan.workflow;
         self.freed.extend(changes.keys.freed.iter().cloned());
         let is_over = changes.run.status.is_final() && !changes.was.status.is_final();
         if is_over && (workflow.max_runs.is_some() || queued != Some(false)) {
             *self.ended.entry(workflow.name.clone()).or_default() |= workflow.max_runs.is_some();
         }
+        self.to_stop.extend(&changes.to_stop);
+        self.over.extend(head.parent.as_ref().filter(|_| is_over).map(|_| head.run));
     }
 
     fn is_empty(&self) -> bool {
-        self.freed.is_empty() && self.ended.is_empty()
+        self.freed.is_empty() && self.ended.is_empty() && self.to_stop.is_empty() && self.over.is_empty()
     }
 }
 
@@ -66,7 +87,7 @@ pub(super) async fn work<T>(
 ) -> Done<(Vec<Made<T>>, Columns)> {
     // Runs that share keys must see what became of each other's: one after the other.
     let is_apart = jobs.len() > 1 && jobs.iter().any(|job| !job.head.head.keys.is_empty());
-    let plans: Vec<Arc<Plan>> = jobs.iter().map(|job| Arc::clone(&job.head.head.plan)).collect();
+    let heads: Vec<Arc<RunHead>> = jobs.iter().map(|job| Arc::clone(&job.head.head)).collect();
     let mut made = Vec::with_capacity(jobs.len());
     let mut columns = Columns::default();
     if is_apart {
@@ -82,8 +103,8 @@ pub(super) async fn work<T>(
         made.iter().for_each(|made| add(shelf, &mut columns, made));
     }
     let mut follows = Follows::default();
-    for (made, plan) in made.iter().zip(&plans) {
-        follows.add(&plan.workflow, &made.changes, made.queued);
+    for (made, head) in made.iter().zip(&heads) {
+        follows.add(head, &made.changes, made.queued);
     }
     if !follows.is_empty() {
         let written = std::mem::take(&mut columns);
@@ -109,10 +130,10 @@ pub(super) async fn on_each(
     for run in runs {
         let seed = Missing { unstarted: true, live: true, line: 8, ..Missing::default() };
         let job = job(shelf, link, run, seed).await?;
-        let plan = Arc::clone(&job.head.head.plan);
+        let head = Arc::clone(&job.head.head);
         let made = on_runs(link, within, vec![job], |_, keeper| verb(keeper)).await?;
         save(shelf, link, &made).await?;
-        made.iter().for_each(|made| follows.add(&plan.workflow, &made.changes, made.queued));
+        made.iter().for_each(|made| follows.add(&head, &made.changes, made.queued));
     }
     follow(shelf, link, within, follows).await
 }
@@ -139,13 +160,17 @@ pub(super) async fn follow(shelf: &Shelf, link: &Link, terms: Terms, mut follows
             hand_on(shelf, link, terms, &key, &mut follows).await?;
         } else if let Some((workflow, is_bounded)) = follows.ended.pop_first() {
             start_next(shelf, link, terms, (&workflow, is_bounded), &mut follows).await?;
+        } else if let Some(child) = follows.to_stop.pop_first() {
+            children::stop(shelf, link, terms, child, &mut follows).await?;
+        } else if let Some(child) = follows.over.pop_first() {
+            children::tell(shelf, link, terms, child, &mut follows).await?;
         } else {
             return Ok(());
         }
     }
 }
 
-async fn change<T>(
+pub(super) async fn change<T>(
     shelf: &Shelf,
     link: &Link,
     terms: Terms,
@@ -156,14 +181,14 @@ async fn change<T>(
     let head = shelf.head(link, run).await?;
     let mut seed = Missing::for_examining(&head.head.plan, positions);
     positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
-    let (plan, promised) = (Arc::clone(&head.head.plan), follows.freed.clone());
+    let (of, promised) = (Arc::clone(&head.head), follows.freed.clone());
     let made = on_runs(link, terms, vec![Job { head, seed }], |_, keeper| {
         keeper.promise(promised.clone());
         verb(keeper)
     })
     .await?;
     save(shelf, link, &made).await?;
-    made.iter().for_each(|made| follows.add(&plan.workflow, &made.changes, made.queued));
+    made.iter().for_each(|made| follows.add(&of, &made.changes, made.queued));
     Ok(made.into_iter().next().expect("one run went in").answer)
 }
 

@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_growth.sql"),
     include_str!("migrations/0008_levels.sql"),
     include_str!("migrations/0009_cache.sql"),
+    include_str!("migrations/0010_children.sql"),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

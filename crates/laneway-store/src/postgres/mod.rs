@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::cache::Miss;
+use laneway_core::child::Parent;
 use laneway_core::effect::EffectId;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
@@ -56,11 +57,14 @@ use address::Address;
 use base::Base;
 use connect::Target;
 pub use listen::Hearing;
-use verbs::{apply, cache, claim, effects, finish, levels, lives, people, promote, prune, secrets, triggers};
+use verbs::{
+    apply, cache, children, claim, effects, finish, levels, lives, people, promote, prune, secrets, triggers,
+};
 
 use crate::Open;
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
+use crate::child::WantedRun;
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
@@ -248,6 +252,25 @@ impl Store for PostgresStore {
             }
             answer => answer,
         }
+    }
+
+    async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>> {
+        let shelf = &self.base.shelf;
+        self.base.ask(|link| async move { children::wanted(shelf, &link, session, limit).await }).await
+    }
+
+    async fn child_began(&self, parent: Parent, child: RunId) -> Result<()> {
+        let (shelf, parent) = (&self.base.shelf, &parent);
+        self.base
+            .change(|link, terms| async move { children::began(shelf, &link, terms, parent, child).await })
+            .await
+    }
+
+    async fn child_refused(&self, parent: Parent, why: &str) -> Result<()> {
+        let (shelf, parent) = (&self.base.shelf, &parent);
+        self.base
+            .change(|link, terms| async move { children::refused(shelf, &link, terms, parent, why).await })
+            .await
     }
 
     async fn promote(&self) -> Result<Option<Millis>> {

@@ -211,6 +211,7 @@ fn run_row(found: &Row, head: &Head) -> Done<RunState> {
             .map(|pause| pause.scope)
             .collect(),
         levels: row::maybe_word(found, 10, "levels of a run", read_levels)?.and_then(Committed::of),
+        parent: head.head.parent.clone(),
         tasks: Vec::new(),
     })
 }

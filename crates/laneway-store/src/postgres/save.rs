@@ -34,6 +34,7 @@ pub(super) struct Columns {
     /// Runs that have ended.
     ended: Numbers,
     growth: Growths,
+    wanted: WantedRuns,
 }
 
 /// Items: those that are new tasks, those that are yet to be, and those that are no more.
@@ -61,6 +62,22 @@ struct NewItems {
     detail: MaybeTexts,
     finished_at: MaybeNumbers,
     item: MaybeTexts,
+    started_at: MaybeNumbers,
+    took_ms: MaybeNumbers,
+    wait: MaybeTexts,
+    due_at: MaybeNumbers,
+}
+
+/// Runs that are to be started, by the task that waits for them; and those that are so no more.
+#[derive(Debug, Default)]
+struct WantedRuns {
+    run: Numbers,
+    position: Numbers,
+    life: Numbers,
+    workflow: Texts,
+    params: Texts,
+    again: MaybeTexts,
+    gone: (Numbers, Numbers),
 }
 
 /// Who owns pinned runs from here on: classes that nobody else takes.
@@ -180,6 +197,7 @@ impl Columns {
             }
         }
         self.add_growth(no, changes);
+        self.add_wanted(no, changes);
         for (set, counts) in &changes.sets {
             self.add_set(no, *set, *counts);
         }
@@ -204,6 +222,27 @@ impl Columns {
         } else if changes.run != changes.was {
             let counts = [no, signed(changes.run.last_event), i64::from(changes.run.unsettled)];
             self.counts.iter_mut().zip(counts).for_each(|(column, value)| column.push(value));
+        }
+    }
+
+    /// Runs that are to be started.
+    pub(super) fn add_wanted(&mut self, no: i64, changes: &Changes) {
+        for (position, wanted) in &changes.wanted {
+            let columns = &mut self.wanted;
+            match wanted {
+                Some(wanted) => {
+                    columns.run.push(no);
+                    columns.position.push(i64::from(*position));
+                    columns.life.push(signed(wanted.life));
+                    columns.workflow.push(wanted.workflow.clone());
+                    columns.params.push(serde_json::Value::Object(wanted.params.clone()).to_string());
+                    columns.again.push(wanted.again.map(|run| run.to_string()));
+                }
+                None => {
+                    columns.gone.0.push(no);
+                    columns.gone.1.push(i64::from(*position));
+                }
+            }
         }
     }
 
@@ -292,6 +331,7 @@ impl Columns {
             flight.ask(takers, vec![&taken.0, &taken.1, &taken.2, &taken.3, &taken.4]);
         }
         self.growth.say(flight);
+        self.wanted.say(flight);
         if !self.tasks.fence.run.is_empty() {
             flight.ask(
                 sql!(
@@ -395,6 +435,21 @@ impl Columns {
     }
 }
 
+impl WantedRuns {
+    fn say<'a>(&'a self, flight: &mut Flight<'a>) {
+        if !self.gone.0.is_empty() {
+            flight.ask(sql!("wanted_remove", INT8_ARRAY, INT8_ARRAY), vec![&self.gone.0, &self.gone.1]);
+        }
+        if !self.run.is_empty() {
+            let Self { run, position, life, workflow, params, again, gone: _ } = self;
+            flight.ask(
+                sql!("wanted_add", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY),
+                vec![run, position, life, workflow, params, again],
+            );
+        }
+    }
+}
+
 impl Growths {
     fn say<'a>(&'a self, flight: &mut Flight<'a>) {
         let [runs, steps, first, behind] = &self.gone;
@@ -419,7 +474,8 @@ impl Growths {
             flight.ask(
                 sql!(
                     "task_add", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY
+                    INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
+                    INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY
                 ),
                 self.new.values(),
             );
@@ -443,6 +499,10 @@ impl NewItems {
         self.detail.push(row.detail.clone());
         self.finished_at.push(row.finished_at.map(|at| at.0));
         self.item.push(row.item.as_deref().map(str::to_owned));
+        self.started_at.push(row.started_at.map(|at| at.0));
+        self.took_ms.push(row.took_ms.map(signed));
+        self.wait.push(wait_text(row.wait.as_deref()));
+        self.due_at.push(row.due_at().map(|at| at.0));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -460,6 +520,10 @@ impl NewItems {
             &self.detail,
             &self.finished_at,
             &self.item,
+            &self.started_at,
+            &self.took_ms,
+            &self.wait,
+            &self.due_at,
         ]
     }
 }

@@ -19,6 +19,7 @@ use tokio_postgres::Row;
 use super::fault::{Done, Failure};
 use super::link::{Link, sql};
 use super::row;
+use crate::child::read_parent;
 use crate::error::Error;
 use crate::model::{Placed, RunHead};
 use crate::plans::Plans;
@@ -133,10 +134,22 @@ impl Shelf {
         let placed = Placed::parse(&placement, found.try_get(7)?);
         let placed = placed.ok_or_else(|| row::unreadable("placement", &placement))?;
         let no: i64 = found.try_get(0)?;
-        let own_class = -no;
         let bundle = row::maybe_word(found, 8, "bundle of a run", ContentHash::parse)?;
-        let head =
-            RunHead { run, plan, dir, bundle, params, max_parallel, submitted_from, keys, placed, own_class };
+        let parent = row::maybe_word(found, 9, "parent of a run", read_parent)?;
+        let own_class = -found.try_get::<_, Option<i64>>(10)?.unwrap_or(no);
+        let head = RunHead {
+            run,
+            plan,
+            dir,
+            bundle,
+            params,
+            max_parallel,
+            submitted_from,
+            keys,
+            placed,
+            own_class,
+            parent,
+        };
         Ok(Head { no, head: Arc::new(head) })
     }
 

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0007_growth.sql"),
     include_str!("migrations/0008_levels.sql"),
     include_str!("migrations/0009_cache.sql"),
+    include_str!("migrations/0010_children.sql"),
 ];
 
 /// "LANE": tells a Laneway store from other SQLite files.

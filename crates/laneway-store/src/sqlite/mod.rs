@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use laneway_core::cache::Miss;
+use laneway_core::child::Parent;
 use laneway_core::effect::EffectId;
 use laneway_core::event::Event;
 use laneway_core::expression::Scope;
@@ -54,13 +55,14 @@ pub(crate) use backup::check_copy;
 pub use clock::Clock;
 use txn::{Done, Failure, Head, HeadRow, Plans, Shelf, plan, read_head, sql};
 use verbs::{
-    apply, cache, cancel, claim, effects, finish, give_back, levels, lives, people, promote, reopen, secrets,
-    start, submit, triggers,
+    apply, cache, cancel, children, claim, effects, finish, give_back, levels, lives, people, promote,
+    reopen, secrets, start, submit, triggers,
 };
 use writer::Writer;
 
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
+use crate::child::WantedRun;
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
@@ -102,7 +104,7 @@ struct Shared {
     clock: Arc<Clock>,
     waits: Arc<Mutex<GateWaits>>,
     /// Idle connections; one is made when none is idle.
-    idle: Mutex<Vec<Connection>>,
+    idle: Arc<Mutex<Vec<Connection>>>,
     stamps: Mutex<stamp::Stamps>,
 }
 
@@ -127,7 +129,7 @@ impl SqliteStore {
             leases: remote::Leases::default(),
             clock: Arc::clone(&clock),
             waits: Arc::default(),
-            idle: Mutex::default(),
+            idle: Arc::default(),
             stamps: Mutex::default(),
         };
         let instance = shared.now(|connection| {
@@ -136,7 +138,8 @@ impl SqliteStore {
             Ok(InstanceId::new(uuid))
         })?;
         let shelf = Shelf::new(plans, Arc::clone(&shared.waits));
-        let writer = Writer::start(path.to_owned(), shelf, clock, changes.clone())?;
+        let readers = Arc::clone(&shared.idle);
+        let writer = Writer::start(path.to_owned(), shelf, clock, changes.clone(), readers)?;
         Ok(Self {
             path: path.to_owned(),
             dir,
@@ -381,6 +384,19 @@ impl Store for SqliteStore {
         };
         pass(Point::AdoptAfter);
         adopted
+    }
+
+    async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>> {
+        self.look(|connection, shared| children::wanted(connection, &shared.plans, session, limit))
+    }
+
+    async fn child_began(&self, parent: Parent, child: RunId) -> Result<()> {
+        self.write(move |txn| children::began(txn, &parent, child)).await
+    }
+
+    async fn child_refused(&self, parent: Parent, why: &str) -> Result<()> {
+        let why = why.to_owned();
+        self.write(move |txn| children::refused(txn, &parent, &why)).await
     }
 
     async fn promote(&self) -> Result<Option<Millis>> {

@@ -264,6 +264,7 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
         last_event: row.get(8)?,
         paused: read_pauses_of(row)?,
         levels: read_levels_of(row)?,
+        parent: head.head.parent.clone(),
         tasks: Vec::new(),
     })
 }

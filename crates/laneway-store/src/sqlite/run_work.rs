@@ -19,6 +19,7 @@ use super::classes;
 use super::quarantine;
 use super::read;
 use super::txn::{Done, Failure, Head, Txn, sql};
+use super::verbs::children;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
@@ -79,6 +80,10 @@ pub(super) struct Follows {
     freed: BTreeSet<Key>,
     /// Workflows of which a run has ended: another one may start.
     ended: BTreeSet<String>,
+    /// Runs that are to end, because who waits for them does.
+    to_stop: BTreeSet<RunId>,
+    /// Runs that a step waits for, and that have ended.
+    over: BTreeSet<RunId>,
 }
 
 impl Follows {
@@ -88,6 +93,19 @@ impl Follows {
 
     pub(super) fn of_workflow(name: String) -> Self {
         Self { ended: BTreeSet::from([name]), ..Self::default() }
+    }
+
+    pub(super) fn of_child(child: RunId) -> Self {
+        Self { over: BTreeSet::from([child]), ..Self::default() }
+    }
+
+    /// A child has ended.
+    pub(super) fn tell_of(&mut self, child: RunId) {
+        self.over.insert(child);
+    }
+
+    pub(super) fn of_unwanted(child: RunId) -> Self {
+        Self { to_stop: BTreeSet::from([child]), ..Self::default() }
     }
 
     /// Does something to one more run; what that means for others is kept until all of them are done with.
@@ -105,6 +123,8 @@ impl Follows {
     fn extend(&mut self, more: Self) {
         self.freed.extend(more.freed);
         self.ended.extend(more.ended);
+        self.to_stop.extend(more.to_stop);
+        self.over.extend(more.over);
     }
 }
 
@@ -133,7 +153,9 @@ fn change_loaded<T>(
     let mut follows = Follows { freed: changes.keys.freed, ..Follows::default() };
     if changes.run.status.is_final() && !changes.was.status.is_final() {
         follows.ended.insert(head.head.plan.workflow.name.clone());
+        follows.over.extend(head.head.parent.as_ref().map(|_| head.head.run));
     }
+    follows.to_stop.extend(changes.to_stop);
     Ok((answer, follows))
 }
 
@@ -144,6 +166,10 @@ pub(super) fn follow(txn: &Txn<'_>, mut follows: Follows) -> Done<()> {
             hand_on(txn, &key, &mut follows)?;
         } else if let Some(workflow) = follows.ended.pop_first() {
             start_next(txn, &workflow, &mut follows)?;
+        } else if let Some(child) = follows.to_stop.pop_first() {
+            children::stop(txn, child, &mut follows)?;
+        } else if let Some(child) = follows.over.pop_first() {
+            children::tell(txn, child, &mut follows)?;
         } else {
             return Ok(());
         }
@@ -322,6 +348,7 @@ fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
         save_attempt(txn, no, record)?;
     }
     save_keys(txn, no, &changes.keys)?;
+    children::save(txn, no, changes)?;
     save_run(txn, no, changes)
 }
 
@@ -384,7 +411,11 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             row.reason.map(Reason::as_str),
             row.detail,
             row.finished_at.map(|at| at.0),
-            row.item
+            row.item,
+            started_at,
+            row.took_ms,
+            wait_text(row.wait.as_deref()),
+            row.due_at().map(|at| at.0)
         ])?,
     };
     if written == 0 {

@@ -14,6 +14,7 @@ use laneway_core::state::Illegal;
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::child::read_parent;
 use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::model::{Placed, RunHead};
@@ -207,6 +208,8 @@ pub(super) struct HeadRow {
     submitted_from: String,
     class: Option<i64>,
     bundle: Option<String>,
+    parent: Option<String>,
+    root_no: Option<i64>,
 }
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
@@ -231,6 +234,8 @@ impl HeadRow {
                     submitted_from: row.get(6)?,
                     class: row.get(7)?,
                     bundle: row.get(8)?,
+                    parent: row.get(9)?,
+                    root_no: row.get(10)?,
                 })
             })
             .optional()?;
@@ -238,8 +243,8 @@ impl HeadRow {
     }
 
     pub(super) fn with(self, plan: Arc<Plan>) -> Done<Head> {
-        let Self { no, run, version: _, dir, params, max_parallel, placement, submitted_from, class, bundle } =
-            self;
+        let Self { no, run, dir, params, max_parallel, placement, submitted_from, class, bundle, .. } = self;
+        let (parent, root_no) = (self.parent, self.root_no);
         let params: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(&params).map_err(|error| Error::Unreadable {
                 what: format!("params of run {}", run.short()),
@@ -254,9 +259,21 @@ impl HeadRow {
             ContentHash::parse(&bundle).ok_or_else(|| unreadable("bundle of a run", &bundle))
         };
         let bundle = bundle.map(parse).transpose()?;
-        let own_class = -no;
-        let head =
-            RunHead { run, plan, dir, bundle, params, max_parallel, submitted_from, keys, placed, own_class };
+        let parent =
+            parent.map(|text| read_parent(&text).ok_or_else(|| unreadable("parent of a run", &text)));
+        let head = RunHead {
+            run,
+            plan,
+            dir,
+            bundle,
+            params,
+            max_parallel,
+            submitted_from,
+            keys,
+            placed,
+            own_class: -root_no.unwrap_or(no),
+            parent: parent.transpose()?,
+        };
         Ok(Head { no, head: Arc::new(head) })
     }
 }

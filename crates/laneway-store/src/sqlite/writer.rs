@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{self, TryRecvError};
+use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,12 @@ const BATCH: Duration = Duration::from_millis(5);
 /// A test build comes by more often.
 const CHECKPOINT_PAGES: i32 = if ARMED { 50 } else { 1_000 };
 
+/// How long the store must have been left alone before it lets go of the pages that it keeps.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// Batches since then that make it worth while.
+const MANY: u32 = 100;
+
 /// A handle on the thread. Dropping the last one ends it after what was sent.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -55,13 +61,14 @@ impl Writer {
         shelf: Shelf,
         clock: Arc<Clock>,
         changes: watch::Sender<u64>,
+        readers: Arc<Mutex<Vec<Connection>>>,
     ) -> Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let failed = path.clone();
         let counts = Counts::default();
         let counted = counts.clone();
         let mut work =
-            Work { path, connection: None, file: None, counts, shelf, clock, changes, broken: None };
+            Work { path, connection: None, file: None, counts, shelf, clock, changes, readers, broken: None };
         work.connection = Some(work.connect()?);
         work.file = identity(&work.path);
         let thread = std::thread::Builder::new()
@@ -162,6 +169,8 @@ struct Work {
     shelf: Shelf,
     clock: Arc<Clock>,
     changes: watch::Sender<u64>,
+    /// Those that nobody reads with just now.
+    readers: Arc<Mutex<Vec<Connection>>>,
     /// Set by an fsync error, when the disk did not keep what it was given, and when the file is gone: nothing is
     /// written any more.
     broken: Option<Error>,
@@ -170,15 +179,37 @@ struct Work {
 impl Work {
     fn run(mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>) {
         let mut waiting: VecDeque<Box<dyn Verb>> = VecDeque::new();
+        let mut batches = 0;
         // A batch that ran out of time leaves some for the next.
-        while let Some(next) = waiting.pop_front().or_else(|| receiver.recv().ok()) {
+        while let Some(next) = waiting.pop_front().or_else(|| self.next(receiver, &mut batches)) {
             waiting.push_front(next);
             self.batch(receiver, &mut waiting);
+            batches = batches.saturating_add(1);
             if let Err(error) = self.checkpoint_if_due() {
                 self.on_checkpoint_failed(&error);
             }
         }
         self.counts.tell();
+    }
+
+    /// Waits for a verb. Once nobody has come for a while, what a load has left in memory is let go: the pages are in the file, and
+    /// the system keeps those that it has room for.
+    fn next(&self, receiver: &mpsc::Receiver<Box<dyn Verb>>, batches: &mut u32) -> Option<Box<dyn Verb>> {
+        if *batches >= MANY {
+            match receiver.recv_timeout(QUIET) {
+                Ok(verb) => return Some(verb),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    *batches = 0;
+                    let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+                    for connection in self.connection.iter().chain(readers.iter()) {
+                        // It only costs memory if that fails.
+                        let _ = connection.execute_batch("PRAGMA shrink_memory");
+                    }
+                }
+            }
+        }
+        receiver.recv().ok()
     }
 
     fn batch(&mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>, waiting: &mut VecDeque<Box<dyn Verb>>) {

@@ -197,8 +197,11 @@ fn are_items_full(plan: &Plan, state: &RunState, step: Position) -> bool {
         return false;
     };
     let name = &plan.step(step).name;
-    let is_live =
-        |task: &&TaskState| task.item.as_ref().is_some_and(|item| item.of == *name) && task.status.is_live();
+    // One that has started a run is parked, and keeps its place.
+    let is_live = |task: &&TaskState| {
+        let has_place = task.status.is_live() || task.status == TaskStatus::Parked;
+        task.item.as_ref().is_some_and(|item| item.of == *name) && has_place
+    };
     let live = state.tasks.iter().filter(is_live).count();
     assert!(live <= max.get() as usize, "{live} live items of {max}: {state:#?}");
     live == max.get() as usize

@@ -499,6 +499,7 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         key: None,
         by: "ada".to_owned(),
         origin: None,
+        parent: None,
     }
 }
 

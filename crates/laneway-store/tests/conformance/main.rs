@@ -12,6 +12,7 @@ mod audit;
 mod bytes;
 mod cache;
 mod cancel;
+mod children;
 mod claims;
 mod contention;
 mod counted;

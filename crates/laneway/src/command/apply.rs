@@ -12,6 +12,7 @@ use laneway_store::Store;
 use laneway_store::model::Application;
 
 use super::Context;
+use crate::children;
 use crate::document::{self, Document};
 use crate::exit::{Exit, Refusal};
 use crate::{env, text};
@@ -39,6 +40,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         }
         let document = document::read(file)?;
         let plan = document::compile(&document)?;
+        children::check(&plan, &document.dir)?;
         if let Some(why) = plan.unsupported() {
             return Err(Refusal::new(format!("{file} cannot be applied: {why}")).into());
         }

@@ -11,6 +11,7 @@ use laneway_server::wire;
 use laneway_store::model::{NewSession, Submission};
 
 use super::Context;
+use crate::children;
 use crate::document::{self, Document, ParamArgs};
 use crate::drive::{self, DriveArgs, Node, Until, Work};
 use crate::exit::{Exit, Refusal};
@@ -95,6 +96,7 @@ impl Start {
         max: Option<NonZeroU32>,
     ) -> anyhow::Result<Self> {
         let plan = document::compile(&document)?;
+        children::check(&plan, &document.dir)?;
         let params = params.bind(&plan)?;
         let max_parallel = max_parallel(context, max, plan.workflow.max_parallel)?;
         Ok(Self {
@@ -122,6 +124,7 @@ impl Start {
             key: None,
             by: env::person(),
             origin: None,
+            parent: None,
         }
     }
 

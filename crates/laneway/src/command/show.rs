@@ -114,6 +114,9 @@ fn header(run: &Run, palette: Palette) -> String {
         field("reason", reason.clone());
     }
     field("submitted", format!("{} by {}", text::date(run.submitted_at.0), run.submitted_by));
+    if let Some(parent) = &run.parent {
+        field("child of", format!("{} of run {}", parent.step, parent.run.short()));
+    }
     if let (Some(started), Some(finished)) = (run.started_at, run.finished_at) {
         let took = text::duration(finished.0.since(started.0));
         field("finished", format!("{}, after {took}", text::date(finished.0)));
@@ -200,8 +203,11 @@ fn reason(task: &Task) -> String {
     }
 }
 
-/// Who let it go on, and why.
+/// Who let it go on, and why; or the run that it started.
 fn signaled(wait: &Wait) -> String {
+    if let Some(child) = wait.child {
+        return format!("run {}", child.short());
+    }
     let Some(by) = &wait.signaled_by else { return String::new() };
     let why = wait.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
     format!("signaled by {by}{why}")

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Context;
+use crate::children;
 use crate::document::{self, Bad};
 use crate::exit::Exit;
 use crate::text;
@@ -23,7 +24,11 @@ pub(crate) fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let mut exit = Exit::Succeeded;
     for file in &args.files {
         // A bad file does not hide the errors of the others.
-        let plan = document::read(file).and_then(|document| Ok(document::compile(&document)?));
+        let plan = document::read(file).and_then(|document| {
+            let plan = document::compile(&document)?;
+            children::check(&plan, &document.dir)?;
+            Ok(plan)
+        });
         match plan {
             Ok(plan) if args.json => printer.json(&verdict(file, Some(&plan.workflow.name), json!([])))?,
             Ok(plan) => {

@@ -78,6 +78,7 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
             format!("{}: {} of {} items", f.step, f.first + f.items.len() as u32, f.total)
         }
         Fact::TasksRemoved(f) => format!("{}: its items are made anew", f.step),
+        Fact::ChildRunStarted(f) => format!("{} waits for run {} of {}", f.step, f.run.short(), f.workflow),
         Fact::TaskSignaled(f) => {
             let why = f.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} signaled by {}{why}", f.step, f.by)
@@ -131,7 +132,10 @@ fn parked(event: &Event, parked: &TaskParked) -> String {
             format!("{step} waits for the signal {signal}{limit}: laneway signal {run} {step} {signal}")
         }
         (None, Some(until)) => format!("{step} waits until {}", text::date(until)),
-        (None, None) => format!("{step} waits"),
+        (None, None) => match &parked.workflow {
+            Some(workflow) => format!("{step} runs {workflow}{limit}"),
+            None => format!("{step} waits"),
+        },
     }
 }
 
@@ -158,6 +162,7 @@ pub(crate) fn why(reason: Reason, detail: Option<&str>) -> String {
             Reason::BadOutput => "its output could not be read",
             Reason::Conflict => "what its members left cannot be brought together",
             Reason::Items => "some of its items failed",
+            Reason::Child => "the run that it started did not succeed",
             Reason::Lost => "the node that ran it died",
             Reason::Canceled => "the run was canceled",
             Reason::Aborted => "another step failed",

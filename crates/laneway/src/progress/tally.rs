@@ -124,6 +124,7 @@ impl Tally {
             | Fact::RunResumed(_)
             | Fact::TaskAvailable(_)
             | Fact::TaskSignaled(_)
+            | Fact::ChildRunStarted(_)
             | Fact::LevelCommitted(_)
             | Fact::TaskCached(_)
             | Fact::EffectStarted(_)

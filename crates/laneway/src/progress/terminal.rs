@@ -89,6 +89,7 @@ impl Terminal {
             | Fact::RunReleased(_)
             | Fact::RunPaused(_)
             | Fact::RunResumed(_)
+            | Fact::ChildRunStarted(_)
             | Fact::TaskSignaled(_)
             | Fact::RunReopened(_) => palette.dim(&format!("  {}", told(event))),
             // The id comes first: whoever wants to cancel from elsewhere needs it now.

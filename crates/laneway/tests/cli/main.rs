@@ -5,6 +5,7 @@
 
 mod bytes;
 mod cache;
+mod children;
 mod definition;
 mod doctor;
 mod effects;

@@ -34,6 +34,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         key: None,
         by: "ada".into(),
         origin: None,
+        parent: None,
     };
     let run = store.submit(submission).await.expect("a run");
     let kill_grace = Duration::from_secs(1);

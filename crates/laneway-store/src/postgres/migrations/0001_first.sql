@@ -171,7 +171,7 @@ CREATE TABLE run_bytes (
 CREATE TABLE tasks (
     run_no      BIGINT NOT NULL,
     position    BIGINT NOT NULL,             -- of the step in its plan
-    class       BIGINT NOT NULL,             -- who can run it (`classes`); of a run that is local to its owner, -run_no
+    class       BIGINT NOT NULL,             -- who can run it (`classes`); of a run that is local to its owner, -run_no, or that of the run above it
     status      TEXT NOT NULL CHECK (status IN
                     ('pending', 'available', 'running', 'parked', 'succeeded', 'failed', 'canceled', 'skipped')),
     gate        TEXT CHECK (gate IN ('max_runs', 'needs', 'run_at', 'paused', 'node', 'group', 'level', 'max_parallel', 'order', 'lock',
@@ -186,7 +186,7 @@ CREATE TABLE tasks (
     session     TEXT COLLATE "C",            -- holder of the claim
     is_ahead    BOOLEAN NOT NULL DEFAULT false,  -- claimed while it waits for max_parallel
     node        TEXT,
-    stop        TEXT CHECK (stop IN ('aborted', 'canceled', 'run_timeout')),  -- what its holder is asked to do
+    stop        TEXT CHECK (stop IN ('aborted', 'canceled', 'run_timeout', 'halted', 'timeout')),  -- why its holder, or the run that it has started, is asked to end
     reason      TEXT,
     detail      TEXT,
     exit_code   BIGINT,
@@ -199,7 +199,7 @@ CREATE TABLE tasks (
     CHECK ((coalesce(gate, '') IN ('order', 'lock', 'limit', 'rate')) = (gate_key IS NOT NULL)),
     CHECK (wake_at IS NULL OR gate IN ('run_at', 'rate')),
     CHECK ((status = 'running') = (session IS NOT NULL)),
-    CHECK (stop IS NULL OR status = 'running'),
+    CHECK (stop IS NULL OR status IN ('running', 'parked')),
     CHECK (NOT is_ahead OR status = 'running'),
     CHECK ((status IN ('succeeded', 'failed', 'canceled', 'skipped')) = (finished_at IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 5000,

@@ -3,6 +3,7 @@
 -- it has started, they wait as before to everybody else. Rows that somebody else has in hand are passed over, so that
 -- nobody waits, and nothing is locked behind them. The line is followed up to the first that must not be held ahead ($6,
 -- or one whose last attempt still shows): to pass that over would let it wait for ever.
+-- Runs that this one has started are of its class, and are claimed with it; nothing of them is held ahead.
 -- A session that is over, or whose lease has ended, gets nothing; a run that is set aside gives nothing.
 -- Index: tasks_available, and tasks_waiting.
 WITH holder AS MATERIALIZED (
@@ -11,8 +12,9 @@ WITH holder AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM quarantine WHERE run_no = $1)
 ),
 available AS MATERIALIZED (
-    SELECT run_no, position, rank, true AS is_available, true AS is_clean FROM tasks
+    SELECT run_no, position, rank, true AS is_available, run_no = $1 AS is_clean FROM tasks
     WHERE status = 'available' AND class = $2 AND EXISTS (SELECT 1 FROM holder)
+      AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine))
     ORDER BY rank, run_no, position LIMIT $4 + $5 FOR UPDATE SKIP LOCKED
 ),
 waiting AS MATERIALIZED (
@@ -37,4 +39,5 @@ UPDATE tasks
 SET status = 'running', gate = NULL, attempt = attempt + 1, session = $3, is_ahead = (tasks.status = 'pending')
 FROM barred
 WHERE NOT is_barred AND tasks.run_no = barred.run_no AND tasks.position = barred.position
-RETURNING tasks.position, tasks.attempt, place;
+RETURNING tasks.position, tasks.attempt, place,
+          CASE WHEN tasks.run_no <> $1 THEN (SELECT id FROM runs WHERE no = tasks.run_no) END;

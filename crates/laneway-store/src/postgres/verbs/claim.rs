@@ -68,7 +68,7 @@ impl Asked {
         let number = head.as_ref().map_or(0, |head| head.no);
         Ok(Self {
             number,
-            class: -number,
+            class: head.as_ref().map_or(0, |head| head.head.own_class),
             session: ask.session.to_string(),
             limit: count(ask.limit),
             ahead: if head.as_ref().is_some_and(|head| bars_items(head)) { 0 } else { count(ask.ahead) },
@@ -126,7 +126,7 @@ impl Asked {
         }
         let rows = answers.next().unwrap_or_default();
         match &self.head {
-            Some(head) => self.hear_of_one(head, rows),
+            Some(head) => self.hear_of_one(shelf, link, head, rows).await,
             None => {
                 let left = answers.next().unwrap_or_default();
                 let is_left = left.first().is_some_and(|found| found.get(0));
@@ -138,21 +138,32 @@ impl Asked {
         }
     }
 
-    fn hear_of_one(&self, head: &Head, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
+    async fn hear_of_one(
+        &self,
+        shelf: &Shelf,
+        link: &Link,
+        own: &Arc<Head>,
+        mut rows: Vec<Row>,
+    ) -> Done<Vec<Claim>> {
         rows.sort_unstable_by_key(|found| found.get::<_, i64>(2));
-        let claims = rows.iter().map(|found| {
+        let mut claims = Vec::with_capacity(rows.len());
+        for found in &rows {
             let (position, attempt) = (row::number(found, 0)?, row::number(found, 1)?);
+            let head = match row::maybe_word(found, 3, "run id", RunId::parse)? {
+                Some(child) => shelf.head(link, child).await?,
+                None => Arc::clone(own),
+            };
             let at = ClaimRef { run: head.head.run, position, attempt, session: self.ask.session };
-            Ok(Claim { at, head: Arc::clone(&head.head) })
-        });
-        claims.collect()
+            claims.push(Claim { at, head: Arc::clone(&head.head) });
+        }
+        Ok(claims)
     }
 
     async fn hear_of_all(&self, shelf: &Shelf, link: &Link, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
-        rows.sort_unstable_by_key(|found| found.get::<_, i64>(12));
+        rows.sort_unstable_by_key(|found| found.get::<_, i64>(14));
         let (mut claims, mut heads) = (Vec::with_capacity(rows.len()), HashMap::new());
         for found in &rows {
-            let run = row::word(found, 9, "run id", RunId::parse)?;
+            let run = row::word(found, 11, "run id", RunId::parse)?;
             let head = match heads.get(&run) {
                 Some(head) => Arc::clone(head),
                 // The first of a run brings it along.
@@ -164,7 +175,7 @@ impl Asked {
                     }
                 },
             };
-            let (position, attempt) = (row::number(found, 10)?, row::number(found, 11)?);
+            let (position, attempt) = (row::number(found, 12)?, row::number(found, 13)?);
             let at = ClaimRef { run, position, attempt, session: self.ask.session };
             claims.push(Claim { at, head: Arc::clone(&head.head) });
             heads.insert(run, head);

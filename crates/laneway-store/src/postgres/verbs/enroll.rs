@@ -33,6 +33,7 @@ pub(in crate::postgres) fn is_plain(submission: &Submission) -> bool {
     };
     submission.max_parallel > 0
         && submission.key.is_none()
+        && submission.parent.is_none()
         && workflow.placement != Placement::Pinned
         && workflow.max_runs.is_none()
         && workflow.limits.is_empty()
@@ -65,10 +66,11 @@ pub(in crate::postgres) async fn enroll(
             keys: Default::default(),
             placed: if submission.is_shared { Placed::Spread } else { Placed::Local },
             own_class: -no,
+            parent: None,
         };
         let classes = begun.classes_of(*no, submission)?;
         let (head, taken) = (Arc::new(head), Arc::clone(&begun.taken));
-        let new = New { no: *no, now: begun.now, head, submission, classes, taken };
+        let new = New { no: *no, root_no: None, now: begun.now, head, submission, classes, taken };
         let mut keeper = Keeper::new(new.facts(), Arc::clone(&new.head), new.row(), begun.now);
         keeper.submitted(submission, begun.pauses.get(&submission.plan.workflow.name).cloned());
         keeper.begin()?;

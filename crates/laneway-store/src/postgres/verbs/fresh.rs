@@ -14,6 +14,7 @@ use laneway_core::reason::Reason;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 
+use crate::child::parent_text;
 use crate::fence::ClaimRef;
 use crate::keeper::{
     Changes, Facts, Failures, Key, Outputs, Rows, RunRow, TaskRow, Touch, growth_text, levels_text,
@@ -32,6 +33,8 @@ const CHUNK: usize = 10_000;
 /// A run that is not there yet.
 pub(super) struct New<'s> {
     pub(super) no: i64,
+    /// The run that its owner drives, if it is local and another one.
+    pub(super) root_no: Option<i64>,
     pub(super) now: Millis,
     pub(super) head: Arc<RunHead>,
     pub(super) submission: &'s Submission,
@@ -126,6 +129,8 @@ struct NewRuns {
     bundle: Vec<Option<String>>,
     hooks: Vec<Option<String>>,
     levels: Vec<Option<String>>,
+    parent: Vec<Option<String>>,
+    root_no: Vec<Option<i64>>,
 }
 
 impl NewRows {
@@ -161,6 +166,7 @@ impl NewRows {
             self.columns.add_set(no, *set, *counts);
         }
         self.columns.add_growth(no, changes);
+        self.columns.add_wanted(no, changes);
         self.columns.add_events(no, now, changes);
         self.columns.add_keys(no, changes);
         self.columns.add_end(no, changes);
@@ -217,7 +223,9 @@ impl NewRows {
                 INT8_ARRAY,
                 TEXT_ARRAY,
                 TEXT_ARRAY,
-                TEXT_ARRAY
+                TEXT_ARRAY,
+                TEXT_ARRAY,
+                INT8_ARRAY
             ),
             runs.values(),
         );
@@ -285,6 +293,8 @@ impl NewRuns {
         self.bundle.push(head.bundle.as_ref().map(ToString::to_string));
         self.hooks.push(hooks_text(&head.plan));
         self.levels.push(levels_text(made.levels.as_ref()));
+        self.parent.push(parent_text(head.parent.as_ref()));
+        self.root_no.push(new.root_no);
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -316,6 +326,8 @@ impl NewRuns {
             &self.bundle,
             &self.hooks,
             &self.levels,
+            &self.parent,
+            &self.root_no,
         ]
     }
 }

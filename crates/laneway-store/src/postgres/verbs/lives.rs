@@ -11,6 +11,7 @@ use laneway_torture::{Bug, has};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::children;
 use crate::fence::ClaimRef;
 use crate::model::{NewSession, Renewed, Tally, Whom};
 use crate::offer;
@@ -322,6 +323,7 @@ pub(in crate::postgres) async fn adopt(
     let mut flight = link.flight();
     columns.say(&mut flight);
     flight.land().await?;
+    children::adopt(shelf, link, within, run, session).await?;
     // One that was queued when its owner died has been passed over since.
     follow(shelf, link, within, Follows::of_workflow(workflow)).await?;
     link.flight().commit().await?;

@@ -67,7 +67,12 @@ pub(in crate::postgres) async fn submit(
     if let Admission::Refuse { why } = admission {
         return Err(Error::NotRunnable { why }.into());
     }
-    let (placed, classes) = classes_of(link, no, submission).await?;
+    let root_no = match submission.parent.as_ref().filter(|_| !submission.is_shared) {
+        Some(parent) => Some(-shelf.head(link, parent.run).await?.head.own_class),
+        None => None,
+    };
+    let own_class = -root_no.unwrap_or(no);
+    let (placed, classes) = classes_of(link, own_class, submission).await?;
     let head = RunHead {
         run,
         plan: Arc::clone(plan),
@@ -78,10 +83,11 @@ pub(in crate::postgres) async fn submit(
         submitted_from: row::text(found, 0)?,
         keys,
         placed,
-        own_class: -no,
+        own_class,
+        parent: submission.parent.clone(),
     };
     shelf.plans.keep(plan);
-    let new = New { no, now, head: Arc::new(head), submission, classes, taken: Arc::default() };
+    let new = New { no, root_no, now, head: Arc::new(head), submission, classes, taken: Arc::default() };
     // Of a run that is nobody's but its owner's, everything is known before it is written.
     let is_known = !submission.is_shared && new.head.keys.is_empty();
     let facts = new.facts();
@@ -204,10 +210,10 @@ pub(super) fn classes_of_steps(plan: &Plan) -> impl Iterator<Item = Class> + '_ 
     (0..).zip(&plan.workflow.steps).map(|(position, _): (Position, _)| plan.class_of(position))
 }
 
-async fn classes_of(link: &Link, no: i64, submission: &Submission) -> Done<(Placed, Vec<i64>)> {
+async fn classes_of(link: &Link, own_class: i64, submission: &Submission) -> Done<(Placed, Vec<i64>)> {
     let steps = &submission.plan.workflow.steps;
     match (submission.is_shared, submission.plan.workflow.placement) {
-        (false, _) => return Ok((Placed::Local, vec![-no; steps.len()])),
+        (false, _) => return Ok((Placed::Local, vec![own_class; steps.len()])),
         (true, Placement::Pinned) => {
             let class =
                 Class::of_all(steps).map_err(|error| Error::NotRunnable { why: error.to_string() })?;

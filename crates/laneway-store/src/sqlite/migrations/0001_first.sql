@@ -153,7 +153,7 @@ CREATE TABLE run_bytes (
 CREATE TABLE tasks (
     run_no      INTEGER NOT NULL,
     position    INTEGER NOT NULL,          -- of the step in its plan
-    class       INTEGER NOT NULL,          -- who can run it (`classes`); of a run that is local to its owner, -run_no
+    class       INTEGER NOT NULL,          -- who can run it (`classes`); of a run that is local to its owner, -run_no, or that of the run above it
     status      TEXT NOT NULL CHECK (status IN
                     ('pending', 'available', 'running', 'parked', 'succeeded', 'failed', 'canceled', 'skipped')),
     gate        TEXT CHECK (gate IN ('max_runs', 'needs', 'run_at', 'paused', 'node', 'group', 'level', 'max_parallel', 'order', 'lock',
@@ -168,7 +168,7 @@ CREATE TABLE tasks (
     session     TEXT,                      -- holder of the claim
     is_ahead    INTEGER NOT NULL DEFAULT 0 CHECK (is_ahead IN (0, 1)),  -- claimed while it waits for max_parallel
     node        TEXT,
-    stop        TEXT CHECK (stop IN ('aborted', 'canceled', 'run_timeout')),  -- what its holder is asked to do
+    stop        TEXT CHECK (stop IN ('aborted', 'canceled', 'run_timeout', 'halted', 'timeout')),  -- why its holder, or the run that it has started, is asked to end
     reason      TEXT,
     detail      TEXT,
     exit_code   INTEGER,
@@ -181,7 +181,7 @@ CREATE TABLE tasks (
     CHECK ((coalesce(gate, '') IN ('order', 'lock', 'limit', 'rate')) = (gate_key IS NOT NULL)),
     CHECK (wake_at IS NULL OR gate IN ('run_at', 'rate')),
     CHECK ((status = 'running') = (session IS NOT NULL)),
-    CHECK (stop IS NULL OR status = 'running'),
+    CHECK (stop IS NULL OR status IN ('running', 'parked')),
     CHECK (is_ahead = 0 OR status = 'running'),
     CHECK ((status IN ('succeeded', 'failed', 'canceled', 'skipped')) = (finished_at IS NOT NULL))
 ) STRICT, WITHOUT ROWID;

@@ -97,8 +97,11 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
     let head = txn.head(run)?;
     let wanted = ask.limit + ask.ahead;
     let mut line = Vec::new();
-    for (_, _, position, attempt) in available(txn, -head.no, wanted)? {
-        line.push(Next { head: Arc::clone(&head), position, attempt, is_available: true, is_clean: true });
+    // Runs that this one has started are claimed with it; of them nothing is held ahead.
+    for (_, no, position, attempt) in available(txn, head.head.own_class, wanted)? {
+        let is_clean = no == head.no;
+        let head = if is_clean { Arc::clone(&head) } else { txn.head(txn.run_id(no)?)? };
+        line.push(Next { head, position, attempt, is_available: true, is_clean });
     }
     let rest = ask.ahead.min(wanted - line.len());
     if rest > 0 {

@@ -10,6 +10,7 @@ use laneway_core::plan::Position;
 use laneway_torture::{Bug, has};
 use rusqlite::{OptionalExtension, params};
 
+use super::children;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
@@ -186,6 +187,9 @@ fn discard_half_submitted(txn: &Txn<'_>, session: &str) -> Done<()> {
 pub(in crate::sqlite) fn adopt(txn: &Txn<'_>, run: RunId, session: SessionId) -> Done<()> {
     let workflow = txn.head(run)?.head.plan.workflow.name.clone();
     on_run(txn, run, |keeper| keeper.adopt(session))?;
+    for child in children::of_root(txn, run)? {
+        on_run(txn, child, |keeper| keeper.adopt(session))?;
+    }
     // One that was queued when its owner died has been passed over since.
     follow(txn, Follows::of_workflow(workflow))
 }

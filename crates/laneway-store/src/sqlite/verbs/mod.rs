@@ -4,6 +4,7 @@
 pub(super) mod apply;
 pub(super) mod cache;
 pub(super) mod cancel;
+pub(super) mod children;
 pub(super) mod claim;
 pub(super) mod effects;
 pub(super) mod finish;

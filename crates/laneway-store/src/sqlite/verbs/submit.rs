@@ -16,6 +16,7 @@ use laneway_core::rank::rank;
 use laneway_core::time::Millis;
 use rusqlite::{OptionalExtension, params};
 
+use crate::child::parent_text;
 use crate::error::Error;
 use crate::keeper::{Pause, unreadable};
 use crate::model::{Placed, Submission};
@@ -76,7 +77,9 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
         placed.as_str(),
         placed.class(),
         submission.bundle.as_ref().map(ToString::to_string),
-        hooks_text(plan)
+        hooks_text(plan),
+        parent_text(submission.parent.as_ref()),
+        root_of(txn, submission)?
     ])?;
     let no = txn.connection.last_insert_rowid();
     let mut insert = txn.connection.prepare_cached(sql!("needs_write"))?;
@@ -84,6 +87,12 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
         insert.execute(params![no, set as i64, needs.needs.len() as i64, 0, 0, 0])?;
     }
     Ok(None)
+}
+
+/// The run that the owner of a local run drives, if that is another one.
+fn root_of(txn: &Txn<'_>, submission: &Submission) -> Done<Option<i64>> {
+    let parent = submission.parent.as_ref().filter(|_| !submission.is_shared);
+    parent.map(|parent| Ok(-txn.head(parent.run)?.head.own_class)).transpose()
 }
 
 fn placed(txn: &Txn<'_>, submission: &Submission) -> Done<Placed> {

@@ -1,0 +1,77 @@
+//! What the store keeps of runs that steps start: which are to be started. Who starts them is the engine's. docs/design/children.md.
+
+use laneway_core::child::Parent;
+use laneway_core::id::RunId;
+use laneway_core::plan::{Plan, Position};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::keeper::unreadable;
+use crate::model::RunHead;
+
+/// A run that a step waits for, and that nobody has started yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WantedRun {
+    /// What the run is to be told of who starts it.
+    pub parent: Parent,
+    /// A name that was applied, or a file below the directory of the parent.
+    pub workflow: String,
+    pub params: Map<String, Value>,
+    /// The run that the step had started before, which is to go on instead.
+    pub again: Option<RunId>,
+    /// Whether the parent is local to its owner: then this one is as well.
+    pub is_local: bool,
+}
+
+/// The same, as it is stored.
+#[derive(Debug)]
+pub(crate) struct WantedRow {
+    pub(crate) position: Position,
+    pub(crate) life: u64,
+    pub(crate) workflow: String,
+    pub(crate) params: String,
+    pub(crate) again: Option<String>,
+    pub(crate) is_local: bool,
+}
+
+impl WantedRow {
+    pub(crate) fn of(self, parent: &RunHead) -> Result<WantedRun> {
+        let params = serde_json::from_str(&self.params).map_err(|error| Error::Unreadable {
+            what: "parameters of a run that is to be started".to_owned(),
+            why: error.to_string(),
+        })?;
+        let again = self.again.map(|id| RunId::parse(&id).ok_or_else(|| unreadable("run id", &id)));
+        let depth = parent.parent.as_ref().map_or(0, |above| above.depth) + 1;
+        let step = parent.plan.task_name(self.position);
+        Ok(WantedRun {
+            parent: Parent { run: parent.run, step, life: self.life, depth },
+            workflow: self.workflow,
+            params,
+            again: again.transpose()?,
+            is_local: self.is_local,
+        })
+    }
+}
+
+/// A parent as it is stored: nothing for none.
+pub(crate) fn parent_text(parent: Option<&Parent>) -> Option<String> {
+    parent.map(|parent| serde_json::to_string(parent).expect("texts and numbers"))
+}
+
+/// `None` for what this program would not have written.
+pub(crate) fn read_parent(text: &str) -> Option<Parent> {
+    serde_json::from_str(text).ok()
+}
+
+/// What the steps of a run have put out, by name.
+pub(crate) fn outputs_of(plan: &Plan, rows: Vec<(Position, String)>) -> Result<Map<String, Value>> {
+    let mut outputs = Map::new();
+    for (position, text) in rows {
+        let output = serde_json::from_str(&text).map_err(|error| Error::Unreadable {
+            what: "output of a step".to_owned(),
+            why: error.to_string(),
+        })?;
+        outputs.insert(plan.task_name(position), output);
+    }
+    Ok(outputs)
+}

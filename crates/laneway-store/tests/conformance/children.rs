@@ -1,0 +1,386 @@
+//! R10 in the store: a step that runs another workflow is parked until that run has ended, and ends as it does; cancel, timeouts and
+//! outputs pass from one to the other, each in one transaction.
+
+use std::time::Duration;
+
+use laneway_core::child::Parent;
+use laneway_core::event::Fact;
+use laneway_core::id::RunId;
+use laneway_core::reason::Reason;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_store::child::WantedRun;
+use laneway_store::model::Submission;
+use laneway_store::prune::Keep;
+use serde_json::json;
+
+use crate::audit;
+use crate::harness::{
+    Node, Place, canceled, failed, flow, for_each_database, left, names, submission, succeeded,
+    succeeded_with,
+};
+
+for_each_database! {
+    step_is_parked_until_its_child_has_ended,
+    each_life_of_a_step_starts_one_run,
+    child_that_fails_fails_the_step,
+    child_that_ended_before_it_was_told_of_ends_the_step,
+    run_that_cannot_be_started_fails_the_step,
+    cancel_ends_the_child_first,
+    cancel_before_the_child_is_there_wants_none,
+    timeout_ends_the_child_and_fails_the_step,
+    failure_beside_it_ends_the_child,
+    retry_goes_on_with_the_child,
+    retry_from_the_step_starts_another,
+    children_of_a_local_run_belong_to_its_owner,
+    items_start_runs_as_many_as_may_at_once,
+    ends_pass_through_every_depth,
+    parameters_that_cannot_be_evaluated_fail_the_step,
+    child_of_a_run_that_goes_on_is_not_removed,
+    level_waits_for_its_children,
+}
+
+const PARENT: &str = "name: parent\nsteps:\n  call: {workflow: flow, with: {n: 3}, timeout: 1h}\n  \
+                      behind: {run: x, needs: [call], if: \"${{ steps.call.output.a.n == 3 }}\"}\n";
+
+fn child() -> String {
+    flow("params: {n: {type: integer, default: 1}}", &[("a", ""), ("b", "needs: [a]")])
+}
+
+async fn wanted(node: &Node) -> Vec<WantedRun> {
+    node.store.wanted_runs(node.session, 100).await.expect("an answer")
+}
+
+/// Starts what is wanted, as an engine does.
+async fn start(node: &Node, wanted: &WantedRun, document: &str) -> RunId {
+    let run = submit(node, wanted, document).await;
+    began(node, &wanted.parent, run).await;
+    run
+}
+
+async fn submit(node: &Node, wanted: &WantedRun, document: &str) -> RunId {
+    let submission = Submission {
+        is_shared: !wanted.is_local,
+        key: Some(wanted.parent.key()),
+        parent: Some(wanted.parent.clone()),
+        ..submission(document, serde_json::Value::Object(wanted.params.clone()), node.session)
+    };
+    let run = node.store.submit(submission).await.expect("a child");
+    audit::check(&*node.store, run).await;
+    run
+}
+
+async fn began(node: &Node, parent: &Parent, child: RunId) {
+    node.store.child_began(parent.clone(), child).await.expect("it is told");
+    audit::check(&*node.store, parent.run).await;
+    audit::check(&*node.store, child).await;
+}
+
+async fn worker(place: &Place) -> Node {
+    Node::worker(place.open(), "one", &[]).await
+}
+
+/// A parent whose child is started.
+async fn called(node: &Node) -> (RunId, RunId) {
+    let parent = node.share(PARENT).await;
+    let wanted = wanted(node).await.pop().expect("a child is wanted");
+    let params = json!({"n": 3});
+    assert_eq!((wanted.parent.run, serde_json::Value::Object(wanted.params.clone())), (parent, params));
+    (parent, start(node, &wanted, &child()).await)
+}
+
+/// Ends whatever is available, one after the other.
+async fn work(node: &Node, outcome: impl Fn(&str) -> laneway_store::model::Outcome) -> Vec<String> {
+    let mut order = Vec::new();
+    while let Some(held) = node.take_any(1).await.pop() {
+        node.start(&held).await;
+        node.finish(&held, outcome(&held.step)).await;
+        order.push(held.step);
+    }
+    order
+}
+
+async fn step_is_parked_until_its_child_has_ended(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    assert_eq!(node.tasks(parent).await, "call parked, behind pending");
+    assert_eq!(
+        node.why(parent, "call").await.split(" since").next(),
+        Some(&*format!("waits for run {} of `flow`", child.short()))
+    );
+    assert!(wanted(&node).await.is_empty(), "it is started");
+    let state = node.state(child).await;
+    let of = state.parent.expect("whose child it is");
+    assert_eq!((of.run, of.step.as_str(), of.depth), (parent, "call", 1));
+    let order =
+        work(&node, |step| if step == "a" { succeeded_with(json!({"n": 3})) } else { succeeded() }).await;
+    assert_eq!(order, ["a", "b", "behind"], "its output opens what reads it");
+    assert_eq!(
+        node.task(parent, "call").await.output,
+        json!({"a": {"n": 3}}).as_object().expect("a map").clone()
+    );
+    assert_eq!(
+        (node.status(child).await, node.status(parent).await),
+        (RunStatus::Succeeded, RunStatus::Succeeded)
+    );
+    let told = node.events(parent).await;
+    assert!(told.iter().any(|event| matches!(&event.fact, Fact::ChildRunStarted(f) if f.run == child)));
+}
+
+async fn each_life_of_a_step_starts_one_run(place: Place) {
+    let node = worker(&place).await;
+    let parent = node.share(PARENT).await;
+    let wanted = wanted(&node).await.pop().expect("a child is wanted");
+    let first = submit(&node, &wanted, &child()).await;
+    // Whoever submitted it died before it could say so.
+    let second = submit(&node, &wanted, &child()).await;
+    assert_eq!(first, second);
+    began(&node, &wanted.parent, first).await;
+    began(&node, &wanted.parent, first).await;
+    let started = node
+        .events(parent)
+        .await
+        .iter()
+        .filter(|event| matches!(event.fact, Fact::ChildRunStarted(_)))
+        .count();
+    assert_eq!((started, node.status(first).await), (1, RunStatus::Running));
+}
+
+async fn child_that_fails_fails_the_step(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    work(&node, |_| failed(3)).await;
+    assert_eq!(node.tasks(parent).await, "call failed (child), behind skipped (halted)");
+    let detail = node.task(parent, "call").await.detail.expect("why");
+    assert_eq!(detail, format!("run {} of `flow` failed: a failed: exit code 3", child.short()));
+}
+
+async fn child_that_ended_before_it_was_told_of_ends_the_step(place: Place) {
+    let node = worker(&place).await;
+    let parent = node.share(PARENT).await;
+    let wanted = wanted(&node).await.pop().expect("a child is wanted");
+    let child = submit(&node, &wanted, &child()).await;
+    assert_eq!(work(&node, |_| succeeded()).await, ["a", "b"]);
+    assert_eq!(node.task(parent, "call").await.status, TaskStatus::Parked);
+    began(&node, &wanted.parent, child).await;
+    assert_eq!(node.task(parent, "call").await.status, TaskStatus::Succeeded);
+}
+
+async fn run_that_cannot_be_started_fails_the_step(place: Place) {
+    let node = worker(&place).await;
+    let parent = node.share(PARENT).await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    node.store.child_refused(asked.parent.clone(), "there is none").await.expect("it is told");
+    audit::check(&*node.store, parent).await;
+    let task = node.task(parent, "call").await;
+    assert_eq!((task.status, task.reason), (TaskStatus::Failed, Some(Reason::Child)));
+    assert_eq!(task.detail.as_deref(), Some("`flow` could not be started: there is none"));
+    assert!(wanted(&node).await.is_empty());
+    // One who was slower is told nothing else.
+    node.store.child_refused(asked.parent, "again").await.expect("nothing to be told");
+}
+
+async fn cancel_ends_the_child_first(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    let held = node.take_any(1).await.pop().expect("a");
+    node.start(&held).await;
+    node.store.cancel(parent, "ada").await.expect("canceled");
+    audit::check(&*node.store, parent).await;
+    audit::check(&*node.store, child).await;
+    assert_eq!(node.tasks(parent).await, "call parked, behind canceled (canceled)");
+    assert_eq!(node.stops().await.len(), 1, "what runs of the child is stopped");
+    assert_eq!(node.status(parent).await, RunStatus::Running, "it ends with its child");
+    node.finish(&held, canceled(Reason::Canceled)).await;
+    audit::check(&*node.store, parent).await;
+    assert_eq!(
+        (node.status(child).await, node.status(parent).await),
+        (RunStatus::Canceled, RunStatus::Canceled)
+    );
+    assert_eq!(node.tasks(parent).await, "call canceled (canceled), behind canceled (canceled)");
+    assert_eq!(
+        node.view(child).await.state.reason.as_deref(),
+        Some(&*format!("canceled by run {}", parent.short()))
+    );
+}
+
+async fn cancel_before_the_child_is_there_wants_none(place: Place) {
+    let node = worker(&place).await;
+    let parent = node.share(PARENT).await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    let child = submit(&node, &asked, &child()).await;
+    node.store.cancel(parent, "ada").await.expect("canceled");
+    assert_eq!(node.status(parent).await, RunStatus::Canceled);
+    assert!(wanted(&node).await.is_empty());
+    began(&node, &asked.parent, child).await;
+    assert_eq!(node.status(child).await, RunStatus::Canceled, "nobody waits for it");
+}
+
+async fn timeout_ends_the_child_and_fails_the_step(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    place.advance(Duration::from_secs(3601));
+    node.promote().await;
+    audit::check(&*node.store, parent).await;
+    assert_eq!(node.status(child).await, RunStatus::Canceled);
+    let task = node.task(parent, "call").await;
+    assert_eq!((task.status, task.reason), (TaskStatus::Failed, Some(Reason::Timeout)));
+    assert_eq!(node.status(parent).await, RunStatus::Failed);
+    assert_eq!(node.promote().await, None, "it is looked at once");
+}
+
+async fn failure_beside_it_ends_the_child(place: Place) {
+    let node = worker(&place).await;
+    let parent = node.share("name: parent\nsteps:\n  call: {workflow: flow}\n  beside: {run: x}\n").await;
+    let beside = node.take_any(1).await.pop().expect("beside");
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    let child = start(&node, &asked, &child()).await;
+    node.start(&beside).await;
+    node.finish(&beside, failed(1)).await;
+    audit::check(&*node.store, child).await;
+    assert_eq!(node.status(child).await, RunStatus::Canceled);
+    assert_eq!(node.tasks(parent).await, "call canceled (halted), beside failed (exit)");
+    assert_eq!(node.status(parent).await, RunStatus::Failed);
+}
+
+async fn retry_goes_on_with_the_child(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    work(&node, |step| if step == "b" { failed(1) } else { succeeded_with(json!({"n": 3})) }).await;
+    assert_eq!(node.status(parent).await, RunStatus::Failed);
+    node.store.retry(parent, None, "ada").await.expect("retried");
+    audit::check(&*node.store, parent).await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    assert_eq!(asked.again, Some(child), "what has succeeded of it need not run again");
+    node.store.retry(child, None, "run").await.expect("retried");
+    began(&node, &asked.parent, child).await;
+    assert_eq!(work(&node, |_| succeeded()).await, ["b", "behind"]);
+    assert_eq!(node.status(parent).await, RunStatus::Succeeded);
+}
+
+async fn retry_from_the_step_starts_another(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    work(&node, |_| succeeded_with(json!({"n": 3}))).await;
+    assert_eq!(node.status(parent).await, RunStatus::Succeeded);
+    node.store.retry(parent, Some("call"), "ada").await.expect("retried");
+    audit::check(&*node.store, parent).await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    assert_eq!(asked.again, None);
+    let other = start(&node, &asked, &self::child()).await;
+    assert_ne!(other, child);
+    assert_eq!(work(&node, |_| succeeded_with(json!({"n": 3}))).await, ["a", "b", "behind"]);
+}
+
+async fn children_of_a_local_run_belong_to_its_owner(place: Place) {
+    let node = place.node("one").await;
+    let other = place.node("two").await;
+    let parent = node.submit(PARENT).await;
+    assert!(wanted(&other).await.is_empty(), "nobody but its owner starts it");
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    assert!(asked.is_local);
+    let child = start(&node, &asked, &self::child()).await;
+    let held = node.take(parent, 5).await;
+    assert_eq!(names(&held), ["a"], "who drives the run is given what it has started");
+    assert_eq!(held[0].at.run, child);
+    node.store.retire(node.session, left()).await.expect("it leaves");
+    audit::check(&*node.store, child).await;
+    assert!(node.view(child).await.is_interrupted);
+    other.store.adopt(parent, other.session).await.expect("it changes hands");
+    audit::check(&*other.store, child).await;
+    let mut order = Vec::new();
+    while let Some(held) = other.take(parent, 1).await.pop() {
+        other.start(&held).await;
+        other.finish(&held, succeeded_with(json!({"n": 3}))).await;
+        order.push(held.step);
+    }
+    assert_eq!(order, ["a", "b", "behind"]);
+    assert_eq!(other.status(parent).await, RunStatus::Succeeded);
+}
+
+async fn items_start_runs_as_many_as_may_at_once(place: Place) {
+    let node = worker(&place).await;
+    let parent = node
+        .share("name: parent\nsteps:\n  call: {workflow: flow, with: {n: \"${{ item }}\"}, for_each: [5, 6, 7], max_parallel: 2}\n")
+        .await;
+    assert_eq!(node.tasks(parent).await, "call parked, call[0] parked, call[1] parked, call[2] pending");
+    let asked = wanted(&node).await;
+    assert_eq!(
+        asked.iter().map(|wanted| wanted.params["n"].clone()).collect::<Vec<_>>(),
+        [json!(5), json!(6)]
+    );
+    let one = flow("params: {n: {type: integer}}", &[("a", "")]);
+    for asked in &asked {
+        start(&node, asked, &one).await;
+    }
+    let held = node.take_any(1).await.pop().expect("a");
+    node.start(&held).await;
+    node.finish(&held, succeeded_with(json!({"x": 1}))).await;
+    audit::check(&*node.store, parent).await;
+    let asked = wanted(&node).await.pop().expect("the third");
+    assert_eq!((asked.parent.step.as_str(), asked.params["n"].clone()), ("call[2]", json!(7)));
+    start(&node, &asked, &one).await;
+    work(&node, |_| succeeded_with(json!({"x": 2}))).await;
+    audit::check(&*node.store, parent).await;
+    assert_eq!(node.status(parent).await, RunStatus::Succeeded);
+    let scope = node.store.scope(parent, &["call"]).await.expect("a scope");
+    assert_eq!(scope["steps"]["call"]["output"][0], json!({"a": {"x": 1}}));
+}
+
+async fn ends_pass_through_every_depth(place: Place) {
+    let node = worker(&place).await;
+    let top = node.share("name: top\nsteps:\n  down: {workflow: parent}\n").await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    let middle = start(&node, &asked, PARENT).await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    assert_eq!((asked.parent.run, asked.parent.depth), (middle, 2));
+    let low = start(&node, &asked, &child()).await;
+    let held = node.take_any(1).await.pop().expect("a");
+    node.start(&held).await;
+    node.store.cancel(top, "ada").await.expect("canceled");
+    node.finish(&held, canceled(Reason::Canceled)).await;
+    for run in [top, middle, low] {
+        audit::check(&*node.store, run).await;
+        assert_eq!(node.status(run).await, RunStatus::Canceled);
+    }
+}
+
+async fn parameters_that_cannot_be_evaluated_fail_the_step(place: Place) {
+    let node = worker(&place).await;
+    let parent = node
+        .share("name: parent\nsteps:\n  first: {run: x}\n  call: {workflow: flow, needs: [first], with: {n: \"${{ steps.first.output.none }}\"}}\n")
+        .await;
+    work(&node, |_| succeeded()).await;
+    assert_eq!(node.tasks(parent).await, "first succeeded, call failed (expression)");
+    assert!(wanted(&node).await.is_empty());
+}
+
+async fn child_of_a_run_that_goes_on_is_not_removed(place: Place) {
+    let node = worker(&place).await;
+    let parent =
+        node.share("name: parent\nsteps:\n  call: {workflow: flow}\n  gate: {wait: {signal: go}}\n").await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    let first = start(&node, &asked, &child()).await;
+    work(&node, |_| succeeded()).await;
+    // A newer one of its workflow, so that it is not kept for that.
+    node.share(&child()).await;
+    let keep = Keep { for_: Some(Duration::ZERO), ..Keep::default() };
+    place.advance(Duration::from_secs(60));
+    let may_go = node.store.prunable(keep, 10).await.expect("an answer");
+    assert!(may_go.iter().all(|prunable| prunable.run != first), "its parent goes on");
+    assert!(!node.store.prune(first).await.expect("an answer"));
+    node.store.cancel(parent, "ada").await.expect("canceled");
+    let may_go = node.store.prunable(keep, 10).await.expect("an answer");
+    assert!(may_go.iter().any(|prunable| prunable.run == first));
+    assert!(node.store.prune(first).await.expect("an answer"));
+}
+
+async fn level_waits_for_its_children(place: Place) {
+    let node = worker(&place).await;
+    let parent = node
+        .share("name: parent\nexecution: levels\nsteps:\n  call: {workflow: flow}\n  behind: {run: x, needs: [call]}\n")
+        .await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    start(&node, &asked, &child()).await;
+    assert_eq!(work(&node, |_| succeeded()).await, ["a", "b", "behind"]);
+    assert_eq!(node.status(parent).await, RunStatus::Succeeded);
+}
