@@ -238,8 +238,7 @@ facts! {
     /// A run has been started that the step waits for.
     ChildRunStarted = "child_run_started" v 1 {
         step: String,
-        /// The child.
-        run: RunId,
+        child: RunId,
         workflow: String,
     }
     /// Somebody has said what a step waits for, or will wait for. A second time is no event.
@@ -439,6 +438,17 @@ mod tests {
             r#"{"step":"approve","signal":"approved","by":"ada","reason":"looks good","payload":{"tag":"v2"}}"#,
         ),
         ("task_signaled", 1, r#"{"step":"approve","signal":"approved","by":"ada"}"#),
+        ("task_parked", 1, r#"{"step":"deploy","timeout_at":1700000000000,"workflow":"./deploy.yaml"}"#),
+        (
+            "child_run_started",
+            1,
+            r#"{"step":"deploy","child":"0199f2a0-0000-7000-8000-1a2b3c4d5e6f","workflow":"./deploy.yaml"}"#,
+        ),
+        (
+            "run_submitted",
+            1,
+            r#"{"workflow":"deploy","version":"ab12","params":{},"max_parallel":4,"by":"run 3c4d5e6f","parent":{"run":"0199f2a0-0000-7000-8000-1a2b3c4d5e6f","step":"deploy","life":7,"depth":1}}"#,
+        ),
         (
             "task_cached",
             1,

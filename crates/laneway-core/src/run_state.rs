@@ -380,7 +380,7 @@ impl Fold {
                     let illegal = Illegal { entity: "task", from: task.status.as_str(), to: "child" };
                     return Err(Broken::Illegal { seq, illegal });
                 }
-                task.wait.get_or_insert_default().child = Some(f.run);
+                task.wait.get_or_insert_default().child = Some(f.child);
             }
             Fact::TaskSignaled(f) => {
                 let task = self.task(seq, &f.step)?;

@@ -55,7 +55,7 @@ impl<F: Facts> Keeper<F> {
             return Ok(wait.is_some_and(|wait| wait.life == Some(life) && wait.child == Some(child)));
         }
         let workflow = self.workflow_of(position);
-        self.append(ChildRunStarted { step: self.name(position), run: child, workflow });
+        self.append(ChildRunStarted { step: self.name(position), child, workflow });
         self.change(position, |task| task.wait.get_or_insert_default().child = Some(child))?;
         self.wanted.insert(position, None);
         Ok(true)

@@ -123,7 +123,7 @@ async fn step_is_parked_until_its_child_has_ended(place: Place) {
         (RunStatus::Succeeded, RunStatus::Succeeded)
     );
     let told = node.events(parent).await;
-    assert!(told.iter().any(|event| matches!(&event.fact, Fact::ChildRunStarted(f) if f.run == child)));
+    assert!(told.iter().any(|event| matches!(&event.fact, Fact::ChildRunStarted(f) if f.child == child)));
 }
 
 async fn each_life_of_a_step_starts_one_run(place: Place) {

@@ -78,7 +78,7 @@ pub(crate) fn sentence(event: &Event) -> Option<String> {
             format!("{}: {} of {} items", f.step, f.first + f.items.len() as u32, f.total)
         }
         Fact::TasksRemoved(f) => format!("{}: its items are made anew", f.step),
-        Fact::ChildRunStarted(f) => format!("{} waits for run {} of {}", f.step, f.run.short(), f.workflow),
+        Fact::ChildRunStarted(f) => format!("{} waits for run {} of {}", f.step, f.child.short(), f.workflow),
         Fact::TaskSignaled(f) => {
             let why = f.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
             format!("{} signaled by {}{why}", f.step, f.by)

@@ -10,6 +10,7 @@ use crate::expression::{Part, Template};
 use crate::reason::Reason;
 
 mod caches;
+mod children;
 mod containers;
 mod expressions;
 mod gates;
