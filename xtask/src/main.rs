@@ -18,6 +18,7 @@ mod stage;
 mod tools;
 mod torture;
 mod tutorial;
+mod web;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -71,6 +72,12 @@ enum Task {
     Examples,
     /// Tests of the Python client, against the program
     Python,
+    /// The web page: its types, its tests, its built files, and all of it in a browser
+    Web {
+        /// Leave the browser out
+        #[arg(long)]
+        quick: bool,
+    },
     /// Links of all pages, and the crates' own documentation
     Docs,
     /// Write the generated files anew
@@ -117,6 +124,7 @@ fn main() -> ExitCode {
         }
         Task::Examples => run_examples(&shell, &mut stages),
         Task::Python => test_python(&shell, &mut stages),
+        Task::Web { quick } => test_web(&shell, &mut stages, quick),
         Task::Docs => {
             check_links(&shell, &mut stages);
             document(&shell, &mut stages);
@@ -147,6 +155,7 @@ fn check(shell: &Shell, stages: &mut Stages) {
     test(shell, stages);
     run_examples(shell, stages);
     test_python(shell, stages);
+    test_web(shell, stages, false);
     run_tutorial(shell, stages);
     try_api(shell, stages);
     stages.run("package", "Debian's dpkg-deb is needed; `cargo xtask package` builds a real one", || {
@@ -280,6 +289,24 @@ fn test_python(shell: &Shell, stages: &mut Stages) {
     stages.run("python client", "run them again with `cargo xtask python`", || {
         python::test(shell, &Program::build(shell)?)
     });
+}
+
+fn test_web(shell: &Shell, stages: &mut Stages, is_quick: bool) {
+    stages.run(
+        "web tools",
+        "install what it names; the packages of web/package-lock.json come from npm's registry",
+        || web::bring(shell),
+    );
+    stages.run("web", "mend what it names; `npm run build` in web/ writes the page's files anew", || {
+        web::check(shell)
+    });
+    if !is_quick {
+        stages.run(
+            "web in a browser",
+            "run one again with `npm run e2e -- NAME` in web/; web/README.md",
+            || web::browse(shell, &Program::build(shell)?),
+        );
+    }
 }
 
 fn try_api(shell: &Shell, stages: &mut Stages) {

@@ -287,6 +287,15 @@ impl Client {
         self.call::<(), _>(Method::DELETE, &format!("/v1/tokens/{}", part(name)), None, &[]).await
     }
 
+    pub async fn make_code(&self, make: &wire::MakeCode) -> Result<wire::SignInCode> {
+        self.post("/v1/sign-in/codes", make).await
+    }
+
+    /// The address of the web page at which a code is used.
+    pub fn page(&self, code: &str) -> String {
+        format!("{}/#code={code}", self.server)
+    }
+
     pub async fn effects(&self, run: &str) -> Result<wire::EffectList> {
         self.get(&format!("/v1/runs/{}/effects", part(run))).await
     }

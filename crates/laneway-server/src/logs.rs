@@ -16,6 +16,10 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct Part {
     pub(crate) frames: Vec<Frame>,
     pub(crate) next_offset: u64,
+    /// How long the log is by now.
+    pub(crate) size: u64,
+    /// The attempt has ended: the log grows no more.
+    pub(crate) has_ended: bool,
     /// The attempt has ended, and there is nothing behind it.
     pub(crate) is_over: bool,
     /// Its node died, and the end may be missing.
@@ -44,8 +48,8 @@ pub(crate) async fn read(store: &dyn Store, wanted: Wanted) -> Answer<Part> {
         let part = part.map_err(|error| refusal(error, wanted.offset))?;
         let is_over = has_ended && part.is_end;
         if !part.frames.is_empty() || is_over || tokio::time::Instant::now() >= until {
-            let (frames, next_offset, may_lack_end) = (part.frames, part.next_offset, part.may_lack_end);
-            return Ok(Part { frames, next_offset, is_over, may_lack_end });
+            let laneway_engine::log::Part { frames, next_offset, size, may_lack_end, .. } = part;
+            return Ok(Part { frames, next_offset, size, has_ended, is_over, may_lack_end });
         }
         tokio::time::sleep(LOOK).await;
     }

@@ -21,7 +21,7 @@ use crate::sign;
 use crate::table::{Answers, Route, Shape, table};
 
 /// Parts of an address, what they are, and one of them.
-const PARTS: [(&str, &str, &str); 8] = [
+const PARTS: [(&str, &str, &str); 9] = [
     (
         "hash",
         "Hash of content: 64 hexadecimal digits",
@@ -33,6 +33,7 @@ const PARTS: [(&str, &str, &str); 8] = [
     ("address", "A node, as the list of nodes names it", "localhost:7878"),
     ("path", "Where a workflow's `webhook` listens", "deploy"),
     ("name", "A name", "nightly"),
+    ("file", "A file of the web page, as its `index.html` names it", "index.js"),
     (
         "session",
         "Session of a remote worker, as it was answered when it registered",
@@ -87,7 +88,7 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
         let body = RequestBodyBuilder::new().content(kind, content(None));
         operation = operation.request_body(Some(body.required(Some(Required::True)).build()));
     }
-    let Answers { status, kind, shape, also, or_status } = answer;
+    let Answers { status, kind, shape, also, is_tagged, or_status } = answer;
     let mut done = ResponseBuilder::new().description("Done").content(*kind, content(shape.as_ref()));
     if let Some(also) = also {
         done = done.content(*also, content(None));
@@ -119,8 +120,7 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
                 .response("403", refused("The token's role does not allow it"));
         }
     }
-    let has_tag = matches!(rule.path.strip_prefix("/v1/workflows/{name}"), Some("" | "/document" | "/plan"));
-    if has_tag && rule.method == "GET" {
+    if *is_tagged {
         let same = ResponseBuilder::new().description("Still the version that `If-None-Match` names").build();
         operation = operation.response("304", same);
     }

@@ -64,6 +64,8 @@ codes! {
     BadToken = "bad_token", UNAUTHORIZED;
     /// What was sent is not signed as it has to be, or nobody listens there: which of them, nobody is told.
     BadSignature = "bad_signature", UNAUTHORIZED;
+    /// The code to sign in with was used, is too old, or was never made by this process.
+    BadCode = "bad_code", FORBIDDEN;
     /// The role of the token does not allow it.
     Forbidden = "forbidden", FORBIDDEN;
     /// The name by which the service was asked is none of its own.
@@ -78,6 +80,8 @@ codes! {
     NoSuchEvent = "no_such_event", NOT_FOUND;
     NoSuchAttempt = "no_such_attempt", NOT_FOUND;
     NoSuchWorkflow = "no_such_workflow", NOT_FOUND;
+    /// The workflow was never applied with that number.
+    NoSuchVersion = "no_such_version", NOT_FOUND;
     NoSuchNode = "no_such_node", NOT_FOUND;
     NoSuchPool = "no_such_pool", NOT_FOUND;
     /// No node that is asked takes steps in containers.

@@ -1,16 +1,22 @@
 //! What every handler gets, and what a deployment chose of it.
 
 use std::fmt;
+use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use laneway_core::id::SessionId;
+use laneway_core::role::Role;
 use laneway_store::Store;
 use laneway_store::model::Deed;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::{Caller, Names};
+use crate::access::{Caller, Codes, Names};
+use crate::ask::Forms;
+use crate::glance::Glance;
+use crate::graphs::Graphs;
 use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Answer;
@@ -50,6 +56,10 @@ pub struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) memo: Memo,
     pub(crate) pulse: Pulse,
+    pub(crate) codes: Codes,
+    pub(crate) graphs: Graphs,
+    pub(crate) forms: Forms,
+    pub(crate) glance: Glance,
     /// Ends streams.
     pub(crate) stop: CancellationToken,
 }
@@ -71,6 +81,10 @@ impl Service {
             metrics,
             memo,
             pulse: Pulse::default(),
+            codes: Codes::default(),
+            graphs: Graphs::default(),
+            forms: Forms::default(),
+            glance: Glance::default(),
             stop,
         }))
     }
@@ -97,6 +111,11 @@ impl fmt::Debug for Shared {
 }
 
 impl App {
+    /// A code with which somebody signs in at the web page, once. `by` asked for it.
+    pub fn code(&self, role: Role, by: &str) -> io::Result<String> {
+        self.codes.mint(role, by, Instant::now())
+    }
+
     /// Writes down what was changed. Awaited between the change and its answer, so that whatever was acknowledged is in the
     /// log: a change whose entry cannot be written is not acknowledged.
     pub(crate) async fn record(&self, caller: &Caller, act: &str, what: impl Into<String>) -> Answer<()> {

@@ -19,7 +19,9 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{Stream, unfold};
 use laneway_core::id::RunId;
+use laneway_core::time::Millis;
 use laneway_store::Result;
+use laneway_store::model::Stamp;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -31,12 +33,16 @@ use crate::metrics::OpenStream;
 use crate::problem::{Answer, Code, Problem};
 use crate::pulse::{self, Line, PAGE, Source, page};
 use crate::service::App;
+use crate::wire::Moment;
 
 /// Runs of one stream. More are another connection, or a list that is asked for again.
 const MAX_RUNS: usize = 200;
 
 /// A comment now and then, so that neither end, nor what is between them, takes silence for death.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Whoever is told of a change asks for lists again: not more often than a person can look.
+const BETWEEN_CHANGES: Duration = Duration::from_secs(1);
 
 /// After how long a client that lost us comes back.
 const RETRY: Duration = Duration::from_secs(1);
@@ -50,6 +56,9 @@ pub(crate) struct StreamQuery {
     nodes: Option<u64>,
     /// Also what warm containers do, behind this number
     pools: Option<u64>,
+    /// With 1, also `changed` whenever something in the store has changed, at most once a second; the first comes at once
+    #[param(minimum = 0, maximum = 1)]
+    changes: Option<u8>,
 }
 
 pub(crate) async fn events(
@@ -59,6 +68,12 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Answer<Sse<impl Stream<Item = std::result::Result<Event, Infallible>> + use<>>> {
     let mut cursors = Cursors::parse(query.runs.as_deref().unwrap_or_default(), query.nodes, query.pools)?;
+    let wants_changes = match query.changes {
+        None | Some(0) => false,
+        Some(1) => true,
+        Some(_) => return Err(Problem::new(Code::BadRequest, "`changes` is 1, or left out")),
+    };
+    cursors.check(wants_changes)?;
     if let Some(id) = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty())
     {
         cursors.resume(id)?;
@@ -71,7 +86,8 @@ pub(crate) async fn events(
     let open = app.metrics.stream();
     let hello = Event::default().retry(RETRY).comment("events");
     let (ready, next_read) = (VecDeque::from([hello]), Instant::now());
-    let feed = Feed { app, caller, cursors, beats, ready, turn: 0, next_read, _open: open };
+    let changes = wants_changes.then(Changes::begin);
+    let feed = Feed { app, caller, cursors, changes, beats, ready, turn: 0, next_read, _open: open };
     let stream = unfold(feed, |mut feed| async move {
         let event = feed.next().await?;
         Some((Ok(event), feed))
@@ -103,12 +119,16 @@ impl Cursors {
         if parsed.len() > MAX_RUNS {
             return Err(bad(format!("more than {MAX_RUNS} runs on one stream")));
         }
-        if parsed.is_empty() && nodes.is_none() && pools.is_none() {
-            return Err(bad(
-                "nothing is subscribed to: neither `runs`, `nodes` nor `pools` is given".to_owned()
-            ));
-        }
         Ok(Self { runs: parsed, nodes, pools })
+    }
+
+    /// Refuses a stream on which nothing would ever come.
+    fn check(&self, wants_changes: bool) -> Answer<()> {
+        if self.runs.is_empty() && self.nodes.is_none() && self.pools.is_none() && !wants_changes {
+            let detail = "nothing is subscribed to: neither `runs`, `nodes`, `pools` nor `changes` is given";
+            return Err(Problem::new(Code::BadRequest, detail).hint("write `runs=ID:SEQ,ID:SEQ`"));
+        }
+        Ok(())
     }
 
     /// Takes the place of an event's id, which is further than what the query says.
@@ -153,11 +173,53 @@ impl Cursors {
     }
 }
 
+/// What a client knows of changes of any kind. Pure: it is told of beats, stamps and the time.
+#[derive(Debug)]
+struct Changes {
+    beat: Option<u64>,
+    stamp: Option<Stamp>,
+    /// Something has changed since it was told of something.
+    is_owed: bool,
+    /// Not before.
+    next: Instant,
+}
+
+impl Changes {
+    fn begin() -> Self {
+        // Between a list and this stream something may have happened: the first is owed from the beginning.
+        Self { beat: None, stamp: None, is_owed: true, next: Instant::now() }
+    }
+
+    /// A beat says that there may be something new; where the store has a stamp, that says whether there is.
+    fn look(&mut self, beat: u64, stamp: Option<Stamp>) {
+        let is_new = match stamp {
+            Some(_) => self.stamp != stamp,
+            None => self.beat != Some(beat),
+        };
+        self.is_owed |= is_new;
+        (self.beat, self.stamp) = (Some(beat), stamp);
+    }
+
+    fn tell(&mut self, now: Instant) -> bool {
+        let is_told = self.is_owed && now >= self.next;
+        if is_told {
+            (self.is_owed, self.next) = (false, now + BETWEEN_CHANGES);
+        }
+        is_told
+    }
+
+    fn owed(&self) -> Option<Instant> {
+        self.is_owed.then_some(self.next)
+    }
+}
+
 /// One client.
 struct Feed {
     app: App,
     caller: Caller,
     cursors: Cursors,
+    /// Of a client that wants to be told of changes of any kind.
+    changes: Option<Changes>,
     beats: watch::Receiver<u64>,
     /// What was read and not yet sent.
     ready: VecDeque<Event>,
@@ -186,8 +248,9 @@ impl Feed {
     async fn fill(&mut self) -> bool {
         loop {
             sleep_until(self.next_read).await;
-            self.beats.mark_unchanged();
+            let beat = *self.beats.borrow_and_update();
             let read = self.read().await;
+            self.tell_change(beat);
             self.next_read = Instant::now() + pulse::INTERVAL;
             match read {
                 Err(error) => {
@@ -197,9 +260,29 @@ impl Feed {
                 // A token that was revoked meanwhile gets nothing of what happened since.
                 Ok(()) if !self.ready.is_empty() => return self.is_admitted().await,
                 // The service that beats goes after its streams.
-                Ok(()) if self.beats.changed().await.is_err() => return false,
+                Ok(()) if !self.rest().await => return false,
                 Ok(()) => {}
             }
+        }
+    }
+
+    /// Until the next beat, or until a change may be told that came too soon behind another one.
+    async fn rest(&mut self) -> bool {
+        let owed = self.changes.as_ref().and_then(Changes::owed);
+        tokio::select! {
+            beat = self.beats.changed() => beat.is_ok(),
+            () = sleep_until(owed.unwrap_or_else(Instant::now)), if owed.is_some() => true,
+        }
+    }
+
+    /// It has no place of its own: lists are state, and whoever is told of a change asks for them again.
+    fn tell_change(&mut self, beat: u64) {
+        let Some(changes) = &mut self.changes else { return };
+        changes.look(beat, self.app.store.stamp());
+        if changes.tell(Instant::now()) {
+            let at = Moment(Millis(jiff::Timestamp::now().as_millisecond()));
+            let data = serde_json::json!({ "at": at }).to_string();
+            self.ready.push_back(Event::default().event("changed").data(data));
         }
     }
 
@@ -272,8 +355,38 @@ mod tests {
     #[test]
     fn what_cannot_be_subscribed_to_is_refused() {
         let many = vec![ONE; MAX_RUNS + 1].join(",");
-        for runs in ["", "last", "1a2b3c4d", &format!("{ONE}:x"), &format!("{ONE},{ONE}"), &many] {
+        for runs in ["last", "1a2b3c4d", &format!("{ONE}:x"), &format!("{ONE},{ONE}"), &many] {
             assert_eq!(Cursors::parse(runs, None, None).expect_err(runs).code, Code::BadRequest);
         }
+        let nothing = Cursors::parse("", None, None).expect("cursors");
+        assert_eq!(nothing.check(false).expect_err("nothing would come").code, Code::BadRequest);
+        assert!(nothing.check(true).is_ok());
+    }
+
+    #[test]
+    fn changes_are_told_once_a_second_and_none_is_left_out() {
+        let (mut changes, second) = (Changes::begin(), BETWEEN_CHANGES);
+        let start = Instant::now();
+        changes.look(1, Some(Stamp(1)));
+        assert!(changes.tell(start), "the first at once");
+        changes.look(2, Some(Stamp(1)));
+        assert!(!changes.tell(start + second) && changes.owed().is_none(), "a beat by the clock alone");
+        changes.look(3, Some(Stamp(2)));
+        assert!(!changes.tell(start + second / 2), "too soon");
+        changes.look(3, Some(Stamp(2)));
+        assert_eq!(changes.owed(), Some(start + second), "and told later, though nothing happens any more");
+        assert!(changes.tell(start + second));
+    }
+
+    #[test]
+    fn without_a_stamp_every_beat_is_a_change() {
+        let mut changes = Changes::begin();
+        let now = Instant::now();
+        changes.look(1, None);
+        assert!(changes.tell(now));
+        changes.look(1, None);
+        assert!(!changes.tell(now + BETWEEN_CHANGES));
+        changes.look(2, None);
+        assert!(changes.tell(now + BETWEEN_CHANGES));
     }
 }

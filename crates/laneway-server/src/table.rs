@@ -12,13 +12,13 @@ use utoipa::openapi::path::Parameter;
 use utoipa::openapi::{HttpMethod, RefOr, Schema};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::{Who, admit, front, no_method, no_route};
+use crate::access::{Who, admit, front, no_method};
 use crate::routes::{
-    access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, pools, runs, tasks,
-    triggers, workers, workflows,
+    access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, overview, pools, runs,
+    sign_in, tasks, triggers, validate, workers, workflows,
 };
 use crate::service::App;
-use crate::{sse, wire};
+use crate::{page, sse, wire};
 
 /// Who may ask for what.
 #[derive(Debug, Clone)]
@@ -58,11 +58,13 @@ pub(crate) struct Answers {
     pub(crate) shape: Option<Shape>,
     /// The same in another form, for who asks for that.
     pub(crate) also: Option<&'static str>,
+    /// Whoever has it already is told so.
+    pub(crate) is_tagged: bool,
     /// A status with which the shape comes too, and not a problem.
     pub(crate) or_status: Option<u16>,
 }
 
-/// Those that need no token, and answer to any name.
+/// Those that answer to any name. What else needs no token does not.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 pub(crate) fn is_open(path: &str) -> bool {
@@ -87,11 +89,20 @@ pub(crate) fn table() -> Vec<Route> {
         get("/metrics", VIEWER, health::metrics, "Figures for Prometheus").gives("application/openmetrics-text"),
         get("/openapi.json", VIEWER, health::openapi, "This description").gives("application/json"),
 
+        get("/", Who::Anybody, page::index, "The web page; it answers too at every address that is no other route, to who accepts text/html")
+            .gives("text/html"),
+        get("/assets/{file}", Who::Anybody, page::asset, "What the web page is made of").gives("*/*"),
+        post("/v1/sign-in", Who::Anybody, sign_in::sign_in, "Get a token for a code, once").takes::<wire::SignIn>().created::<wire::CreatedToken>(),
+        post("/v1/sign-in/codes", VIEWER, sign_in::make_code, "Make a code with which somebody signs in at the web page, once")
+            .maybe_takes::<wire::MakeCode>().created::<wire::SignInCode>(),
+        get("/v1/me", VIEWER, sign_in::me, "Whose token it is, and what it may do").json::<wire::Me>(),
+
         get("/v1/runs", VIEWER, runs::list, "List runs, newest first").asks::<runs::ListQuery>().json::<wire::RunList>(),
         post("/v1/runs", OPERATOR, runs::submit, "Submit a run; with the header Idempotency-Key, once for each key")
             .takes::<wire::Submit>().created::<wire::Submitted>(),
         get("/v1/runs/{run}", VIEWER, runs::show, "A run and its tasks, as it is or as it was").asks::<runs::ShowQuery>().json::<wire::Run>(),
         get("/v1/runs/{run}/explain", VIEWER, runs::explain, "Why the tasks of a run wait, or ended so").json::<wire::ExplainedRun>(),
+        get("/v1/runs/{run}/graph", VIEWER, runs::graph, "Its graph, laid out: where each step stands").json::<wire::Graph>().tagged(),
         get("/v1/runs/{run}/events", VIEWER, events::of_run, "Events of a run, in their order").asks::<events::EventsQuery>().json::<wire::EventList>(),
         post("/v1/runs/{run}/cancel", OPERATOR, runs::cancel, "End a run; nothing of it starts any more").json::<wire::Canceled>(),
         post("/v1/runs/{run}/retry", OPERATOR, runs::retry, "Run again what did not succeed, and everything behind it")
@@ -133,7 +144,10 @@ pub(crate) fn table() -> Vec<Route> {
         post("/v1/pools/{name}/drain", OPERATOR, pools::drain, "Let nodes remove the containers of a pool; those in use after their task")
             .maybe_takes::<wire::DrainPool>().json::<wire::AskedPool>(),
 
+        get("/v1/overview", VIEWER, overview::show, "What runs, ended, failed and waits of late").json::<wire::Overview>(),
         get("/v1/limits", VIEWER, limits::list, "Named limits, and how far they are used").json::<wire::LimitList>(),
+        get("/v1/limits/{name}", VIEWER, limits::show, "A limit, who holds it and who waits for it").json::<wire::LimitLine>(),
+        get("/v1/locks", VIEWER, limits::locks, "Locks that somebody holds or waits for").json::<wire::LockList>(),
         put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>(),
 
         get("/v1/cache", VIEWER, cache::list, "Results that steps with `cache` may take, those that were used last first")
@@ -153,9 +167,14 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/triggers", VIEWER, triggers::list, "What starts by itself, and when").json::<wire::TriggerList>(),
         post("/v1/workflows/{name}/triggers/pause", OPERATOR, triggers::pause, "Let a workflow start by itself no more").json::<wire::TriggersPaused>(),
         post("/v1/workflows/{name}/triggers/resume", OPERATOR, triggers::resume, "Let it start by itself again, from now on").json::<wire::TriggersPaused>(),
-        get("/v1/workflows/{name}", VIEWER, workflows::show, "The newest version of a workflow").json::<wire::Workflow>(),
-        get("/v1/workflows/{name}/document", VIEWER, workflows::document, "Its document, as it was submitted").gives("application/yaml"),
-        get("/v1/workflows/{name}/plan", VIEWER, workflows::plan, "Its plan: order, levels, lanes").gives("application/json"),
+        get("/v1/workflows/{name}", VIEWER, workflows::show, "The newest version of a workflow").json::<wire::Workflow>().tagged(),
+        get("/v1/workflows/{name}/document", VIEWER, workflows::document, "Its document, as it was submitted")
+            .asks::<workflows::VersionQuery>().gives("application/yaml").tagged(),
+        get("/v1/workflows/{name}/graph", VIEWER, workflows::graph, "Its graph, laid out: where each step stands")
+            .asks::<workflows::VersionQuery>().json::<wire::Graph>().tagged(),
+        post("/v1/validate", VIEWER, validate::validate, "Say what is wrong with a document, and draw one that is good")
+            .takes::<wire::Validate>().json::<wire::Validated>(),
+        get("/v1/workflows/{name}/plan", VIEWER, workflows::plan, "Its plan: order, levels, lanes").gives("application/json").tagged(),
         post("/v1/workflows/{name}/pause", OPERATOR, workflows::pause, "Let no run of a workflow start anything new").json::<wire::Paused>(),
         post("/v1/workflows/{name}/resume", OPERATOR, workflows::resume, "Let a paused workflow go on").json::<wire::Paused>(),
 
@@ -190,7 +209,7 @@ pub(crate) fn router(app: &App) -> Router {
         router = router.route(rule.path, handler.route_layer(from_fn_with_state(rule_of_it, admit)));
     }
     router
-        .fallback(no_route)
+        .fallback(page::elsewhere)
         .method_not_allowed_fallback(no_method)
         .layer(CompressionLayer::new())
         .layer(from_fn_with_state(app.clone(), front))
@@ -216,7 +235,14 @@ where
         body: None,
         bytes: None,
         is_body_optional: false,
-        answer: Answers { status: 200, kind: "application/json", shape: None, also: None, or_status: None },
+        answer: Answers {
+            status: 200,
+            kind: "application/json",
+            shape: None,
+            also: None,
+            is_tagged: false,
+            or_status: None,
+        },
         router: on(filter, handler),
     }
 }
@@ -296,6 +322,11 @@ impl Route {
     fn created<T: ToSchema>(mut self) -> Self {
         self.answer.status = 201;
         self.json::<T>()
+    }
+
+    fn tagged(mut self) -> Self {
+        self.answer.is_tagged = true;
+        self
     }
 
     fn gives(mut self, kind: &'static str) -> Self {

@@ -479,10 +479,17 @@ pub struct Reaped {
 
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    pub status: Option<RunStatus>,
+    /// Those that are in one of these states; all without any.
+    pub statuses: Vec<RunStatus>,
     pub workflow: Option<String>,
     /// Only runs that were submitted before this one.
     pub before: Option<RunId>,
+    /// Only runs that were submitted at this moment or later.
+    pub since: Option<Millis>,
+    /// Only runs that were submitted before this moment.
+    pub until: Option<Millis>,
+    /// Only runs whose id, the end of it that people type, or workflow begins so.
+    pub begins: Option<String>,
     pub limit: usize,
 }
 
@@ -604,6 +611,18 @@ pub struct LastRun {
     /// `None` when it cannot be read.
     pub status: Option<RunStatus>,
     pub submitted_at: Millis,
+}
+
+/// One run of a workflow, and how it went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOutcome {
+    pub workflow: String,
+    pub run: RunId,
+    /// `None` when it cannot be read.
+    pub status: Option<RunStatus>,
+    pub submitted_at: Millis,
+    pub started_at: Option<Millis>,
+    pub finished_at: Option<Millis>,
 }
 
 /// A file that a step left behind.

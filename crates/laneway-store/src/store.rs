@@ -32,13 +32,15 @@ use crate::child::WantedRun;
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
+use crate::line::{Line, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
     NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
-    RunHead, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom, Wish,
-    WorkflowView,
+    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom,
+    Wish, WorkflowView,
 };
+use crate::overview::Overview;
 use crate::prune::{Keep, Prunable, Swept};
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
@@ -315,6 +317,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn document(&self, version: &Version) -> Result<String>;
     /// The newest of each name that was applied, by name, each with its newest run.
     async fn workflows(&self) -> Result<Vec<WorkflowView>>;
+    /// The newest runs of workflows, up to `limit` of each, newest first, in the order of the names.
+    async fn outcomes(&self, workflows: Vec<String>, limit: usize) -> Result<Vec<RunOutcome>>;
     /// What was applied under a name, newest first.
     async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>>;
     /// What starts under a name: what was applied last, or else what ran last, with its directory.
@@ -335,6 +339,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn status(&self, run: RunId) -> Result<RunStatus>;
     /// By name.
     async fn limits(&self) -> Result<Vec<LimitView>>;
+    /// Who holds a lock or a limit, and who waits for it, up to `limit` of both.
+    async fn line(&self, of: Shared, limit: usize) -> Result<Line>;
+    /// Locks that somebody holds or waits for, by name.
+    async fn locks(&self, limit: usize) -> Result<Vec<String>>;
+    /// What runs, ended, failed and waits of late. Bounded in cost whatever the store holds.
+    async fn overview(&self) -> Result<Overview>;
     /// By workflow.
     async fn triggers(&self) -> Result<Vec<TriggerView>>;
     /// How many tasks nobody has taken, by the gate at which they wait; those that wait for a taker alone have none.

@@ -58,6 +58,8 @@ pub(crate) enum Command {
     Serve(command::serve::Args),
     /// Make, list and revoke the tokens of those who may ask the server
     Token(command::token::Args),
+    /// Print a link to the web page of a server
+    Web(command::web::Args),
     /// List the nodes that are alive
     Nodes(command::nodes::Args),
     /// Let a node take nothing more

@@ -47,7 +47,17 @@ impl Face {
     ) -> anyhow::Result<Vec<wire::RunSummary>> {
         Ok(match self {
             Self::Store(store) => {
-                ask::runs(store.as_ref(), RunFilter { status, workflow, limit, before: None }).await?.runs
+                ask::runs(
+                    store.as_ref(),
+                    RunFilter {
+                        statuses: status.into_iter().collect(),
+                        workflow,
+                        limit,
+                        ..RunFilter::default()
+                    },
+                )
+                .await?
+                .runs
             }
             Self::Server(client) => {
                 let status = status.map(RunStatus::as_str);
@@ -111,6 +121,7 @@ impl Face {
                 Ok(Part {
                     frames: page.pieces.iter().map(frame).collect(),
                     next_offset: page.next_offset,
+                    size: page.size,
                     is_end: page.is_over,
                     may_lack_end: page.may_lack_end,
                 })
@@ -218,7 +229,7 @@ impl Face {
 
     pub(crate) async fn workflows(&self) -> anyhow::Result<Vec<wire::WorkflowSummary>> {
         Ok(match self {
-            Self::Store(store) => ask::workflows(store.as_ref()).await?.workflows,
+            Self::Store(store) => ask::workflows(store.as_ref(), &ask::Forms::default()).await?.workflows,
             Self::Server(client) => client.workflows().await?.workflows,
         })
     }

@@ -15,6 +15,8 @@ pub struct Part {
     pub frames: Vec<Frame>,
     /// Where to go on.
     pub next_offset: u64,
+    /// How long the log is by now, in the bytes in which offsets count.
+    pub size: u64,
     /// There was nothing behind them.
     pub is_end: bool,
     /// Its node died: what was printed in the last second before that may be missing.
@@ -35,7 +37,7 @@ pub async fn read_part(store: &dyn Store, of: &LogName, offset: u64, most: usize
     let (mut part, mut bytes) = (Part { next_offset: offset, ..Part::default() }, 0);
     loop {
         let found = store.log(of, decoder.wanted(), STEP).await?;
-        part.may_lack_end = found.may_lack_end;
+        (part.may_lack_end, part.size) = (found.may_lack_end, found.size);
         if found.bytes.is_empty() {
             part.is_end = true;
             return Ok(part);

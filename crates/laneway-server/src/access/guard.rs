@@ -4,12 +4,14 @@
 //! Tokens are looked up with every request, or remembered only while nobody has committed anything (`memo.rs`): a revoked one
 //! is refused from the moment on in which the revocation was answered, on every node.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use axum::body::HttpBody as _;
-use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use laneway_store::model::{Stamp, Token};
@@ -17,13 +19,14 @@ use tokio::time::{Instant, timeout};
 
 use super::{Caller, Secret, Who};
 use crate::linger::Refused;
+use crate::page;
 use crate::problem::{Code, Problem};
 use crate::service::App;
 
 /// How long a request may take until its answer begins. Streams go on for as long as they like after that.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Pages of this service may load nothing and be shown nowhere: it has none but data.
+/// Answers are data: as a page they may load nothing and be shown nowhere. The web page has a policy of its own.
 const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// What holds for every request, also for one that no route takes.
@@ -36,7 +39,10 @@ pub(crate) async fn front(State(app): State<App>, request: Request, next: Next) 
         Ok(())
     } else {
         let names = &app.names;
-        names.check_host(request.headers()).and_then(|()| names.check_origin(request.headers()))
+        names.check_host(request.headers()).and_then(|()| match page::is_visit(&request) {
+            true => Ok(()),
+            false => names.check_origin(request.headers()),
+        })
     };
     let mut response = match refused {
         Err(problem) => problem.into_response(),
@@ -100,10 +106,28 @@ struct Presented {
 
 impl Presented {
     fn of(request: &Request, is_behind_proxy: bool) -> Self {
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(at)| at.ip());
-        let forwarded = is_behind_proxy.then(|| forwarded(request.headers())).flatten();
-        let origin = forwarded.or(peer).map_or_else(|| "unknown".to_owned(), |address| address.to_string());
+        let From(origin) = From::of(request.headers(), request.extensions(), is_behind_proxy);
         Self { token: bearer(request.headers()).map(str::to_owned), origin }
+    }
+}
+
+/// The address from which somebody asks.
+#[derive(Debug)]
+pub(crate) struct From(pub(crate) String);
+
+impl From {
+    fn of(headers: &HeaderMap, extensions: &Extensions, is_behind_proxy: bool) -> Self {
+        let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(at)| at.ip());
+        let forwarded = is_behind_proxy.then(|| forwarded(headers)).flatten();
+        Self(forwarded.or(peer).map_or_else(|| "unknown".to_owned(), |address| address.to_string()))
+    }
+}
+
+impl FromRequestParts<App> for From {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers, &parts.extensions, app.is_behind_proxy))
     }
 }
 
@@ -152,7 +176,6 @@ fn bearer(headers: &HeaderMap) -> Result<&str, Problem> {
 
 fn harden(app: &App, headers: &mut HeaderMap) {
     let fixed = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
@@ -164,12 +187,13 @@ fn harden(app: &App, headers: &mut HeaderMap) {
     if app.is_tls {
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     // Answers are as of now, and for whoever has the token.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
-/// What no route takes.
-pub(crate) async fn no_route() -> Problem {
+/// What neither a route nor the page takes.
+pub(crate) fn no_such_route() -> Problem {
     Problem::new(Code::NoSuchRoute, "there is nothing at this address")
         .hint("/openapi.json lists what there is")
 }

@@ -1,12 +1,15 @@
-//! Who may do what: tokens (`token.rs`), the names by which the service may be asked (`origin.rs`), and the guard in front of
+//! Who may do what: tokens (`token.rs`), the names by which the service may be asked (`origin.rs`), codes to sign in with (`sign_in.rs`), and the guard in front of
 //! every route (`guard.rs`). The rules themselves stand in `table.rs`, one for each route. See `docs/design/service.md`.
 
 mod guard;
 mod origin;
+mod sign_in;
 mod token;
 
-pub(crate) use guard::{admit, front, no_method, no_route, token};
+pub(crate) use guard::{From, admit, front, no_method, no_such_route, token};
 pub use origin::Names;
+pub use sign_in::CODE_LASTS;
+pub(crate) use sign_in::{Codes, Given};
 pub use token::{Secret, admin_token, check_name, make, read_admin_token};
 
 use laneway_core::role::Role;
@@ -15,7 +18,7 @@ use laneway_store::model::Stamp;
 /// Who may ask for something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
-    /// Without a token: for those who look whether the service lives.
+    /// Without a token: whether the service lives, the web page, and signing in at it.
     Anybody,
     /// Without a token: what is sent is signed, and the route looks at that.
     Signed,

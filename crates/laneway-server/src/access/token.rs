@@ -136,7 +136,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Err(format!("use 1 to {MAX_NAME} letters, digits and - _ . @"))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

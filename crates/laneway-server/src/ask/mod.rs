@@ -3,25 +3,32 @@
 
 mod apply;
 mod explain;
+mod forms;
 mod past;
 mod pool;
 mod submit;
+mod validate;
 
 use laneway_core::effect::EffectId;
+use laneway_core::hash::Version;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_store::cache::Which;
 use laneway_store::effect::Settlement;
+use laneway_store::line::Shared;
 use laneway_store::model::{NewSignal, NodeView, RunFilter};
 use laneway_store::{Error, Result, Store};
 
+use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
 pub use apply::{apply, bring};
 pub use explain::{explain_run, explain_step};
+pub use forms::Forms;
 pub use past::run_at;
 pub use pool::{drain_pool, warm_pool};
 pub use submit::{Terms, submit};
+pub use validate::validate;
 
 /// Claims that are listed of a node.
 pub const CLAIMS: usize = 50;
@@ -45,10 +52,27 @@ pub async fn runs(store: &dyn Store, filter: RunFilter) -> Result<wire::RunList>
     Ok(wire::RunList { runs: runs.iter().map(wire::RunSummary::from).collect(), next_cursor })
 }
 
-/// Workflows that were applied, by name.
-pub async fn workflows(store: &dyn Store) -> Result<wire::WorkflowList> {
-    let workflows = store.workflows().await?;
-    Ok(wire::WorkflowList { workflows: workflows.iter().map(wire::WorkflowSummary::from).collect() })
+/// Runs of a workflow of which a list says how they went.
+const OUTCOMES: usize = 20;
+
+/// Workflows that were applied, by name, each with how it went of late, what it asks for and when it starts next.
+pub async fn workflows(store: &dyn Store, forms: &Forms) -> Result<wire::WorkflowList> {
+    let views = store.workflows().await?;
+    let names = views.iter().map(|view| view.definition.name.clone()).collect();
+    let outcomes = store.outcomes(names, OUTCOMES).await?;
+    let triggers = store.triggers().await?;
+    let mut workflows = Vec::with_capacity(views.len());
+    for view in &views {
+        let name = &view.definition.name;
+        let mut summary = wire::WorkflowSummary::from(view);
+        let own = outcomes.iter().filter(|outcome| outcome.workflow == *name);
+        summary.outcomes = own.map(wire::Outcome::from).collect();
+        let ticks = triggers.iter().filter(|trigger| trigger.at.workflow == *name);
+        summary.next_at = ticks.filter_map(|trigger| trigger.due_at).min().map(wire::Moment);
+        summary.params = forms.of(store, &view.definition).await?.to_vec();
+        workflows.push(summary);
+    }
+    Ok(wire::WorkflowList { workflows })
 }
 
 /// What was applied under a name, newest first; nothing of one that only ran.
@@ -59,6 +83,26 @@ pub async fn versions(store: &dyn Store, name: &str, limit: usize) -> Result<wir
         store.latest(name).await?;
     }
     Ok(wire::VersionList { versions: versions.iter().map(wire::Definition::from).collect() })
+}
+
+/// What starts under a name, or what was applied under it with a number.
+pub async fn version(store: &dyn Store, name: &str, number: Option<u32>) -> Answer<Version> {
+    let known = store.latest(name).await?;
+    let Some(number) = number else { return Ok(known.version) };
+    let newest = known.no.unwrap_or(0);
+    // Those from the newest down to that one: numbers have no gaps.
+    let behind = newest.checked_sub(number).filter(|_| number > 0);
+    let found = match behind {
+        Some(behind) => store.versions(name, behind as usize + 1).await?.pop(),
+        None => None,
+    };
+    found.filter(|one| one.no == number).map(|one| one.version).ok_or_else(|| {
+        let problem = Problem::new(Code::NoSuchVersion, format!("workflow `{name}` has no version {number}"));
+        match newest {
+            0 => problem.hint("it was never applied; it only ran"),
+            newest => problem.hint(format!("its newest is {newest}")),
+        }
+    })
 }
 
 /// What starts by itself, by workflow.
@@ -186,6 +230,42 @@ pub async fn pool_events(
 pub async fn limits(store: &dyn Store) -> Result<wire::LimitList> {
     let limits = store.limits().await?;
     Ok(wire::LimitList { limits: limits.iter().map(wire::Limit::from).collect() })
+}
+
+/// Tasks that are named of a line.
+const IN_LINE: usize = 100;
+
+/// Locks that are listed.
+const LOCKS: usize = 100;
+
+/// A limit, who holds it and who waits for it.
+pub async fn limit(store: &dyn Store, name: &str) -> Result<wire::LimitLine> {
+    let limits = store.limits().await?;
+    let limit = limits.iter().find(|limit| limit.name == name);
+    let limit = limit.ok_or_else(|| Error::NoSuchLimit { name: name.to_owned() })?;
+    let line = store.line(Shared::Limit(name.to_owned()), IN_LINE).await?;
+    Ok(wire::LimitLine::new(wire::Limit::from(limit), &line))
+}
+
+/// Locks that somebody holds or waits for, by name.
+pub async fn locks(store: &dyn Store) -> Result<wire::LockList> {
+    let mut names = store.locks(LOCKS + 1).await?;
+    let has_more = names.len() > LOCKS;
+    names.truncate(LOCKS);
+    let mut locks = Vec::with_capacity(names.len());
+    for name in names {
+        let line = store.line(Shared::Lock(name.clone()), IN_LINE).await?;
+        // It was let go between the two looks.
+        if line.held + line.waiting > 0 {
+            locks.push(wire::Lock::new(name, &line));
+        }
+    }
+    Ok(wire::LockList { locks, has_more })
+}
+
+/// What runs, ended, failed and waits of late.
+pub async fn overview(store: &dyn Store) -> Result<wire::Overview> {
+    Ok(wire::Overview::from(&store.overview().await?))
 }
 
 /// Results that are kept, those that were used last first.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use laneway_core::definition::{self, Placement, Source};
+use laneway_core::definition::{self, Diagnostics, Placement, Source};
 use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;
 use laneway_core::params;
@@ -117,25 +117,38 @@ pub(super) fn absolute(given: &str) -> Answer<PathBuf> {
 const SHORT: usize = 4_096;
 
 pub(super) async fn compile(document: String, name: Option<String>) -> Answer<(Plan, String)> {
-    let name = name.unwrap_or_else(|| "workflow".to_owned());
-    if !definition::is_workflow_name(&name) {
-        return Err(Problem::new(Code::BadBody, "`name` is no name of a workflow")
-            .hint("use 1 to 100 characters without line breaks"));
+    read(document, name_of(name)?).await?.map_err(|(diagnostics, _)| Problem::document(&diagnostics))
+}
+
+/// What a document is called that does not say so itself.
+pub(super) fn name_of(given: Option<String>) -> Answer<String> {
+    let name = given.unwrap_or_else(|| "workflow".to_owned());
+    if definition::is_workflow_name(&name) {
+        return Ok(name);
     }
+    Err(Problem::new(Code::BadBody, "`name` is no name of a workflow")
+        .hint("use 1 to 100 characters without line breaks"))
+}
+
+/// A plan, or what is wrong with the document; either with the text.
+pub(super) async fn read(
+    document: String,
+    name: String,
+) -> Answer<Result<(Plan, String), (Diagnostics, String)>> {
     let is_short = document.len() <= SHORT && !document.contains('*');
     let compile = move || {
         let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
         match definition::compile(&source) {
             Ok(plan) => Ok((plan, source.text)),
-            Err(diagnostics) => Err(Problem::document(&diagnostics)),
+            Err(diagnostics) => Err((diagnostics, source.text)),
         }
     };
     if is_short {
-        return compile();
+        return Ok(compile());
     }
     // On a thread of its own: a large one takes its time, and others are asking.
-    tokio::task::spawn_blocking(compile).await.unwrap_or_else(|error| {
+    tokio::task::spawn_blocking(compile).await.map_err(|error| {
         tracing::error!(%error, "a document could not be read");
-        Err(Problem::new(Code::Internal, "something inside went wrong; the server's log says what"))
+        Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
     })
 }

@@ -1,4 +1,4 @@
-//! Named limits, which every run of the store shares.
+//! Named limits and locks, which every run of the store shares.
 
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -13,6 +13,14 @@ use crate::{ask, wire};
 
 pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::LimitList>> {
     Ok(Json(ask::limits(app.store.as_ref()).await?))
+}
+
+pub(crate) async fn show(State(app): State<App>, Path(name): Path<String>) -> Answer<Json<wire::LimitLine>> {
+    Ok(Json(ask::limit(app.store.as_ref(), &name).await?))
+}
+
+pub(crate) async fn locks(State(app): State<App>) -> Answer<Json<wire::LockList>> {
+    Ok(Json(ask::locks(app.store.as_ref()).await?))
 }
 
 pub(crate) async fn set(

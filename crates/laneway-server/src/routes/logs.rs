@@ -28,6 +28,8 @@ const MOST: usize = 1024 * 1024;
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
 const NEXT_OFFSET: HeaderName = HeaderName::from_static("laneway-next-offset");
+const SIZE: HeaderName = HeaderName::from_static("laneway-size");
+const HAS_ENDED: HeaderName = HeaderName::from_static("laneway-has-ended");
 const IS_OVER: HeaderName = HeaderName::from_static("laneway-is-over");
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -71,6 +73,8 @@ fn pieces(part: Part) -> LogPage {
     LogPage {
         pieces: part.frames.iter().map(piece).collect(),
         next_offset: part.next_offset,
+        size: part.size,
+        has_ended: part.has_ended,
         is_over: part.is_over,
         may_lack_end: part.may_lack_end,
     }
@@ -86,6 +90,8 @@ fn raw(part: Part) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (NEXT_OFFSET, part.next_offset.to_string()),
+        (SIZE, part.size.to_string()),
+        (HAS_ENDED, part.has_ended.to_string()),
         (IS_OVER, part.is_over.to_string()),
     ];
     (headers, bytes).into_response()

@@ -10,10 +10,14 @@ pub(crate) mod hooks;
 pub(crate) mod limits;
 pub(crate) mod logs;
 pub(crate) mod nodes;
+pub(crate) mod overview;
 pub(crate) mod pools;
 pub(crate) mod runs;
+pub(crate) mod sign_in;
+mod tag;
 pub(crate) mod tasks;
 pub(crate) mod triggers;
+pub(crate) mod validate;
 pub(crate) mod workers;
 pub(crate) mod workflows;
 

@@ -1,5 +1,7 @@
 //! Runs: submitted, listed, looked at, explained, ended, tried again, held up.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -7,11 +9,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
 use laneway_store::model::{Pausable, Placed, RunFilter};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::page;
+use super::tag::{tagged, unchanged};
 use crate::access::Caller;
 use crate::extract::{Body, LARGE, Path, Query};
 use crate::problem::{Answer, Code, Problem};
@@ -24,10 +28,16 @@ const MAX_KEY: usize = 200;
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
-    /// Only runs that are so: queued, running, succeeded, failed or canceled
+    /// Only runs that are so: queued, running, succeeded, failed or canceled; several with commas between them
     status: Option<String>,
     /// Only runs of this workflow
     workflow: Option<String>,
+    /// Only runs that were submitted at this moment or later, such as 2026-01-31T12:00:00Z
+    since: Option<String>,
+    /// Only runs that were submitted before this moment
+    until: Option<String>,
+    /// Only runs whose id, the end of it that people type, or workflow begins so
+    q: Option<String>,
     /// From `next_cursor` of the page before
     cursor: Option<String>,
     /// At most so many, up to 1000; 100 without it
@@ -39,17 +49,30 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Answer<Json<wire::RunList>> {
     let bad = |what: &str| Problem::new(Code::BadRequest, what.to_owned());
-    let status = query.status.map(|word| {
-        RunStatus::parse(&word).ok_or_else(|| {
+    let words = query.status.as_deref().unwrap_or_default().split(',').filter(|word| !word.is_empty());
+    let statuses = words.map(|word| {
+        RunStatus::parse(word).ok_or_else(|| {
             let words: Vec<&str> = RunStatus::ALL.iter().map(|status| status.as_str()).collect();
-            bad(&format!("`status` is one of {}", words.join(", ")))
+            bad(&format!("`status` is one of {}, or several with commas between them", words.join(", ")))
         })
     });
+    let moment = |name: &str, text: Option<String>| {
+        let read = |text: String| text.parse::<jiff::Timestamp>().map(|at| Millis(at.as_millisecond()));
+        let how = format!("`{name}` is no moment, such as 2026-01-31T12:00:00Z");
+        text.map(|text| read(text).map_err(|_| bad(&how))).transpose()
+    };
     let before = query
         .cursor
         .map(|text| RunId::parse(&text).ok_or_else(|| bad("`cursor` is none that an answer gave")));
-    let (status, before) = (status.transpose()?, before.transpose()?);
-    let filter = RunFilter { status, workflow: query.workflow, before, limit: page(query.limit)? };
+    let filter = RunFilter {
+        statuses: statuses.collect::<Answer<_>>()?,
+        workflow: query.workflow,
+        before: before.transpose()?,
+        since: moment("since", query.since)?,
+        until: moment("until", query.until)?,
+        begins: query.q.filter(|begins| !begins.is_empty()),
+        limit: page(query.limit)?,
+    };
     Ok(Json(ask::runs(app.store.as_ref(), filter).await?))
 }
 
@@ -112,6 +135,22 @@ pub(crate) async fn show(
         app.memo.keep_run(caller.stamp, run, &body);
     }
     Ok((is_json, body).into_response())
+}
+
+/// Of the version with which it runs.
+pub(crate) async fn graph(
+    State(app): State<App>,
+    Path(run): Path<String>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let run = ask::find(app.store.as_ref(), &run).await?;
+    let head = app.store.head(run).await?;
+    if let Some(unchanged) = unchanged(&headers, &head.plan.version) {
+        return Ok(unchanged);
+    }
+    let drawn = app.graphs.draw(Arc::clone(&head.plan)).await?;
+    let response = ([(header::CONTENT_TYPE, "application/json")], drawn).into_response();
+    Ok(tagged(response, &head.plan.version))
 }
 
 pub(crate) async fn explain(

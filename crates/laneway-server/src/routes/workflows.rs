@@ -1,15 +1,15 @@
 //! Workflows that were submitted before. A version is made of content, so it is the ETag of all that is said of it.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use laneway_core::hash::Version;
 use laneway_engine::bundle;
 use laneway_store::model::Pausable;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::tag::{tagged, unchanged};
 use crate::access::Caller;
 use crate::extract::{Body, LARGE, Path, Query, Raw};
 use crate::problem::Answer;
@@ -26,8 +26,15 @@ pub(crate) struct VersionsQuery {
     limit: Option<usize>,
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VersionQuery {
+    /// As it was applied under this number; what starts now without it
+    version: Option<u32>,
+}
+
 pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::WorkflowList>> {
-    Ok(Json(ask::workflows(app.store.as_ref()).await?))
+    Ok(Json(ask::workflows(app.store.as_ref(), &app.forms).await?))
 }
 
 pub(crate) async fn versions(
@@ -67,8 +74,8 @@ pub(crate) async fn show(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let known = app.store.latest(&name).await?;
-    if is_known(&headers, &known.version) {
-        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), &known.version));
+    if let Some(unchanged) = unchanged(&headers, &known.version) {
+        return Ok(unchanged);
     }
     let document = app.store.document(&known.version).await?;
     let version = known.version.to_string();
@@ -79,15 +86,31 @@ pub(crate) async fn show(
 pub(crate) async fn document(
     State(app): State<App>,
     Path(name): Path<String>,
+    Query(query): Query<VersionQuery>,
     headers: HeaderMap,
 ) -> Answer<Response> {
-    let known = app.store.latest(&name).await?;
-    if is_known(&headers, &known.version) {
-        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), &known.version));
+    let version = ask::version(app.store.as_ref(), &name, query.version).await?;
+    if let Some(unchanged) = unchanged(&headers, &version) {
+        return Ok(unchanged);
     }
-    let document = app.store.document(&known.version).await?;
+    let document = app.store.document(&version).await?;
     let response = ([(header::CONTENT_TYPE, "application/yaml")], document).into_response();
-    Ok(tagged(response, &known.version))
+    Ok(tagged(response, &version))
+}
+
+pub(crate) async fn graph(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    Query(query): Query<VersionQuery>,
+    headers: HeaderMap,
+) -> Answer<Response> {
+    let version = ask::version(app.store.as_ref(), &name, query.version).await?;
+    if let Some(unchanged) = unchanged(&headers, &version) {
+        return Ok(unchanged);
+    }
+    let drawn = app.graphs.draw(app.store.plan(&version).await?).await?;
+    let response = ([(header::CONTENT_TYPE, "application/json")], drawn).into_response();
+    Ok(tagged(response, &version))
 }
 
 pub(crate) async fn plan(
@@ -96,8 +119,8 @@ pub(crate) async fn plan(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let known = app.store.latest(&name).await?;
-    if is_known(&headers, &known.version) {
-        return Ok(tagged(StatusCode::NOT_MODIFIED.into_response(), &known.version));
+    if let Some(unchanged) = unchanged(&headers, &known.version) {
+        return Ok(unchanged);
     }
     let plan = app.store.plan(&known.version).await?;
     let response = Json(laneway_core::plan::wire::Plan::from(plan.as_ref())).into_response();
@@ -125,20 +148,4 @@ pub(crate) async fn resume(
     app.store.resume(Pausable::Workflow(name.clone()), &caller.name).await?;
     app.record(&caller, "resume", format!("workflow {name}")).await?;
     Ok(Json(wire::Paused { run: None, workflow: Some(name), paused: false }))
-}
-
-/// Whether who asks has this version.
-fn is_known(headers: &HeaderMap, version: &Version) -> bool {
-    let given = headers.get(header::IF_NONE_MATCH).and_then(|given| given.to_str().ok()).unwrap_or_default();
-    let mut tags = given.split(',').map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
-    tags.any(|tag| tag == version.as_str() || tag == "*")
-}
-
-fn tagged(mut response: Response, version: &Version) -> Response {
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
-        response.headers_mut().insert(header::ETAG, tag);
-    }
-    // Kept, and asked for again each time: the newest version may be another one by then.
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    response
 }

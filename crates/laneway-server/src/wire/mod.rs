@@ -6,12 +6,17 @@ mod artifact;
 mod cache;
 mod effect;
 mod explain;
+mod graph;
+mod line;
 mod node;
+mod overview;
 mod pool;
 mod run;
+mod sign_in;
 mod signal;
 mod submit;
 mod trigger;
+mod validate;
 mod worker;
 mod workflow;
 
@@ -32,16 +37,21 @@ pub use effect::{
     Settle, SettleEffect, SettledEffect, TaskEffect,
 };
 pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link};
+pub use graph::{Graph, GraphEdge, GraphGroup, GraphNode};
+pub use line::{InLine, LimitLine, Lock, LockList};
 pub use node::{
     ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,
 };
+pub use overview::{Ended, Minute, Overview, OverviewRuns, Waiting};
 pub use pool::{AskedNode, AskedPool, DrainPool, Pool, PoolEventList, PoolList, WarmContainer, WarmPool};
 pub use run::{
     Cause, EventList, Holder, ParentStep, Place, Run, RunList, RunSummary, SetAside, Task, TaskList,
 };
+pub use sign_in::{MakeCode, Me, SignIn, SignInCode};
 pub use signal::{Signal, SignalResult, Signaled, Wait};
 pub use submit::{Advanced, Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};
 pub use trigger::{Trigger, TriggerList, TriggersPaused};
+pub use validate::{Fault, Validate, Validated};
 pub(crate) use worker::millis;
 pub use worker::{
     AddToLog, AddedToLog, AskForWork, ClaimFate, ClaimWord, Claims, FateWord, Fates, FinishTasks, Left,
@@ -49,8 +59,8 @@ pub use worker::{
     Work, WorkerTask,
 };
 pub use workflow::{
-    Applied, Apply, Brought, Definition, Health, LastRun, VersionList, Workflow, WorkflowList,
-    WorkflowSummary,
+    Applied, Apply, Brought, Definition, Health, LastRun, Outcome, Param, VersionList, Workflow,
+    WorkflowList, WorkflowSummary,
 };
 
 /// A moment, written as RFC 3339 in UTC with milliseconds.

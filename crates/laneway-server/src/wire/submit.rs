@@ -106,6 +106,12 @@ pub struct LogPage {
     pub pieces: Vec<LogPiece>,
     /// Go on from here.
     pub next_offset: u64,
+    /// How long the log is by now, in the bytes in which offsets count.
+    #[serde(default)]
+    pub size: u64,
+    /// The attempt has ended: the log grows no more.
+    #[serde(default)]
+    pub has_ended: bool,
     /// The attempt has ended and there is nothing behind `next_offset`.
     pub is_over: bool,
     /// Its node died: what was printed in the last second before that may be missing

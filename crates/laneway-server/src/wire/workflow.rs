@@ -1,10 +1,12 @@
 //! Workflows that the store has seen, and how the service is.
 
+use laneway_core::definition;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_store::model;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::Moment;
@@ -43,7 +45,7 @@ pub struct VersionList {
 }
 
 /// A workflow that was applied, and how it ran last.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowSummary {
     pub workflow: String,
     pub version: u32,
@@ -53,6 +55,45 @@ pub struct WorkflowSummary {
     pub applied_by: String,
     pub dir: String,
     pub last_run: Option<LastRun>,
+    /// Its last 20 runs, newest first.
+    #[serde(default)]
+    pub outcomes: Vec<Outcome>,
+    /// What a run of it asks for, in the order of the document.
+    #[serde(default)]
+    pub params: Vec<Param>,
+    /// When a schedule starts it next.
+    #[serde(default)]
+    pub next_at: Option<Moment>,
+}
+
+/// One run of a workflow, and how it went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Outcome {
+    #[schema(value_type = String, format = "uuid")]
+    pub run: RunId,
+    /// Null when it cannot be read.
+    #[schema(value_type = Option<String>)]
+    pub status: Option<RunStatus>,
+    /// From its start to its end, of one that has both.
+    pub took_ms: Option<u64>,
+    /// When it was submitted.
+    pub at: Moment,
+}
+
+/// A parameter of a workflow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Param {
+    pub name: String,
+    /// string, integer, number, boolean, list or object.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub required: bool,
+    /// Null for none.
+    pub default: Value,
+    /// The values that it may have; any of its type without some.
+    #[schema(value_type = Vec<Object>)]
+    pub choices: Vec<Value>,
+    pub description: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -65,7 +106,7 @@ pub struct LastRun {
     pub submitted_at: Moment,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowList {
     /// By name.
     pub workflows: Vec<WorkflowSummary>,
@@ -124,7 +165,46 @@ impl From<&model::WorkflowView> for WorkflowSummary {
             status: last.status,
             submitted_at: Moment(last.submitted_at),
         });
-        Self { workflow, version, document, bundle, applied_at, applied_by, dir, last_run }
+        let (outcomes, params, next_at) = (Vec::new(), Vec::new(), None);
+        Self {
+            workflow,
+            version,
+            document,
+            bundle,
+            applied_at,
+            applied_by,
+            dir,
+            last_run,
+            outcomes,
+            params,
+            next_at,
+        }
+    }
+}
+
+impl From<&model::RunOutcome> for Outcome {
+    fn from(outcome: &model::RunOutcome) -> Self {
+        let took =
+            outcome.started_at.zip(outcome.finished_at).map(|(started, finished)| finished.since(started));
+        Self {
+            run: outcome.run,
+            status: outcome.status,
+            took_ms: took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            at: Moment(outcome.submitted_at),
+        }
+    }
+}
+
+impl From<&definition::Param> for Param {
+    fn from(param: &definition::Param) -> Self {
+        Self {
+            name: param.name.clone(),
+            kind: param.kind.as_str().to_owned(),
+            required: param.required,
+            default: param.default.clone().unwrap_or_default(),
+            choices: param.allowed.clone(),
+            description: param.description.clone(),
+        }
     }
 }
 

@@ -21,6 +21,7 @@ fn example(path: &str) -> String {
         .replace("{address}", "nobody:1")
         .replace("{hash}", &"0".repeat(64))
         .replace("{path}", "nowhere")
+        .replace("{file}", "nothing.js")
         .replace("{name}", "nothing");
     if filled == "/v1/events" { "/v1/events?nodes=0".to_owned() } else { filled }
 }
@@ -99,9 +100,16 @@ async fn anywhere(server: &Server, method: Method, path: &str) -> Reply {
 async fn what_has_no_rule_is_not_there() {
     let place = Place::sqlite();
     let server = place.serve().await;
-    for path in
-        ["/", "/v1", "/v2/runs", "/v1/runs/", "/v1/../healthz", "/V1/runs", "/admin", "/v1/runs/x/y/z/w/v"]
-    {
+    for path in [
+        "/nothing",
+        "/v1",
+        "/v2/runs",
+        "/v1/runs/",
+        "/v1/../healthz",
+        "/V1/runs",
+        "/admin",
+        "/v1/runs/x/y/z/w/v",
+    ] {
         let (status, code) = anywhere(&server, Method::GET, path).await.refusal();
         assert_eq!((status, code.as_str()), (404, "no_such_route"), "{path}");
     }

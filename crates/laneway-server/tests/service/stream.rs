@@ -244,3 +244,42 @@ async fn client_that_does_not_read_holds_up_nobody() {
     drop(lazy);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_any_kind_are_told_at_most_once_a_second() {
+    for place in [Place::sqlite(), Place::postgres().await] {
+        let server = place.serve().await;
+        let mut reading = Reading::open(&server, "changes=1", None).await;
+        let first = reading.next().await.expect("at once");
+        assert_eq!((first.name.as_str(), first.id.as_str()), ("changed", ""));
+        assert!(first.data["at"].is_string(), "{first:?}");
+        let begun = tokio::time::Instant::now();
+        for _ in 0..20 {
+            server.submit(FLOW).await;
+        }
+        let second = reading.next().await.expect("a change");
+        assert_eq!(second.name, "changed");
+        assert!(begun.elapsed() > std::time::Duration::from_millis(500), "not at once behind the first");
+        // What another process does is heard of as well.
+        let elsewhere = Actor::join(&place, "actor:1").await;
+        assert!(elsewhere.work(true).await >= 60);
+        assert_eq!(reading.next().await.expect("a change").name, "changed");
+        server.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_come_beside_events_and_do_not_move_their_place() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let run = server.submit(FLOW).await;
+    let mut reading = Reading::open(&server, &format!("runs={run}&changes=1"), None).await;
+    let seen = reading.take(4).await;
+    assert!(seen.iter().any(|seen| seen.name == "changed" && seen.id.is_empty()), "{seen:?}");
+    let places: Vec<&str> =
+        seen.iter().filter(|seen| seen.name != "changed").map(|seen| seen.id.as_str()).collect();
+    assert_eq!(places, ["1", "2", "3"]);
+    assert_eq!(server.get("/v1/events?changes=2").await.refusal(), (400, "bad_request".to_owned()));
+    assert_eq!(server.get("/v1/events").await.refusal(), (400, "bad_request".to_owned()));
+    server.stop().await;
+}

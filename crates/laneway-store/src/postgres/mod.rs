@@ -11,9 +11,11 @@ mod doctor;
 mod facts;
 mod fault;
 mod follow;
+mod lines;
 mod link;
 mod listen;
 mod migrate;
+mod overview;
 mod pools;
 mod read;
 mod remote;
@@ -68,13 +70,16 @@ use crate::child::WantedRun;
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
+use crate::line::Line;
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
     Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewSignal,
     NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
-    RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish, WorkflowView,
+    RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish,
+    WorkflowView,
 };
+use crate::overview::Overview;
 use crate::prune::{Keep, Prunable, Swept};
 use crate::sqlite::Clock;
 use crate::store::Store;
@@ -431,6 +436,11 @@ impl Store for PostgresStore {
         self.base.ask(|link| async move { apply::workflows(&link).await }).await
     }
 
+    async fn outcomes(&self, workflows: Vec<String>, limit: usize) -> Result<Vec<RunOutcome>> {
+        let workflows = &workflows;
+        self.base.ask(|link| async move { view::outcomes(&link, workflows, limit).await }).await
+    }
+
     async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
         self.base.ask(|link| async move { apply::versions(&link, workflow, limit).await }).await
     }
@@ -785,6 +795,20 @@ impl Store for PostgresStore {
 
     async fn limits(&self) -> Result<Vec<LimitView>> {
         self.base.ask(|link| async move { view::limits(&link).await }).await
+    }
+
+    async fn line(&self, of: crate::line::Shared, limit: usize) -> Result<Line> {
+        let (of, shelf) = (&of, &self.base.shelf);
+        self.base.ask_at_once(|link| async move { lines::line(&link, shelf, of, limit).await }).await
+    }
+
+    async fn locks(&self, limit: usize) -> Result<Vec<String>> {
+        self.base.ask(|link| async move { lines::locks(&link, limit).await }).await
+    }
+
+    async fn overview(&self) -> Result<Overview> {
+        let (shelf, now) = (&self.base.shelf, self.base.now());
+        self.base.ask_at_once(|link| async move { overview::overview(&link, shelf, now).await }).await
     }
 
     async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>> {

@@ -18,7 +18,9 @@ use super::link::{Link, sql};
 use super::shelf::{Head, Shelf};
 use super::{read, row, waits};
 use crate::error::Error;
-use crate::model::{ClaimView, LimitView, NodeView, Placed, RunFilter, RunSummary, RunView, SetAside};
+use crate::model::{
+    ClaimView, LimitView, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView, SetAside,
+};
 use crate::offer;
 use crate::tally;
 
@@ -78,12 +80,22 @@ fn set_aside(rows: &[Row]) -> Done<HashMap<i64, SetAside>> {
 
 /// Newest first. Inside a transaction that reads.
 pub(super) async fn runs(link: &Link, now: Option<Millis>, filter: &RunFilter) -> Done<Vec<RunSummary>> {
-    let (status, limit) =
-        (filter.status.map(RunStatus::as_str), i64::try_from(filter.limit).unwrap_or(i64::MAX));
+    let words: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
+    let (statuses, limit) =
+        ((!words.is_empty()).then_some(words), i64::try_from(filter.limit).unwrap_or(i64::MAX));
     let before = filter.before.map(|run| run.to_string());
+    let (since, until) = (filter.since.map(|at| at.0), filter.until.map(|at| at.0));
     let rows = link
-        .rows(sql!("runs", TEXT, TEXT, INT8, TEXT), &[&status, &filter.workflow, &limit, &before])
+        .rows(
+            sql!("runs", TEXT_ARRAY, TEXT, INT8, TEXT, INT8, INT8, TEXT),
+            &[&statuses, &filter.workflow, &limit, &before, &since, &until, &filter.begins],
+        )
         .await?;
+    listed(link, now, &rows).await
+}
+
+/// The runs of rows, with what a list says of them.
+pub(super) async fn listed(link: &Link, now: Option<Millis>, rows: &[Row]) -> Done<Vec<RunSummary>> {
     let numbers: Vec<i64> = rows.iter().map(|found| row::number(found, 0)).collect::<Done<_>>()?;
     let mut flight = link.flight();
     flight.ask(sql!("task_counts", INT8_ARRAY), vec![&numbers]);
@@ -138,6 +150,23 @@ fn counts(rows: &[Row]) -> Done<HashMap<i64, Vec<(TaskStatus, u64)>>> {
     }
     counts.values_mut().for_each(|counts| counts.sort_unstable());
     Ok(counts)
+}
+
+/// The newest runs of each workflow, newest first.
+pub(super) async fn outcomes(link: &Link, workflows: &[String], limit: usize) -> Done<Vec<RunOutcome>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = link.rows(sql!("outcomes", TEXT_ARRAY, INT8), &[&workflows, &limit]).await?;
+    let outcome = |found: &Row| {
+        Ok(RunOutcome {
+            workflow: row::text(found, 0)?,
+            run: row::word(found, 1, "run id", RunId::parse)?,
+            status: row::maybe_text(found, 2)?.as_deref().and_then(RunStatus::parse),
+            submitted_at: Millis(found.try_get(3)?),
+            started_at: row::moment(found, 4)?,
+            finished_at: row::moment(found, 5)?,
+        })
+    };
+    rows.iter().map(outcome).collect()
 }
 
 pub(super) async fn backlog(link: &Link) -> Done<Vec<(Option<Gate>, u64)>> {

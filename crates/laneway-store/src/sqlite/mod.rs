@@ -11,7 +11,9 @@ mod counts;
 mod doctor;
 mod fault;
 mod files;
+mod lines;
 mod migrate;
+mod overview;
 mod pools;
 mod prune;
 mod quarantine;
@@ -67,14 +69,16 @@ use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
+use crate::line::Line;
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
     NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
-    RunHead, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom, Wish,
-    WorkflowView,
+    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom,
+    Wish, WorkflowView,
 };
+use crate::overview::Overview;
 use crate::prune::{Keep, Prunable, Swept};
 use crate::store::Store;
 use crate::tally::GateWaits;
@@ -534,6 +538,10 @@ impl Store for SqliteStore {
         self.read(|connection, _| apply::workflows(connection)).await
     }
 
+    async fn outcomes(&self, workflows: Vec<String>, limit: usize) -> Result<Vec<RunOutcome>> {
+        self.read(move |connection, _| view::outcomes(connection, &workflows, limit)).await
+    }
+
     async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
         let name = workflow.to_owned();
         self.read(move |connection, _| apply::versions(connection, &name, limit)).await
@@ -844,6 +852,18 @@ impl Store for SqliteStore {
 
     async fn limits(&self) -> Result<Vec<LimitView>> {
         self.read(|connection, _| view::limits(connection)).await
+    }
+
+    async fn line(&self, of: crate::line::Shared, limit: usize) -> Result<Line> {
+        self.read(move |connection, shared| lines::line(connection, &shared.plans, &of, limit)).await
+    }
+
+    async fn locks(&self, limit: usize) -> Result<Vec<String>> {
+        self.read(move |connection, _| lines::locks(connection, limit)).await
+    }
+
+    async fn overview(&self) -> Result<Overview> {
+        self.read(overview::overview).await
     }
 
     async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>> {

@@ -18,7 +18,7 @@ use super::waits;
 use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::locks::{Life, SessionLocks};
-use crate::model::{ClaimView, LimitView, NodeView, Placed, RunFilter, RunSummary, RunView};
+use crate::model::{ClaimView, LimitView, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView};
 use crate::offer;
 use crate::tally;
 
@@ -72,17 +72,30 @@ pub(super) fn runs(
     filter: &RunFilter,
 ) -> Done<Vec<RunSummary>> {
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+    let words: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
+    let statuses = (!words.is_empty()).then(|| format!(" {} ", words.join(" ")));
+    let asked = params![
+        statuses,
+        filter.workflow,
+        limit,
+        filter.before.map(|run| run.to_string()),
+        filter.since.map(|at| at.0),
+        filter.until.map(|at| at.0),
+        filter.begins
+    ];
+    listed(connection, locks, sql!("runs"), asked)
+}
+
+/// The runs that a statement finds, with what a list says of them.
+pub(super) fn listed(
+    connection: &Connection,
+    locks: &SessionLocks,
+    sql: &str,
+    asked: impl rusqlite::Params,
+) -> Done<Vec<RunSummary>> {
     let rows: Vec<Done<Option<Listed>>> = connection
-        .prepare_cached(sql!("runs"))?
-        .query_map(
-            params![
-                filter.status.map(RunStatus::as_str),
-                filter.workflow,
-                limit,
-                filter.before.map(|run| run.to_string())
-            ],
-            |row| Ok(summary(row)),
-        )?
+        .prepare_cached(sql)?
+        .query_map(asked, |row| Ok(summary(row)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut runs = Vec::with_capacity(rows.len());
     for row in rows {
@@ -134,6 +147,28 @@ fn task_counts(connection: &Connection, no: i64) -> Done<Vec<(TaskStatus, u64)>>
         rows.into_iter().filter_map(|(status, count)| Some((TaskStatus::parse(&status)?, count))).collect();
     counts.sort_unstable();
     Ok(counts)
+}
+
+/// The newest runs of each workflow, newest first.
+pub(super) fn outcomes(connection: &Connection, workflows: &[String], limit: usize) -> Done<Vec<RunOutcome>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(sql!("outcomes"))?;
+    let mut outcomes = Vec::new();
+    for workflow in workflows {
+        let mut rows = statement.query(params![workflow, limit])?;
+        while let Some(row) = rows.next()? {
+            let id: String = row.get(0)?;
+            outcomes.push(RunOutcome {
+                workflow: workflow.clone(),
+                run: RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?,
+                status: row.get::<_, String>(1).ok().and_then(|word| RunStatus::parse(&word)),
+                submitted_at: Millis(row.get(2)?),
+                started_at: row.get::<_, Option<i64>>(3)?.map(Millis),
+                finished_at: row.get::<_, Option<i64>>(4)?.map(Millis),
+            });
+        }
+    }
+    Ok(outcomes)
 }
 
 pub(super) fn limits(connection: &Connection) -> Done<Vec<LimitView>> {

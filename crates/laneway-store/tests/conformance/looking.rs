@@ -98,9 +98,9 @@ async fn runs_are_listed_newest_first_and_filtered(place: Place) {
     let all = || RunFilter { limit: 10, ..RunFilter::default() };
     assert_eq!(listed(&node, all()).await, [other, bad, good]);
     assert_eq!(listed(&node, RunFilter { limit: 2, ..all() }).await, [other, bad]);
-    assert_eq!(listed(&node, RunFilter { status: Some(RunStatus::Succeeded), ..all() }).await, [good]);
+    assert_eq!(listed(&node, RunFilter { statuses: vec![RunStatus::Succeeded], ..all() }).await, [good]);
     assert_eq!(listed(&node, RunFilter { workflow: Some("flow".to_owned()), ..all() }).await, [bad, good]);
-    let none = RunFilter { workflow: Some("other".to_owned()), status: Some(RunStatus::Failed), ..all() };
+    let none = RunFilter { workflow: Some("other".to_owned()), statuses: vec![RunStatus::Failed], ..all() };
     assert_eq!(listed(&node, none).await, []);
     let summary = node.store.runs(all()).await.expect("runs").remove(1);
     assert_eq!(

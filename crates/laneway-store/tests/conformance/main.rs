@@ -23,6 +23,7 @@ mod failure;
 mod fence;
 mod files;
 mod gates;
+mod glance;
 mod groups;
 mod growth;
 mod harness;

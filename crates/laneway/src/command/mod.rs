@@ -40,9 +40,11 @@ pub(crate) mod submit;
 pub(crate) mod token;
 pub(crate) mod validate;
 pub(crate) mod warden;
+pub(crate) mod web;
 pub(crate) mod worker;
 pub(crate) mod workflows;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,7 +59,7 @@ use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::face::Face;
 use crate::print::Printer;
-use crate::settings::{DATA_DIR, MAX_LOST, SERVER, Settings, Source};
+use crate::settings::{DATA_DIR, LISTEN, MAX_LOST, SERVER, Settings, Source};
 
 /// What every command gets.
 #[derive(Debug)]
@@ -81,14 +83,27 @@ impl Context {
 
     /// The server that is named, with the token of whoever asks: their own, or the one that a server on this host has made.
     pub(crate) fn client(&self) -> anyhow::Result<Option<Client>> {
-        let Some(url) = &self.server else { return Ok(None) };
+        self.server.as_deref().map(|url| self.client_at(url)).transpose()
+    }
+
+    fn client_at(&self, url: &str) -> anyhow::Result<Client> {
         let token = match env::token()? {
             Some(token) => Some(token),
             // It is this host's: nobody else is told it.
             None if is_on_this_host(url) => read_admin_token(&self.dir()?),
             None => None,
         };
-        Ok(Some(Client::new(url, token)?))
+        Ok(Client::new(url, token)?)
+    }
+
+    /// Where a server of this host listens, if it was told what we were told.
+    fn own_server(&self) -> String {
+        let listen = self.settings.get(&LISTEN).map_or(LISTEN.default, |(listen, _)| listen);
+        // Everywhere is no name to ask by.
+        match listen.parse::<SocketAddr>() {
+            Ok(at) if at.ip().is_unspecified() => format!("http://localhost:{}", at.port()),
+            Ok(_) | Err(_) => format!("http://{listen}"),
+        }
     }
 
     /// Where the store keeps its files.
@@ -173,6 +188,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Start(_)
         | Command::Submit(_)
         | Command::Token(_)
+        | Command::Web(_)
         | Command::Nodes(_)
         | Command::Pool(_)
         | Command::Drain(_)
@@ -214,6 +230,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Worker(args) => worker::execute(context, args).await,
         Command::Serve(args) => serve::execute(context, args).await,
         Command::Token(args) => token::execute(context, args).await,
+        Command::Web(args) => web::execute(context, args).await,
         Command::Openapi(args) => openapi::execute(context, args),
         Command::Nodes(args) => nodes::execute(context, args).await,
         Command::Drain(args) => nodes::drain(context, args).await,

@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use laneway_core::id::SessionId;
 use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_core::role::Role;
 use laneway_engine::container::Containers;
 use laneway_engine::worker::{Control, Cut, Pulse, Worker};
 use laneway_server::access::{Names, admin_token};
@@ -39,6 +40,7 @@ const REQUEST_GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Example:\n  laneway serve\n  laneway serve --store postgres://lane@db/lane --listen 0.0.0.0:7878 --tls-cert c.pem --tls-key k.pem\n\n\
+    It prints a link to its web page, which signs in once; `laneway web` prints another one.\n\
     The first start makes a token with the role admin and keeps it in the file admin.token beside the store.\n\
     Ctrl-C ends it in good order; a second one kills what still runs."
 )]
@@ -105,6 +107,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             is_alone: !is_worker,
         },
     };
+    let app = service.app(stop.clone());
+    let code = app.code(Role::Admin, &name).context("there are no random bytes")?;
     // Before anybody is told that it is there: they may want it to end.
     let interrupts = Interrupts::listen()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -115,12 +119,14 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     tell_settings(context, otherwise);
     let made = if is_new { "was made" } else { "is" };
     context.printer.note(&format!("the admin token {made} in {}", token_file.display()));
+    let page = page(listening);
+    context.printer.note(&format!("the web page is at {scheme}://{page}/#code={code} (once, for an hour; `laneway web` prints another link)"));
     context.printer.line(&format!("listening at {scheme}://{listening}"))?;
     let firing = Firing::begin(&store, life.session(), max_parallel);
     let pruning = Pruning::begin(kept, &store, life.session());
     let control = Control::new();
     let worker = life.worker(&args.work, &reach, context.settings.containers()?);
-    let serving = Serving { listener, app: service.app(stop.clone()), tls, interrupts };
+    let serving = Serving { listener, app, tls, interrupts };
     let outcome = until_told(context, serving, (worker, life.pulse()), (&stop, &control)).await;
     drop((firing, pruning));
     life.end(why(&outcome, &control)).await;
@@ -232,6 +238,15 @@ async fn until_told(
                 was_told = true;
             }
         }
+    }
+}
+
+/// Where a browser of this host finds it: everywhere is no name to ask by.
+fn page(listening: SocketAddr) -> String {
+    if listening.ip().is_unspecified() {
+        format!("localhost:{}", listening.port())
+    } else {
+        listening.to_string()
     }
 }
 

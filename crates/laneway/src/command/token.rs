@@ -44,7 +44,7 @@ enum What {
     Revoke { name: String },
 }
 
-fn role(text: &str) -> Result<Role, String> {
+pub(super) fn role(text: &str) -> Result<Role, String> {
     Role::parse(text).ok_or_else(|| {
         let words: Vec<&str> = Role::ALL.iter().map(|role| role.as_str()).collect();
         format!("use one of {}", words.join(", "))

@@ -255,3 +255,23 @@ fhmEwjm4EGMaL2+h/wgWty13BouhRANCAATywGquMzZfy2rL/Md3t3ryDrOsJUMU
 9AcInmVy7M/s5RMB6x4xdtHLShWEJllzVmaZHCZoWI9Mj+fxhbAngzAa
 -----END PRIVATE KEY-----
 ";
+
+#[test]
+fn link_to_the_web_page_signs_in_once() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--no-worker"]);
+    let link = served.ask("web");
+    assert_eq!(link.code, Some(0), "{link}");
+    let (url, code) = link.stdout.trim().split_once("/#code=").unwrap_or_else(|| panic!("{link}"));
+    assert_eq!((url, code.len()), (served.url.as_str(), 64));
+    assert!(link.stderr.contains("role admin"), "{link}");
+    let made = served.json("web --role viewer --json");
+    assert_eq!(made["role"], "viewer");
+    assert!(text(&made["link"]).starts_with(&format!("{}/#code=", served.url)), "{made}");
+    let refused = served.ask("web --role worker");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    let (_, said) = served.end();
+    assert!(said.contains("the web page is at http://127.0.0.1:") && said.contains("/#code="), "{said}");
+    let gone = place.laneway("web --server http://127.0.0.1:1");
+    assert_eq!(gone.code, Some(3), "{gone}");
+}

@@ -1,0 +1,106 @@
+//! Codes with which a person signs in at the web page: good once and not for long, in exchange for a token. They are kept in the
+//! memory of the process that made them, as hashes: one that nobody used is good for nothing once that has ended, whoever finds it
+//! in a log. The token that comes of one is the store's, like every other.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use laneway_core::role::Role;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use tokio::time::Instant;
+
+use super::token::hex;
+
+/// How long a code is good.
+pub const CODE_LASTS: Duration = Duration::from_secs(60 * 60);
+
+/// Codes at once; with more, the oldest go.
+const MOST: usize = 100;
+
+/// Of the code, and of what tells one token that came of a code from the others.
+const CODE_BYTES: usize = 32;
+const NAME_BYTES: usize = 4;
+
+#[derive(Debug, Default)]
+pub(crate) struct Codes(Mutex<VecDeque<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    hash: [u8; 32],
+    given: Given,
+    until: Instant,
+}
+
+/// What a code is good for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) role: Role,
+    /// Who asked for it.
+    pub(crate) by: String,
+    /// What the token is called that comes of it.
+    pub(crate) name: String,
+}
+
+impl Codes {
+    pub(crate) fn mint(&self, role: Role, by: &str, now: Instant) -> io::Result<String> {
+        let mut random = [0; CODE_BYTES + NAME_BYTES];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let (code, name) = random.split_at(CODE_BYTES);
+        let code = hex(code);
+        let given = Given { role, by: by.to_owned(), name: format!("web-{}", hex(name)) };
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|one| one.until > now);
+        while kept.len() >= MOST {
+            kept.pop_front();
+        }
+        kept.push_back(Kept { hash: hash(&code), given, until: now + CODE_LASTS });
+        Ok(code)
+    }
+
+    /// What it is good for, the first time; nothing after that.
+    pub(crate) fn take(&self, code: &str, now: Instant) -> Option<Given> {
+        let asked = hash(code);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|one| one.until > now);
+        let at = kept.iter().position(|one| one.hash.ct_eq(&asked).into())?;
+        kept.remove(at).map(|one| one.given)
+    }
+}
+
+fn hash(code: &str) -> [u8; 32] {
+    Sha256::digest(code.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mint(codes: &Codes, now: Instant) -> String {
+        codes.mint(Role::Viewer, "ada", now).expect("random")
+    }
+
+    #[test]
+    fn code_is_good_once_and_not_for_long() {
+        let (codes, now) = (Codes::default(), Instant::now());
+        let code = mint(&codes, now);
+        assert_eq!(codes.take("", now), None);
+        assert_eq!(codes.take(&code.to_uppercase(), now), None);
+        let given = codes.take(&code, now).expect("it is good");
+        assert_eq!((given.role, given.by.as_str()), (Role::Viewer, "ada"));
+        assert!(given.name.starts_with("web-") && !code.contains(&given.name[4..]), "{given:?}");
+        assert_eq!(codes.take(&code, now), None, "it was used");
+        let old = mint(&codes, now);
+        assert_eq!(codes.take(&old, now + CODE_LASTS), None, "it is old");
+    }
+
+    #[test]
+    fn codes_are_bounded() {
+        let (codes, now) = (Codes::default(), Instant::now());
+        let all: Vec<String> = (0..=MOST).map(|_| mint(&codes, now)).collect();
+        assert_eq!(codes.take(&all[0], now), None, "the oldest went");
+        assert!(codes.take(&all[1], now).is_some() && codes.take(&all[MOST], now).is_some());
+    }
+}

@@ -1,0 +1,22 @@
+//! Answers about what never changes under its version: the version is their tag, and whoever has it is told so.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use laneway_core::hash::Version;
+
+/// The answer to who has this version already; nothing for others.
+pub(super) fn unchanged(headers: &HeaderMap, version: &Version) -> Option<Response> {
+    let given = headers.get(header::IF_NONE_MATCH).and_then(|given| given.to_str().ok()).unwrap_or_default();
+    let mut tags = given.split(',').map(|tag| tag.trim().trim_start_matches("W/").trim_matches('"'));
+    let is_known = tags.any(|tag| tag == version.as_str() || tag == "*");
+    is_known.then(|| tagged(StatusCode::NOT_MODIFIED.into_response(), version))
+}
+
+pub(super) fn tagged(mut response: Response, version: &Version) -> Response {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    // Kept, and asked for again each time: the newest version may be another one by then.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    response
+}

@@ -1,0 +1,242 @@
+//! A store at a glance: what runs, how runs and attempts ended of late, what failed, what has waited longest. Its cost is bounded
+//! whatever the store holds, by looking at so many of the newest or oldest and no further; where that was too few it says so.
+
+use std::collections::BTreeMap;
+
+use laneway_core::gate::Gate;
+use laneway_core::id::RunId;
+use laneway_core::rank;
+use laneway_core::state::TaskStatus;
+use laneway_core::time::Millis;
+
+use crate::model::{RunHead, RunSummary};
+
+/// How far back ends of runs are counted.
+pub const WINDOW_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// How far back attempts are, and in what they are counted.
+pub const MINUTES: usize = 60;
+const MINUTE_MS: i64 = 60_000;
+
+/// The newest runs that are looked at.
+pub(crate) const NEWEST: i64 = 10_000;
+
+/// Events of attempts that are read, newest runs first, and of each of them.
+pub(crate) const EVENTS: i64 = 20_000;
+
+/// The oldest runs that have not ended, and how many of their tasks, in whose lines it looks for those that wait.
+pub(crate) const OLDEST: i64 = 100;
+pub(crate) const TASKS: i64 = 2_000;
+
+/// Runs and tasks that are named.
+pub(crate) const NAMED: usize = 10;
+
+#[derive(Debug, Clone)]
+pub struct Overview {
+    /// The moment of this look, by the store's clock.
+    pub observed_at: Millis,
+    pub unfinished: Unfinished,
+    pub ended: Ended,
+    pub attempts: Attempts,
+    /// Runs that failed within the window, newest first.
+    pub failing: Vec<RunSummary>,
+    /// Tasks that wait for something other than the steps they need, longest first.
+    pub waiting: Vec<Waiting>,
+}
+
+/// Runs that have not ended, each in one of these.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    pub running: u64,
+    /// For another run of their workflow.
+    pub queued: u64,
+    pub paused: u64,
+}
+
+/// Runs that ended within the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ended {
+    pub succeeded: u64,
+    pub failed: u64,
+    pub canceled: u64,
+    /// There are more than were looked at.
+    pub is_partial: bool,
+}
+
+/// Attempts, minute by minute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Attempts {
+    /// The last sixty, oldest first, also those in which nothing happened.
+    pub minutes: Vec<Minute>,
+    /// There are more than were looked at.
+    pub is_partial: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Minute {
+    /// When it began.
+    pub at: Millis,
+    pub started: u64,
+    pub succeeded: u64,
+    /// Also those that another attempt followed.
+    pub failed: u64,
+    /// How long those took that ended in it; none where none did.
+    pub p50_ms: Option<u64>,
+    pub p95_ms: Option<u64>,
+}
+
+impl Minute {
+    fn of(at: Millis) -> Self {
+        Self { at, started: 0, succeeded: 0, failed: 0, p50_ms: None, p95_ms: None }
+    }
+}
+
+/// A task that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    pub run: RunId,
+    pub workflow: String,
+    pub step: String,
+    pub status: TaskStatus,
+    pub since: Millis,
+    pub gate: Option<Gate>,
+    /// The key at which it waits, as it is stored.
+    pub key: Option<String>,
+    /// In words, of a step that waits for a signal or a moment.
+    pub wait: Option<String>,
+}
+
+/// Something that an attempt did, as it stands in an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Deed {
+    pub(crate) at: Millis,
+    /// Of the event.
+    pub(crate) name: String,
+    pub(crate) status: Option<String>,
+    pub(crate) took_ms: Option<u64>,
+}
+
+/// The row of a task that waits.
+#[derive(Debug, Clone)]
+pub(crate) struct WaitingRow {
+    pub(crate) run: RunId,
+    pub(crate) position: u32,
+    pub(crate) status: String,
+    pub(crate) gate: Option<String>,
+    pub(crate) key: Option<String>,
+    /// Its rank, or since when it is parked.
+    pub(crate) order: i64,
+}
+
+/// When the first of the minutes begins.
+pub(crate) fn first_minute(now: Millis) -> Millis {
+    let span = i64::try_from(MINUTES - 1).expect("an hour") * MINUTE_MS;
+    Millis(now.0.div_euclid(MINUTE_MS) * MINUTE_MS - span)
+}
+
+/// Counts what attempts did. Those before the first minute are left out.
+pub(crate) fn by_minute(now: Millis, deeds: impl IntoIterator<Item = Deed>) -> Vec<Minute> {
+    let first = first_minute(now);
+    let mut minutes: Vec<Minute> = (0..MINUTES)
+        .map(|number| Minute::of(Millis(first.0 + number as i64 * MINUTE_MS)))
+        .collect();
+    let mut took: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+    for deed in deeds {
+        let number = usize::try_from((deed.at.0 - first.0).div_euclid(MINUTE_MS));
+        let Some((number, minute)) = number.ok().and_then(|number| Some((number, minutes.get_mut(number)?)))
+        else {
+            continue;
+        };
+        match (deed.name.as_str(), deed.status.as_deref()) {
+            ("task_started", _) => minute.started += 1,
+            ("task_finished", Some("succeeded")) => minute.succeeded += 1,
+            ("task_finished", Some("failed")) | ("task_retrying", _) => minute.failed += 1,
+            // What was canceled says nothing of how long such a step takes.
+            (_, _) => continue,
+        }
+        if let (Some(ms), true) = (deed.took_ms, deed.name != "task_started") {
+            took.entry(number).or_default().push(ms);
+        }
+    }
+    for (number, mut took) in took {
+        took.sort_unstable();
+        (minutes[number].p50_ms, minutes[number].p95_ms) = (share(&took, 50), share(&took, 95));
+    }
+    minutes
+}
+
+/// The smallest that so many in a hundred do not exceed.
+fn share(sorted: &[u64], of_hundred: usize) -> Option<u64> {
+    let place = (sorted.len() * of_hundred).div_ceil(100);
+    sorted.get(place.checked_sub(1)?).copied()
+}
+
+/// Keeps those that have waited longest, in that order.
+pub(crate) fn longest(rows: &mut Vec<WaitingRow>) {
+    rows.sort_by_key(|row| (row.order, row.run, row.position));
+    rows.truncate(NAMED);
+}
+
+/// One of them by its names; nothing of one whose plan does not have it.
+pub(crate) fn told(row: &WaitingRow, head: &RunHead) -> Option<Waiting> {
+    let status = TaskStatus::parse(&row.status)?;
+    head.plan.base(row.position)?;
+    let step = head.plan.step(row.position);
+    let since = match status {
+        TaskStatus::Parked => Millis(row.order),
+        _ => rank::since(row.order, step.demands().priority),
+    };
+    Some(Waiting {
+        run: row.run,
+        workflow: head.plan.workflow.name.clone(),
+        step: head.plan.task_name(row.position),
+        status,
+        since,
+        gate: row.gate.as_deref().and_then(Gate::parse),
+        key: row.key.clone(),
+        wait: step.wait().map(ToString::to_string),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Millis = Millis(1_700_000_030_000);
+
+    fn deed(ago_ms: i64, name: &str, status: Option<&str>, took_ms: Option<u64>) -> Deed {
+        let (name, status) = (name.to_owned(), status.map(str::to_owned));
+        Deed { at: Millis(NOW.0 - ago_ms), name, status, took_ms }
+    }
+
+    #[test]
+    fn attempts_are_counted_in_the_minute_in_which_they_ended() {
+        let hour = 60 * MINUTE_MS;
+        let minutes = by_minute(
+            NOW,
+            [
+                deed(0, "task_started", None, None),
+                deed(0, "task_finished", Some("succeeded"), Some(10)),
+                deed(0, "task_retrying", None, Some(30)),
+                deed(0, "task_finished", Some("canceled"), Some(9_999)),
+                deed(MINUTE_MS, "task_finished", Some("failed"), None),
+                deed(hour, "task_finished", Some("failed"), Some(1)),
+            ],
+        );
+        assert_eq!(minutes.len(), MINUTES);
+        assert_eq!(minutes[59].at.0 % MINUTE_MS, 0);
+        assert!(minutes[59].at <= NOW && NOW.0 < minutes[59].at.0 + MINUTE_MS);
+        let last = minutes[59];
+        assert_eq!((last.started, last.succeeded, last.failed), (1, 1, 1));
+        assert_eq!((last.p50_ms, last.p95_ms), (Some(10), Some(30)));
+        assert_eq!((minutes[58].failed, minutes[58].p50_ms), (1, None));
+        assert!(minutes[..58].iter().all(|minute| minute.failed == 0), "an hour ago is not in it");
+    }
+
+    #[test]
+    fn share_is_one_of_those_that_are_there() {
+        let hundred: Vec<u64> = (1..=100).collect();
+        assert_eq!((share(&hundred, 50), share(&hundred, 95)), (Some(50), Some(95)));
+        assert_eq!((share(&[7], 50), share(&[7], 95), share(&[], 50)), (Some(7), Some(7), None));
+    }
+}

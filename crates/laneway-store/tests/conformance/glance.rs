@@ -1,0 +1,222 @@
+//! Reads for whoever looks at a whole store: filters of the list, outcomes of workflows, lines at keys, the overview.
+
+use std::time::Duration;
+
+use laneway_core::id::RunId;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use laneway_store::line::Shared;
+use laneway_store::model::{Pausable, RunFilter};
+use laneway_store::overview::Unfinished;
+
+use crate::harness::{Node, Place, START, failed, flat, flow, for_each_database, succeeded};
+
+for_each_database! {
+    runs_are_filtered_by_several_states,
+    runs_are_filtered_by_when_they_were_submitted,
+    runs_are_found_by_how_their_id_or_workflow_begins,
+    outcomes_of_workflows_are_their_newest_runs,
+    line_of_a_limit_names_holders_and_those_who_wait,
+    locks_in_use_are_listed_and_free_ones_are_not,
+    overview_counts_runs_that_have_not_ended_by_what_they_do,
+    overview_counts_ends_of_the_last_day_and_names_failures,
+    overview_counts_attempts_by_the_minute,
+    overview_names_who_has_waited_longest,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn named(document: &str, name: &str) -> String {
+    document.replace("name: flow", &format!("name: {name}"))
+}
+
+async fn listed(node: &Node, filter: RunFilter) -> Vec<RunId> {
+    let filter = RunFilter { limit: 10, ..filter };
+    node.store.runs(filter).await.expect("runs").into_iter().map(|run| run.run).collect()
+}
+
+/// One that succeeded, one that failed, one that goes on.
+async fn three(node: &Node) -> [RunId; 3] {
+    let good = node.submit(&flat(1, 1)).await;
+    node.work(good, |_| succeeded()).await;
+    let bad = node.submit(&flat(1, 1)).await;
+    node.work(bad, |_| failed(1)).await;
+    [good, bad, node.submit(&flat(1, 1)).await]
+}
+
+async fn runs_are_filtered_by_several_states(place: Place) {
+    let node = place.node("one").await;
+    let [good, bad, open] = three(&node).await;
+    let of = |statuses: &[RunStatus]| RunFilter { statuses: statuses.to_vec(), ..RunFilter::default() };
+    assert_eq!(listed(&node, of(&[])).await, [open, bad, good]);
+    assert_eq!(listed(&node, of(&[RunStatus::Failed])).await, [bad]);
+    assert_eq!(listed(&node, of(&[RunStatus::Succeeded, RunStatus::Running])).await, [open, good]);
+    assert_eq!(listed(&node, of(&[RunStatus::Canceled])).await, []);
+}
+
+async fn runs_are_filtered_by_when_they_were_submitted(place: Place) {
+    let node = place.node("one").await;
+    let first = node.submit(&flat(1, 1)).await;
+    place.advance(MINUTE);
+    let second = node.submit(&flat(1, 1)).await;
+    let at = |run: RunId| async { node.state(run).await.submitted_at };
+    let (one, two) = (at(first).await, at(second).await);
+    let of = |since, until| RunFilter { since, until, ..RunFilter::default() };
+    assert_eq!(listed(&node, of(Some(one), None)).await, [second, first], "that moment is in it");
+    assert_eq!(listed(&node, of(Some(Millis(one.0 + 1)), None)).await, [second]);
+    assert_eq!(listed(&node, of(None, Some(two))).await, [first], "that moment is not");
+    assert_eq!(listed(&node, of(Some(two), Some(two))).await, []);
+}
+
+async fn runs_are_found_by_how_their_id_or_workflow_begins(place: Place) {
+    let node = place.node("one").await;
+    let flow = node.submit(&flat(1, 1)).await;
+    let other = node.submit(&named(&flat(1, 1), "50%_off")).await;
+    let of = |begins: &str| RunFilter { begins: Some(begins.to_owned()), ..RunFilter::default() };
+    assert_eq!(listed(&node, of("fl")).await, [flow]);
+    assert_eq!(listed(&node, of("50%_")).await, [other], "nothing of it is a pattern");
+    assert_eq!(listed(&node, of("%")).await, []);
+    assert_eq!(listed(&node, of("low")).await, [], "the beginning alone");
+    assert_eq!(listed(&node, of(&flow.to_string().to_uppercase())).await, [flow]);
+    assert_eq!(listed(&node, of(&other.tail()[..6])).await, [other]);
+}
+
+async fn outcomes_of_workflows_are_their_newest_runs(place: Place) {
+    let node = place.node("one").await;
+    let [good, bad, open] = three(&node).await;
+    let other = node.submit(&named(&flat(1, 1), "other")).await;
+    let names = ["other", "nobody", "flow"].map(str::to_owned).to_vec();
+    let all = node.store.outcomes(names.clone(), 9).await.expect("outcomes");
+    let runs: Vec<RunId> = all.iter().map(|outcome| outcome.run).collect();
+    assert_eq!(runs, [other, open, bad, good]);
+    assert_eq!((all[2].workflow.as_str(), all[2].status), ("flow", Some(RunStatus::Failed)));
+    assert!(all[2].started_at.is_some() && all[2].finished_at.is_some() && all[1].finished_at.is_none());
+    let few = node.store.outcomes(names, 2).await.expect("outcomes");
+    assert_eq!(few.iter().map(|outcome| outcome.run).collect::<Vec<_>>(), [other, open, bad]);
+}
+
+async fn line_of_a_limit_names_holders_and_those_who_wait(place: Place) {
+    let node = place.node("one").await;
+    let document = flow(
+        "limits: {warehouse: 1}",
+        &[("a", "limits: [warehouse]"), ("b", "limits: [warehouse], priority: 3")],
+    );
+    let one = node.submit(&document).await;
+    place.advance(MINUTE);
+    let two = node.submit(&document).await;
+    let limit = || Shared::Limit("warehouse".to_owned());
+    let claimed = node.take(one, 1).await.remove(0);
+    let line = node.store.line(limit(), 9).await.expect("a line");
+    assert_eq!((line.held, line.waiting), (1, 3));
+    assert_eq!((line.holders[0].run, line.holders[0].since), (one, None), "it has yet to start");
+    node.start(&claimed).await;
+    let line = node.store.line(limit(), 9).await.expect("a line");
+    let holder = &line.holders[0];
+    assert_eq!(
+        (holder.workflow.as_str(), holder.step.as_str(), holder.status),
+        ("flow", claimed.step.as_str(), TaskStatus::Running)
+    );
+    assert!(holder.since.is_some() && holder.node.as_deref() == Some("one"));
+    // The more urgent one of the second run came later than the other of the first, and goes before it.
+    let waits: Vec<(RunId, &str)> = line.queue.iter().map(|task| (task.run, task.step.as_str())).collect();
+    assert_eq!(waits.len(), 3);
+    assert_eq!(waits[2], (two, "a"));
+    let urgent = line.queue.iter().find(|task| task.run == two && task.step == "b").expect("it waits");
+    assert_eq!(urgent.since, Some(Millis(START.0 + 60_000)), "since when, whatever its priority");
+    let cut = node.store.line(limit(), 1).await.expect("a line");
+    assert_eq!((cut.queue.len(), cut.waiting), (1, 3));
+    let none = node.store.line(Shared::Lock("warehouse".to_owned()), 9).await.expect("a line");
+    assert_eq!((none.held, none.waiting), (0, 0), "a lock of that name is another thing");
+}
+
+async fn locks_in_use_are_listed_and_free_ones_are_not(place: Place) {
+    let node = place.node("one").await;
+    let run = node
+        .submit(&flow(
+            "limits: {l: 1}",
+            &[("a", "lock: db/b"), ("b", "lock: db/a"), ("c", "lock: db/b"), ("d", "limits: [l]")],
+        ))
+        .await;
+    assert_eq!(node.store.locks(9).await.expect("locks"), ["db/a", "db/b"]);
+    assert_eq!(node.store.locks(1).await.expect("locks"), ["db/a"]);
+    let line = node.store.line(Shared::Lock("db/b".to_owned()), 9).await.expect("a line");
+    assert_eq!((line.holders[0].step.as_str(), line.queue[0].step.as_str()), ("a", "c"));
+    node.cancel(run).await;
+    assert_eq!(node.store.locks(9).await.expect("locks"), [""; 0]);
+}
+
+async fn overview_counts_runs_that_have_not_ended_by_what_they_do(place: Place) {
+    let node = place.node("one").await;
+    let unfinished = || async { node.store.overview().await.expect("an overview").unfinished };
+    assert_eq!(unfinished().await, Unfinished::default());
+    three(&node).await;
+    let alone = "max_runs: {limit: 1, strategy: queue}";
+    let first = node.submit(&named(&flow(alone, &[("a", "")]), "alone")).await;
+    node.submit(&named(&flow(alone, &[("a", "")]), "alone")).await;
+    assert_eq!(unfinished().await, Unfinished { running: 2, queued: 1, paused: 0 });
+    node.store.pause(Pausable::Run(first), "ada").await.expect("a pause");
+    assert_eq!(unfinished().await, Unfinished { running: 1, queued: 1, paused: 1 });
+    node.store.resume(Pausable::Run(first), "ada").await.expect("an end of it");
+    assert_eq!(unfinished().await, Unfinished { running: 2, queued: 1, paused: 0 });
+}
+
+async fn overview_counts_ends_of_the_last_day_and_names_failures(place: Place) {
+    let node = place.node("one").await;
+    let [_, old, open] = three(&node).await;
+    node.cancel(open).await;
+    let seen = node.store.overview().await.expect("an overview");
+    assert_eq!(seen.observed_at, node.state(open).await.finished_at.expect("it has ended"));
+    assert_eq!((seen.ended.succeeded, seen.ended.failed, seen.ended.canceled), (1, 1, 1));
+    assert!(!seen.ended.is_partial);
+    assert_eq!(seen.failing.iter().map(|run| run.run).collect::<Vec<_>>(), [old]);
+    assert_eq!(seen.failing[0].counts, [(TaskStatus::Failed, 1)]);
+    place.advance(Duration::from_secs(24 * 60 * 60 + 1));
+    let [_, new, _] = three(&node).await;
+    let seen = node.store.overview().await.expect("an overview");
+    assert_eq!((seen.ended.succeeded, seen.ended.failed, seen.ended.canceled), (1, 1, 0));
+    assert_eq!(seen.failing.iter().map(|run| run.run).collect::<Vec<_>>(), [new]);
+}
+
+async fn overview_counts_attempts_by_the_minute(place: Place) {
+    let node = place.node("one").await;
+    let old = node.submit(&flat(3, 3)).await;
+    node.work(old, |_| succeeded()).await;
+    place.advance(61 * MINUTE);
+    let retried = node.submit(&flow("", &[("a", "retry: {max: 1, backoff: 1s}"), ("b", "")])).await;
+    let held = node.begin(retried, "a").await;
+    node.fail(&held).await;
+    place.advance(2 * MINUTE);
+    node.promote().await;
+    node.work(retried, |_| succeeded()).await;
+    let attempts = node.store.overview().await.expect("an overview").attempts;
+    assert!(!attempts.is_partial);
+    assert_eq!(attempts.minutes.len(), 60);
+    let told: Vec<(u64, u64, u64)> =
+        attempts.minutes.iter().map(|minute| (minute.started, minute.succeeded, minute.failed)).collect();
+    assert_eq!(told[57..], [(1, 0, 1), (0, 0, 0), (2, 2, 0)]);
+    assert!(told[..57].iter().all(|minute| *minute == (0, 0, 0)), "an hour ago is not in it: {told:?}");
+    let last = attempts.minutes[59];
+    assert_eq!((last.p50_ms, last.p95_ms), (Some(7), Some(7)), "as their holders measured it");
+    assert_eq!(attempts.minutes[58].p50_ms, None);
+}
+
+async fn overview_names_who_has_waited_longest(place: Place) {
+    let node = place.node("one").await;
+    let wait = "  ok: {wait: {signal: approved}}\n  later: {needs: [ok], run: \"true\"}\n";
+    let parked = node.submit(&format!("name: approval\nsteps:\n{wait}")).await;
+    place.advance(MINUTE);
+    let one = node.submit(&flow("", &[("a", "lock: db, priority: 5")])).await;
+    node.begin(one, "a").await;
+    place.advance(MINUTE);
+    let two = node.submit(&flow("", &[("a", "lock: db, priority: 5")])).await;
+    let seen = node.store.overview().await.expect("an overview").waiting;
+    let told: Vec<(RunId, &str, &str, TaskStatus)> =
+        seen.iter().map(|task| (task.run, task.workflow.as_str(), task.step.as_str(), task.status)).collect();
+    assert_eq!(
+        told,
+        [(parked, "approval", "ok", TaskStatus::Parked), (two, "flow", "a", TaskStatus::Pending)]
+    );
+    assert_eq!(seen[0].wait.as_deref(), Some("the signal approved"));
+    assert_eq!(seen[0].since, START);
+    assert_eq!((seen[1].key.as_deref(), seen[1].since), (Some("lock:db"), Millis(START.0 + 120_000)));
+}
