@@ -16,6 +16,7 @@ mod extract;
 mod line;
 mod linger;
 mod listen;
+pub mod listening;
 mod logs;
 mod memo;
 mod metrics;
