@@ -89,6 +89,8 @@ pub(super) enum Effect {
     Act(Action),
     /// Hints of this run count, from this event on.
     LookAt(Option<(RunId, u64)>),
+    /// Draw all of it, whatever was drawn before.
+    Redraw,
     /// Give the terminal back for a while, as Ctrl-Z asks for.
     Suspend,
     Quit,

@@ -22,6 +22,8 @@ mod picture;
 mod rows;
 mod screen;
 mod session;
+#[cfg(test)]
+mod tests;
 mod update;
 mod view;
 

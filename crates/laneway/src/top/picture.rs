@@ -56,7 +56,6 @@ pub(super) struct Node {
 pub(super) struct Column {
     /// Letters of the longest name.
     pub(super) name: usize,
-    pub(super) has_items: bool,
     /// Cells of the gutter.
     pub(super) gutter: usize,
 }
@@ -92,12 +91,10 @@ impl Picture {
                 successors: plan.successors[node.position as usize].iter().map(|at| *at as usize).collect(),
             })
             .collect();
-        let mut columns: Vec<Column> =
-            (0..width).map(|_| Column { name: 0, has_items: false, gutter: 0 }).collect();
-        for (node, step) in nodes.iter().zip(steps) {
+        let mut columns: Vec<Column> = (0..width).map(|_| Column { name: 0, gutter: 0 }).collect();
+        for node in &nodes {
             let column = &mut columns[node.column];
             column.name = column.name.max(node.step.chars().count());
-            column.has_items |= step.for_each.is_some();
         }
 
         let mut wires = Wires::default();

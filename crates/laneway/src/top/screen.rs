@@ -12,7 +12,7 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
 use super::model::Model;
@@ -62,7 +62,11 @@ impl Screen {
 
     /// Draws everything anew with the next frame: something else may have written on it.
     pub(super) fn forget(&mut self) -> anyhow::Result<()> {
-        self.terminal.clear().context("the terminal cannot be drawn on")
+        let wiped = execute!(io::stdout(), Clear(ClearType::All));
+        // Not `Terminal::clear`: that asks the terminal where its cursor is, and the keyboard's thread would take the answer.
+        let terminal = wiped.and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
+        self.terminal = terminal.context("the terminal cannot be drawn on")?;
+        Ok(())
     }
 
     /// Whether it is still drawn on; not so behind a panic.

@@ -188,6 +188,7 @@ impl<'a> Session<'a> {
                 }
                 Err(error) => self.answered(Answer::Refused(told(&error))),
             },
+            Effect::Redraw => self.screen.forget()?,
             Effect::Suspend => {
                 self.screen.pause();
                 // The shell goes on from here, and so do we when it lets us.

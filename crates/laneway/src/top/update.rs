@@ -250,8 +250,7 @@ fn done(model: &mut Model, key: Key) -> Vec<Effect> {
         Key::Quit => return vec![Effect::Quit],
         Key::Suspend => return vec![Effect::Suspend],
         Key::Help => model.has_help = true,
-        // Drawn anew is all that it asks for.
-        Key::Redraw => return looks(model),
+        Key::Redraw => return [vec![Effect::Redraw], looks(model)].concat(),
         Key::Screen(screen) => return turn_to(model, screen),
         Key::Filter => model.typed = Some(String::new()),
         Key::Go(by) => return go(model, by),

@@ -78,6 +78,8 @@ impl<'a> Tmux<'a> {
 
     /// As a shell wants it: its own screen, a cursor, echo and lines, no mouse.
     fn is_as_it_was(&self) {
+        // What is typed before would still be read by the program.
+        self.sees("ready>");
         until("the shell's own screen", || self.flag("alternate_on") == "0");
         until("a cursor", || self.flag("cursor_flag") == "1");
         assert_eq!(self.flag("mouse_any_flag"), "0");
@@ -253,7 +255,7 @@ fn colours_are_left_out_where_nobody_wants_them() {
     let tmux = Tmux::open(&place);
     let colours = |tmux: &Tmux<'_>| {
         let shown = tmux.tell(&["capture-pane", "-p", "-e"]);
-        String::from_utf8_lossy(&shown.stdout).contains("\u{1b}[32m")
+        String::from_utf8_lossy(&shown.stdout).contains("38;5;2m")
     };
     tmux.top("NO_COLOR=1", "");
     tmux.sees("✓ succeeded");

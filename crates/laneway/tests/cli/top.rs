@@ -51,9 +51,10 @@ impl Busy {
         until("the end of the first run", || place.json("show last --json")["status"] == "failed");
         place.laneway("submit nightly.yaml");
         until("what waits to wait", || {
-            place.statuses()
-                == "fetch=succeeded parse=succeeded lint=succeeded test=running check=pending approve=parked \
-                    migrate=pending parse=succeeded parse=succeeded parse=succeeded"
+            let statuses = place.statuses();
+            statuses.contains("test=running")
+                && statuses.contains("approve=parked")
+                && statuses.contains("lint=succeeded")
         });
         Self { place, worker: Some(worker) }
     }

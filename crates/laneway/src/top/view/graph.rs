@@ -17,8 +17,6 @@ const NAME: usize = 24;
 /// Letters of a node's name.
 const NODE: usize = 14;
 const NODE_WIDE: usize = 22;
-/// ` 12/345`.
-const ITEMS: usize = 8;
 
 pub(super) fn draw(model: &Model, opened: &Opened, run: &Run, frame: &mut Frame<'_>, area: Rect) {
     let look = model.look;
@@ -128,16 +126,18 @@ struct Places {
 
 impl Places {
     fn new(model: &Model, opened: &Opened, run: &Run, picture: &Picture, area: Rect) -> Self {
-        let most = if model.is_wide() { NODE_WIDE } else { NODE };
-        let node = run.tasks.iter().filter(|task| task.index.is_none()).filter_map(|task| task.node.as_ref());
-        let node = node.map(|node| node.chars().count().min(most) + 2).max().unwrap_or(0);
+        // As wide as what stands in it now: a name grows by its node when it starts.
+        let mut widths: Vec<usize> = picture.columns.iter().map(|column| column.name.min(NAME) + 2).collect();
+        for node in &picture.nodes {
+            let task = opened.of_step.get(&node.step).and_then(|at| run.tasks.get(*at));
+            let width = 2 + node.step.chars().count().min(NAME) + more_width(model, task);
+            widths[node.column] = widths[node.column].max(width);
+        }
         let mut x = 1;
         let mut columns = Vec::with_capacity(picture.columns.len());
-        for column in &picture.columns {
-            let items = if column.has_items { ITEMS } else { 0 };
-            let width = 2 + column.name.min(NAME) + items + node + 1;
-            columns.push((x, width));
-            x += width + column.gutter;
+        for (column, width) in picture.columns.iter().zip(widths) {
+            columns.push((x, width + 1));
+            x += width + 1 + column.gutter;
         }
         let chosen = opened.chosen.as_ref().and_then(|(step, _)| picture.find(step));
         let (left, top) = chosen.map_or((0, 0), |at| {
@@ -161,21 +161,34 @@ fn chip<'a>(model: &Model, step: &str, task: Option<&Task>) -> Vec<Span<'a>> {
     let name = cut(step, NAME, look.more());
     let mut spans =
         vec![Span::styled(format!("{} ", look.task_mark(status)), style), Span::styled(name, style)];
-    if let Some(items) = task.and_then(|task| task.items.as_ref()) {
-        let is_done = |status: &str| TaskStatus::parse(status).is_some_and(TaskStatus::is_final);
-        let done: u64 = items
-            .states
-            .iter()
-            .filter(|(status, _)| is_done(status))
-            .filter_map(|(_, count)| count.as_u64())
-            .sum();
-        spans.push(Span::styled(format!(" {done}/{}", items.total), look.bold()));
+    if let Some(items) = task.and_then(items) {
+        spans.push(Span::styled(items, look.bold()));
     }
     if let Some(node) = task.and_then(|task| task.node.as_ref()) {
-        let most = if model.is_wide() { NODE_WIDE } else { NODE };
-        spans.push(Span::styled(format!(" @{}", cut(node, most, look.more())), look.dim()));
+        spans.push(Span::styled(format!(" @{}", cut(node, most(model), look.more())), look.dim()));
     }
     spans
+}
+
+/// Letters of a node's name.
+fn most(model: &Model) -> usize {
+    if model.is_wide() { NODE_WIDE } else { NODE }
+}
+
+/// ` 3/5`: how many of the items have ended.
+fn items(task: &Task) -> Option<String> {
+    let items = task.items.as_ref()?;
+    let is_done = |status: &str| TaskStatus::parse(status).is_some_and(TaskStatus::is_final);
+    let ended = items.states.iter().filter(|(status, _)| is_done(status));
+    let done: u64 = ended.filter_map(|(_, count)| count.as_u64()).sum();
+    Some(format!(" {done}/{}", items.total))
+}
+
+/// Cells of what stands behind the name.
+fn more_width(model: &Model, task: Option<&Task>) -> usize {
+    let Some(task) = task else { return 0 };
+    let node = task.node.as_ref().map_or(0, |node| node.chars().count().min(most(model)) + 2);
+    node + items(task).map_or(0, |items| items.len())
 }
 
 fn cut(text: &str, most: usize, more: &str) -> String {
