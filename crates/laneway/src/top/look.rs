@@ -95,6 +95,20 @@ impl Look {
         if self.is_ascii { ASCII_BORDER } else { border::ROUNDED }
     }
 
+    /// What stands for a character that is not ASCII.
+    pub(super) fn plain(self, symbol: &str) -> &'static str {
+        match symbol {
+            "✓" => "+",
+            "✗" => "x",
+            "■" => "#",
+            "–" => "-",
+            "▶" => ">",
+            "·" => ".",
+            "…" => "~",
+            _ => "?",
+        }
+    }
+
     /// `…` where something was cut.
     pub(super) fn more(self) -> &'static str {
         self.pick("…", "~")

@@ -9,7 +9,20 @@ use crate::serve::Served;
 #[test]
 fn init_writes_a_workflow_that_runs_as_it_says() {
     let place = Place::new();
-    assert_snapshot!(place.laneway("init"), @"");
+    assert_snapshot!(place.laneway("init"), @r"
+    $ laneway init
+    exit code 0
+    ----- stdout
+    wrote hello.yaml
+
+    next:
+      laneway run hello.yaml      run it and watch
+      laneway plan hello.yaml     see what runs side by side
+      laneway show last           what became of it
+      laneway logs last           what its steps printed
+      laneway top                 all of that on one screen
+    ----- stderr
+    ");
     assert_eq!(place.laneway("validate hello.yaml").code, Some(0));
     let run = place.laneway("run hello.yaml -p name=ada");
     assert_eq!(run.code, Some(0), "{run}");
@@ -26,12 +39,21 @@ fn init_writes_a_workflow_that_runs_as_it_says() {
 #[test]
 fn init_never_writes_over_a_file() {
     let place = Place::with("hello.yaml", "mine");
-    assert_snapshot!(place.laneway("init"), @"");
+    assert_snapshot!(place.laneway("init"), @r"
+    $ laneway init
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: hello.yaml is there already
+    hint: `laneway run hello.yaml` runs it; `laneway init DIR` writes elsewhere
+    ");
     assert_eq!(place.read("hello.yaml"), "mine");
     assert_eq!(place.laneway("init a/b").code, Some(0));
     assert!(place.read("a/b/hello.yaml").contains("steps:"));
     place.write("file", "");
-    assert_snapshot!(place.laneway("init file"), @"");
+    let refused = place.laneway("init file");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("the directory file cannot be made"), "{refused}");
 }
 
 const FLOW: &str = "
@@ -63,7 +85,23 @@ fn watch_follows_a_run_of_somebody_else_to_its_end() {
     assert_eq!(events.stdout, place.laneway("events last --json").stdout, "each event once, in order");
     assert!(events.stderr.is_empty(), "{events}");
     // One that has ended is told of as well.
-    assert_snapshot!(place.laneway("watch last"), @"");
+    assert_snapshot!(place.laneway("watch last"), @r"
+    $ laneway watch last
+    exit code 1
+    ----- stdout
+    [clock] run [id] of flow submitted
+    [clock] a started
+    [clock] a succeeded in [took]
+    [clock] b started
+    [clock] b failed in [took]: exit code 1
+    [clock] run halts because b failed: nothing new starts
+
+    ✗ b, it printed (laneway logs [id] b):
+      │ it broke
+
+    ✗ flow [id] failed in [took]: 1 succeeded, 1 failed (b failed: exit code 1)
+    ----- stderr
+    ");
     assert_eq!(place.laneway("watch nothing").code, Some(2));
 }
 

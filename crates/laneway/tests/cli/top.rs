@@ -64,7 +64,7 @@ impl Busy {
     }
 
     fn draw_with(&self, line: &str, env: &[(&str, &str)]) -> String {
-        let (args, keys) = line.split_once(" --keys ").unwrap_or((line, ""));
+        let (args, keys) = line.split_once("--keys ").unwrap_or((line, ""));
         let mut words: Vec<&str> = args.split_whitespace().collect();
         words.splice(0..0, ["top", "--once"]);
         if !keys.is_empty() {
@@ -106,6 +106,8 @@ fn steady(place: &Place, screen: &str) -> String {
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "YYYY-MM-DDThh:mm:ss.mmmZ"),
         (r"\b\d\d-\d\d \d\d:\d\d\b", "MM-DD hh:mm"),
         (r"\b\d\d:\d\d:\d\d\b", "hh:mm:ss"),
+        // What a node has done it tells with its heartbeat.
+        (r"(?m)^(alpha:7000 .*/4 +)\d( +)\d( +MM)", "${1}N${2}N${3}"),
     ];
     for (pattern, replacement) in filters {
         screen = Regex::new(pattern).expect("a pattern").replace_all(&screen, replacement).into_owned();
@@ -211,7 +213,23 @@ fn an_empty_store_says_what_to_type() {
 fn what_is_no_terminal_is_refused_with_what_to_use_instead() {
     let place = Place::with("broken.yaml", BROKEN);
     place.laneway("run broken.yaml");
-    assert_snapshot!(place.laneway("top"), @"");
-    assert_snapshot!(place.laneway("top --once --size 80"), @"");
-    assert_snapshot!(place.laneway("top nothing --once"), @"");
+    assert_snapshot!(place.laneway("top"), @r"
+    $ laneway top
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `laneway top` needs a terminal that can be drawn on
+    hint: in a pipe use `laneway runs --json`, `laneway show RUN --json`, `laneway watch RUN` or `laneway top --once`
+    ");
+    for (line, why) in [
+        ("top --once --size 80", "write it as 80x24"),
+        ("top --once --size 0x24", "write it as 80x24"),
+        ("top --once --keys strange", "`strange` is no key"),
+        ("top nothing --once", "nothing"),
+        ("top --keys 2", "--once"),
+    ] {
+        let refused = place.laneway(line);
+        assert_eq!(refused.code, Some(2), "{refused}");
+        assert!(refused.stderr.contains(why), "{refused}");
+    }
 }

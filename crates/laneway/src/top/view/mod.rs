@@ -41,6 +41,15 @@ pub(super) fn view(model: &Model, frame: &mut Frame<'_>) {
     if let Some(asked) = &model.asked {
         over::question(model, frame, asked);
     }
+    if model.look.is_ascii {
+        // What steps, people and other commands say may hold anything.
+        for cell in &mut frame.buffer_mut().content {
+            if !cell.symbol().is_ascii() {
+                let plain = model.look.plain(cell.symbol());
+                cell.set_symbol(plain);
+            }
+        }
+    }
 }
 
 /// Where everything stands.

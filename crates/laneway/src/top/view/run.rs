@@ -120,7 +120,7 @@ fn counts(run: &Run) -> Vec<(TaskStatus, u64)> {
 }
 
 fn tasks(model: &Model, opened: &Opened, run: &Run, frame: &mut Frame<'_>, area: Rect) {
-    let node = if model.is_wide() { 22 } else { 12 };
+    let node = if area.width >= 100 { 22 } else { 12 };
     let columns = [
         ("STEP", Width::Share(3)),
         ("STATUS", Width::Fixed(12)),
@@ -130,7 +130,7 @@ fn tasks(model: &Model, opened: &Opened, run: &Run, frame: &mut Frame<'_>, area:
         ("WHY", Width::Share(4)),
     ];
     // Beside the list of runs there is no room for all of it.
-    let columns = if area.width < 60 { &columns[..4] } else { &columns[..] };
+    let columns = if model.screen == Screen::Run { &columns[..] } else { &columns[..4] };
     let row = |index: usize| row(model, opened, &run.tasks[opened.rows[index].task]);
     let chosen = if model.screen == Screen::Run { opened.row() } else { None };
     table::draw(frame.buffer_mut(), area, model.look, columns, (chosen, opened.rows.len()), row);
