@@ -62,6 +62,9 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "usr/share/fish/vendor_completions.d/laneway.fish"),
 ];
 
+/// Where `man` looks.
+const MANUAL: &str = "usr/share/man/man1";
+
 const SCRIPTS: [(&str, u32); 4] =
     [("conffiles", 0o644), ("postinst", 0o755), ("prerm", 0o755), ("postrm", 0o755)];
 
@@ -85,6 +88,7 @@ fn pack(shell: &Shell, binary: &Path, home: &Path) -> Result<PathBuf> {
         }
         put(&tree.join(to), &printed.stdout, 0o644)?;
     }
+    manual(shell, binary, &tree.join(MANUAL))?;
     let debian = shell.root().join("packaging/debian");
     for (name, mode) in SCRIPTS {
         let bytes = fs::read(debian.join(name)).with_context(|| name.to_owned())?;
@@ -106,6 +110,21 @@ fn pack(shell: &Shell, binary: &Path, home: &Path) -> Result<PathBuf> {
         bail!("dpkg-deb ended with {}: {}", built.status, said(&built));
     }
     Ok(package)
+}
+
+/// A page for each command, packed as Debian asks for.
+fn manual(shell: &Shell, binary: &Path, dir: &Path) -> Result<()> {
+    let mut write = program(binary);
+    write.arg("man").arg(dir);
+    let mut pack = program("gzip");
+    pack.args(["--best", "--no-name", "--recursive"]).arg(dir);
+    for command in [write, pack] {
+        let done = shell.output(command)?;
+        if !done.status.success() {
+            bail!("the manual pages cannot be made: {}", said(&done));
+        }
+    }
+    Ok(())
 }
 
 fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
@@ -167,6 +186,21 @@ fn try_out(shell: &Shell, package: &Path, root: &Path) -> Result<()> {
         let mut check = program("sh");
         check.arg("-n").arg(root.join("DEBIAN").join(script));
         must(check, script)?;
+    }
+    for (shell_name, to) in COMPLETIONS {
+        let script = fs::read_to_string(root.join(to)).with_context(|| to.to_owned())?;
+        if !script.contains("laneway") || !script.contains("watch") {
+            bail!("the completions for {shell_name} do not know the commands");
+        }
+    }
+    for page in ["laneway", "laneway-run", "laneway-top", "laneway-token-create"] {
+        let packed = root.join(MANUAL).join(format!("{page}.1.gz"));
+        let mut unpack = program("gzip");
+        unpack.args(["--decompress", "--stdout"]).arg(&packed);
+        let text = must(unpack, page)?;
+        if !text.contains(".SH NAME") || !text.contains("Example") {
+            bail!("the manual page of {page} does not say what it is, or has no example");
+        }
     }
     let unit = fs::read_to_string(root.join("usr/lib/systemd/system/laneway.service"))?;
     let start =

@@ -9,9 +9,15 @@ use crate::shell::program;
 use crate::stage;
 
 /// Programs with their Debian packages. `strace` counts the fsyncs of a run (`laneway/tests/counted.rs`) and makes them
-/// fail (`laneway/tests/faults/`); `unshare` and `mount` make small disks of a test's own; the Python client needs its Python.
-const NEEDED: &[(&str, &str)] =
-    &[("strace", "strace"), ("unshare", "util-linux"), ("mount", "mount"), ("python3", "python3")];
+/// fail (`laneway/tests/faults/`); `unshare` and `mount` make small disks of a test's own; the Python client needs its Python;
+/// `tmux` is the terminal on which `laneway top` is used (`laneway/tests/cli/screen.rs`).
+const NEEDED: &[(&str, &str)] = &[
+    ("strace", "strace"),
+    ("unshare", "util-linux"),
+    ("mount", "mount"),
+    ("python3", "python3"),
+    ("tmux", "tmux"),
+];
 
 pub(crate) fn bring() -> Result<()> {
     for (name, package) in NEEDED {

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 
 use crate::access::Secret;
 use crate::line::Line;
+use crate::listening::{Listening, Subscription};
 use crate::problem::Problem;
 use crate::wire;
 
@@ -61,6 +62,11 @@ impl Error {
             Self::Strange { .. } => Some("look at what listens there, and at its version".to_owned()),
             Self::Refused(problem) => problem.hint.clone(),
         }
+    }
+
+    /// Whether the server does not know what it was asked for, as an older one does not.
+    pub fn is_not_understood(&self) -> bool {
+        matches!(self, Self::Refused(problem) if problem.status == 400)
     }
 
     /// Whether the server as a whole is out of use, as opposed to a request that it refuses.
@@ -182,6 +188,11 @@ impl Client {
 
     pub async fn pause_workflow(&self, name: &str, is_paused: bool) -> Result<wire::Paused> {
         self.post(&format!("/v1/workflows/{}/{}", part(name), pause(is_paused)), &NOTHING).await
+    }
+
+    /// The name by which it is reached.
+    pub fn server(&self) -> &str {
+        &self.server
     }
 
     pub async fn workflow(&self, name: &str) -> Result<wire::Workflow> {
@@ -321,6 +332,21 @@ impl Client {
         let answer = self.line().await?.save(request, file).await;
         let (status, body) = answer.map_err(|why| self.unreachable(why))?;
         if status.is_success() { Ok(()) } else { Err(self.refusal(status, &body)) }
+    }
+
+    /// Events as they happen, until the stream ends.
+    pub async fn listen(&self, to: &Subscription) -> Result<Listening> {
+        let path = format!("/v1/events?{}", to.query());
+        let request = self.head(Method::GET, &path, "text/event-stream").body(Full::new(Bytes::new()));
+        let request = request.map_err(|error| self.strange(error))?;
+        let begun = timeout(ANSWER, async {
+            let answer = self.line().await?.open(request).await;
+            answer.map_err(|why| self.unreachable(why))
+        });
+        match begun.await.map_err(|_| self.unreachable("no answer came in time"))?? {
+            Ok(answer) => Ok(Listening::new(answer)),
+            Err((status, body)) => Err(self.refusal(status, &body)),
+        }
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {

@@ -18,6 +18,7 @@ mod graphs;
 mod line;
 mod linger;
 mod listen;
+pub mod listening;
 mod logs;
 mod memo;
 mod metrics;

@@ -83,6 +83,16 @@ impl Line {
         Ok((status, Bytes::new()))
     }
 
+    /// Asks, and leaves the answer to be read as it comes; a refusal is read at once.
+    pub(crate) async fn open(
+        self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<std::result::Result<Answer, (StatusCode, Bytes)>, String> {
+        let answer = self.send(request).await?;
+        let status = answer.response.status();
+        if status.is_success() { Ok(Ok(answer)) } else { Ok(Err((status, answer.all(REFUSAL).await?))) }
+    }
+
     async fn send(self, request: Request<Full<Bytes>>) -> Result<Answer, String> {
         match self {
             Self::Plain(stream) => converse(stream, request).await,
@@ -95,12 +105,23 @@ impl Line {
 const REFUSAL: usize = 1 << 20;
 
 /// What comes back, and what brings it.
-struct Answer {
+#[derive(Debug)]
+pub(crate) struct Answer {
     response: Response<Incoming>,
     line: JoinHandle<hyper::Result<()>>,
 }
 
 impl Answer {
+    /// What comes next; `None` at its end, or when the line is gone.
+    pub(crate) async fn bytes(&mut self) -> Option<Bytes> {
+        loop {
+            // Trailers are of no interest.
+            if let Ok(bytes) = self.response.body_mut().frame().await?.ok()?.into_data() {
+                return Some(bytes);
+            }
+        }
+    }
+
     async fn all(mut self, most: usize) -> Result<Bytes, String> {
         match Limited::new(self.response.body_mut(), most).collect().await {
             Ok(body) => Ok(body.to_bytes()),

@@ -14,7 +14,7 @@ use crate::settings::{DATA_DIR, SERVER, STORE};
     subcommand_required = true,
     arg_required_else_help = true,
     max_term_width = 100,
-    after_help = "Example:\n  laneway run build.yaml\n  laneway show last"
+    after_help = "Example:\n  laneway init\n  laneway run hello.yaml\n  laneway top"
 )]
 pub(crate) struct Cli {
     #[arg(long, global = true, help = STORE.about, env = STORE.env, hide_env_values = true, value_name = "PATH|URL", default_value = STORE.default, value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Global options")]
@@ -32,6 +32,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Write a first workflow, and say what to do with it
+    Init(command::init::Args),
     /// Run a workflow here and show its progress
     Run(command::run::Args),
     /// Check workflow files without running anything
@@ -80,6 +82,10 @@ pub(crate) enum Command {
     Resume(command::pause::ResumeArgs),
     /// Show what starts by itself, and when
     Schedule(command::schedule::Args),
+    /// Look at everything at once, on a screen that follows along
+    Top(command::top::Args),
+    /// Follow a run until it ends
+    Watch(command::watch::Args),
     /// List runs, newest first
     Runs(command::runs::Args),
     /// Show a run and its tasks
@@ -118,26 +124,13 @@ pub(crate) enum Command {
     Settings(command::settings::Args),
     /// Print a completion script for a shell
     Completions(command::completions::Args),
+    /// Write manual pages, one for each command
+    #[command(hide = true)]
+    Man(command::man::Args),
     /// Start steps for a node, and leave none of them behind
     #[command(hide = true)]
     Warden(command::warden::Args),
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn every_command_ends_its_help_with_an_example() {
-        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
-            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.starts_with("Example:\n  laneway "), "{} has no example", command.get_name());
-        }
-    }
-}
+mod tests;

@@ -28,6 +28,7 @@ use tokio::time::Instant;
 use crate::command::Context;
 use crate::env;
 use crate::exit::Exit;
+use crate::face::Face;
 use crate::firing::Firing;
 use crate::progress::{self, Progress};
 use crate::settings::{KILL_GRACE, MAX_POLL_INTERVAL};
@@ -283,7 +284,8 @@ async fn drive(
     let _firing = starts_runs.then(|| Firing::of_steps(store, node.session, work.max_parallel));
     let mut interrupts = Interrupts::listen()?;
     let mut changes = store.changes();
-    let mut progress = Progress::new(&context.printer, &work.plan, work.told, args.json);
+    let subject = (work.plan.workflow.name.as_str(), work.plan.workflow.steps.len());
+    let mut progress = Progress::new(&context.printer, subject, work.told, args.json);
     let control = Control::new();
     let worker = Drive {
         means: Means {
@@ -385,12 +387,9 @@ async fn drive(
         printer.note(&format!("run {short} is paused; `laneway advance {short}` does its next level, `laneway resume {short}` the rest"));
         return Ok(Exit::Succeeded);
     }
-    if is_terminal {
-        let ending = progress::show_ending(printer.err_palette(), store.as_ref(), work.run, &tally).await;
-        printer.note_text(&ending);
-    } else if !is_json {
-        let ending = progress::show_ending(printer.out_palette(), store.as_ref(), work.run, &tally).await;
-        printer.text(&ending)?;
+    if !is_json {
+        let face = Face::Store(Arc::clone(store));
+        progress::tell_ending(printer, &face, work.run, (&tally, is_terminal)).await?;
     }
     Ok(Exit::of_run(status, was_interrupted))
 }

@@ -24,6 +24,9 @@ const NO_COLOR: &str = "NO_COLOR";
 /// `dumb` is a terminal that understands neither colours nor moving lines.
 const TERM: &str = "TERM";
 
+/// Which characters the terminal understands, the strongest first.
+const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
+
 /// Who a run is submitted, canceled or retried by.
 const USER: &str = "USER";
 
@@ -59,6 +62,19 @@ const ECHO: &str = "LANEWAY_ECHO";
 
 /// Only in a test build. A file that is told of every point that is passed.
 const PASSED: &str = "LANEWAY_PASSED";
+
+/// Only in a build with assertions, as the tests have it: any value lets `laneway top` panic with the next key, so that a test
+/// sees what becomes of the terminal.
+#[cfg(debug_assertions)]
+const PANIC: &str = "LANEWAY_PANIC";
+
+/// See [`PANIC`].
+pub(crate) fn panic_if_told() {
+    #[cfg(debug_assertions)]
+    if std::env::var_os(PANIC).is_some() {
+        panic!("told to panic");
+    }
+}
 
 /// Tells the hooks of a test build what to do. There are none in any other.
 pub(crate) fn arm_hooks() -> anyhow::Result<()> {
@@ -123,6 +139,15 @@ pub(crate) fn is_dumb_terminal() -> bool {
     std::env::var_os(TERM).is_some_and(|term| term == "dumb")
 }
 
+/// Whether the terminal is told to read UTF-8: the first of these that is set says so, and none of them means no.
+pub(crate) fn is_utf8() -> bool {
+    let set = LOCALE.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    set.is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
 pub(crate) fn use_cgroups() -> Result<bool, Refusal> {
     match std::env::var(CGROUPS).as_deref() {
         Ok("off") => Ok(false),
@@ -159,7 +184,7 @@ pub(crate) fn init_tracing() {
     let has_color = io::stderr().is_terminal() && wants_color() && !is_dumb_terminal();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
+        .with_writer(crate::print::diagnostics)
         .with_ansi(has_color)
         .with_target(false)
         .init();

@@ -6,18 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use laneway_core::definition::{self, Source};
 use laneway_core::effect::EffectId;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::node_event::Leaving;
+use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_engine::log::{Frame, Part, Stream, read_part};
 use laneway_server::client::Client;
 use laneway_server::{ask, wire};
 use laneway_store::Store;
 use laneway_store::cache::Which;
-use laneway_store::model::{LogName, Pausable, RunFilter, Whom};
+use laneway_store::model::{LogName, Pausable, Placed, RunFilter, Whom};
 use tokio::sync::watch;
 
 use crate::env;
@@ -87,6 +89,23 @@ impl Face {
             Self::Store(store) => store.status(run).await?,
             Self::Server(client) => client.run(&run.to_string()).await?.status,
         })
+    }
+
+    /// What it is made from; `None` where a server has a newer version only, or none.
+    pub(crate) async fn plan(&self, run: RunId) -> anyhow::Result<Option<Arc<Plan>>> {
+        match self {
+            Self::Store(store) => Ok(Some(Arc::clone(&store.head(run).await?.plan))),
+            Self::Server(client) => {
+                let run = client.run(&run.to_string()).await?;
+                let Ok(known) = client.workflow(&run.workflow).await else { return Ok(None) };
+                if known.version != run.version {
+                    return Ok(None);
+                }
+                let source =
+                    Source { file: known.name.clone(), default_name: known.name, text: known.document };
+                Ok(definition::compile(&source).ok().map(Arc::new))
+            }
+        }
     }
 
     pub(crate) async fn explain_run(&self, name: &str) -> anyhow::Result<wire::ExplainedRun> {
@@ -206,6 +225,30 @@ impl Face {
             Self::Store(store) => pause(store.as_ref(), Pausable::Run(run), is_paused).await,
             Self::Server(client) => Ok(client.pause_run(&run.to_string(), is_paused).await.map(drop)?),
         }
+    }
+
+    /// Whether a run is one of `laneway run` on a store of its own: nobody takes its tasks but a process that goes on with it.
+    pub(crate) async fn is_local(&self, run: RunId) -> anyhow::Result<bool> {
+        match self {
+            Self::Store(store) => Ok(store.head(run).await?.placed == Placed::Local),
+            Self::Server(_) => Ok(false),
+        }
+    }
+
+    /// Opens an ended run again, for whoever takes its tasks.
+    pub(crate) async fn retry(&self, run: RunId, from: Option<&str>) -> anyhow::Result<Vec<String>> {
+        Ok(match self {
+            Self::Store(store) => store.retry(run, from, &env::person()).await?,
+            Self::Server(client) => client.retry(&run.to_string(), from).await?.steps,
+        })
+    }
+
+    /// Lets an ended run go on past a failed step.
+    pub(crate) async fn skip(&self, run: RunId, step: &str) -> anyhow::Result<Vec<String>> {
+        Ok(match self {
+            Self::Store(store) => store.skip(run, step, &env::person()).await?,
+            Self::Server(client) => client.skip(&run.to_string(), step).await?.steps,
+        })
     }
 
     /// Gives the level that is under way now.

@@ -13,11 +13,13 @@ mod env;
 mod exit;
 mod face;
 mod firing;
+mod hints;
 mod print;
 mod progress;
 mod pruning;
 mod settings;
 mod text;
+mod top;
 
 use std::process::ExitCode;
 

@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -15,6 +16,19 @@ use crate::text::Palette;
 
 /// Columns of what is neither a terminal nor tells its width.
 const DEFAULT_WIDTH: u16 = 100;
+
+/// Whether a screen is drawn: a line in between would stand across it.
+static IS_DRAWN: AtomicBool = AtomicBool::new(false);
+
+/// Told by whoever draws on the whole terminal, and no longer does.
+pub(crate) fn set_drawn(is_drawn: bool) {
+    IS_DRAWN.store(is_drawn, Ordering::Release);
+}
+
+/// Where the program tells of its own doing: stderr, and nowhere while that is drawn on.
+pub(crate) fn diagnostics() -> Box<dyn Write> {
+    if IS_DRAWN.load(Ordering::Acquire) { Box::new(io::sink()) } else { Box::new(io::stderr()) }
+}
 
 #[derive(Debug)]
 pub(crate) struct Printer {

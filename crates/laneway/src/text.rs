@@ -117,6 +117,11 @@ pub(crate) fn date(at: Millis) -> String {
     local(at).map_or_else(|| at.to_string(), |moment| moment.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
+/// `11-15 12:00`: where there is little room and the seconds do not matter.
+pub(crate) fn day_and_time(at: Millis) -> String {
+    local(at).map_or_else(|| at.to_string(), |moment| moment.strftime("%m-%d %H:%M").to_string())
+}
+
 fn local(at: Millis) -> Option<jiff::Zoned> {
     Some(jiff::Timestamp::from_millisecond(at.0).ok()?.to_zoned(TimeZone::system()))
 }
@@ -126,7 +131,6 @@ pub(crate) fn count(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
-/// A table without lines: columns in a row that also read well in a pipe.
 /// A size as people read it.
 pub(crate) fn bytes(number: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
@@ -140,6 +144,7 @@ pub(crate) fn bytes(number: u64) -> String {
     if unit == "B" { format!("{number} B") } else { format!("{size:.1} {unit}") }
 }
 
+/// A table without lines: columns in a row that also read well in a pipe.
 pub(crate) fn table(header: &[&str], width: Option<u16>) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_header(header.iter().copied());

@@ -23,6 +23,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// List results, those that were used last first
+    #[command(after_help = "Example:\n  laneway cache list nightly --json")]
     List {
         /// Only those of this workflow
         workflow: Option<String>,
@@ -36,6 +37,7 @@ enum What {
         json: bool,
     },
     /// Forget results, so that the steps are executed again
+    #[command(after_help = "Example:\n  laneway cache clear nightly build")]
     Clear {
         /// Only those of this workflow
         workflow: Option<String>,

@@ -43,7 +43,13 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         printer.json(&explained)?;
         return Ok(Exit::Succeeded);
     }
-    let mut out = task_text(&task(&explained), palette);
+    printer.text(&step_text(&explained, palette))?;
+    Ok(Exit::Succeeded)
+}
+
+/// A step, with what stands behind it.
+pub(crate) fn step_text(explained: &ExplainedStep, palette: Palette) -> String {
+    let mut out = task_text(&task(explained), palette);
     for link in explained.chain.iter().skip(1) {
         out.push_str(&link_text(explained.run, link));
     }
@@ -56,8 +62,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     if explained.interrupted {
         out.push_str(&super::show::interrupted(explained.run, palette));
     }
-    printer.text(&out)?;
-    Ok(Exit::Succeeded)
+    out
 }
 
 /// The task of a step, without what stands behind it.

@@ -22,6 +22,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Make a limit, or change it for everybody
+    #[command(after_help = "Example:\n  laneway limit set warehouse 3\n  laneway limit set api 100/1m")]
     Set {
         name: String,
         /// Tasks at once, such as 3, or in a time, such as 100/1m
@@ -29,6 +30,7 @@ enum What {
         value: Limit,
     },
     /// List the limits and how far they are used
+    #[command(after_help = "Example:\n  laneway limit list --json")]
     List {
         /// Print the limits as one JSON array
         #[arg(long)]

@@ -7,9 +7,8 @@ use std::time::Duration;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
-use laneway_engine::log::{Frame, Line, Lines, Stream, read_part};
+use laneway_engine::log::{Frame, Line, Lines, Stream};
 use laneway_server::wire::{Run, Task};
-use laneway_store::Store;
 use laneway_store::model::LogName;
 use serde_json::json;
 
@@ -25,9 +24,6 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Nodes bring their logs to a shared store once a second.
 const LOOK_AT_SHARED: Duration = Duration::from_millis(500);
-
-/// Bytes of a log that are read at once.
-const PART: usize = 256 << 10;
 
 /// How many looks at logs for one at the run when nothing hints that it changed.
 const LOOKS_WITHOUT_HINT: u32 = 5;
@@ -183,7 +179,7 @@ struct Source {
 }
 
 /// The last lines of a log, of all streams in the order in which they ended; none if nothing was printed.
-pub(crate) async fn last_lines(store: &dyn Store, of: LogName, count: usize) -> anyhow::Result<Vec<Line>> {
+pub(crate) async fn last_lines(face: &Face, of: LogName, count: usize) -> anyhow::Result<Vec<Line>> {
     let (mut lines, mut offset) = (Lines::default(), 0);
     let mut last = VecDeque::with_capacity(count);
     let mut keep = |line| {
@@ -193,7 +189,7 @@ pub(crate) async fn last_lines(store: &dyn Store, of: LogName, count: usize) -> 
         last.push_back(line);
     };
     loop {
-        let part = read_part(store, &of, offset, PART).await?;
+        let part = face.log(&of, offset).await?;
         offset = part.next_offset;
         part.frames.iter().flat_map(|frame| lines.push(frame)).for_each(&mut keep);
         if part.frames.is_empty() {

@@ -14,8 +14,10 @@ pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod graph;
+pub(crate) mod init;
 pub(crate) mod limit;
 pub(crate) mod logs;
+pub(crate) mod man;
 pub(crate) mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod pause;
@@ -38,8 +40,10 @@ pub(crate) mod skip;
 pub(crate) mod start;
 pub(crate) mod submit;
 pub(crate) mod token;
+pub(crate) mod top;
 pub(crate) mod validate;
 pub(crate) mod warden;
+pub(crate) mod watch;
 pub(crate) mod web;
 pub(crate) mod worker;
 pub(crate) mod workflows;
@@ -211,6 +215,10 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Skip(_)
         | Command::Settings(_)
         | Command::Completions(_)
+        | Command::Init(_)
+        | Command::Man(_)
+        | Command::Top(_)
+        | Command::Watch(_)
         | Command::Warden(_) => None,
     };
     if let Some(name) = alone {
@@ -258,6 +266,10 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Prune(args) => prune::execute(context, args).await,
         Command::Backup(args) => backup::execute(context, args).await,
         Command::Restore(args) => restore::execute(context, &args),
+        Command::Init(args) => init::execute(context, &args),
+        Command::Man(args) => man::execute(context, &args),
+        Command::Top(args) => top::execute(context, args).await,
+        Command::Watch(args) => watch::execute(context, args).await,
         Command::Completions(args) => completions::execute(context, args),
         // Before there is a runtime, in lib.rs.
         Command::Effect(_) => unreachable!("it has ended before there was a runtime"),

@@ -21,6 +21,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// Show how many containers of each pool are in which state
+    #[command(after_help = "Example:\n  laneway pool status --json")]
     Status {
         /// Print the pools as one JSON array, with their containers
         #[arg(long)]
@@ -64,6 +65,7 @@ enum What {
         json: bool,
     },
     /// Print what containers did, oldest first; of one node, or of all
+    #[command(after_help = "Example:\n  laneway pool history build-7:4242")]
     History {
         /// A node, as `laneway nodes` names it
         node: Option<String>,

@@ -29,19 +29,23 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Show when a workflow will start by itself
+    #[command(after_help = "Example:\n  laneway schedule preview nightly.yaml -n 3")]
     Preview(Preview),
     /// List what starts by itself
+    #[command(after_help = "Example:\n  laneway schedule list --json")]
     List {
         /// Print the triggers as one JSON array
         #[arg(long)]
         json: bool,
     },
     /// Let a workflow start by itself no more
+    #[command(after_help = "Example:\n  laneway schedule pause nightly")]
     Pause {
         /// The workflow's name
         workflow: String,
     },
     /// Let it start by itself again, from now on
+    #[command(after_help = "Example:\n  laneway schedule resume nightly")]
     Resume {
         /// The workflow's name
         workflow: String,

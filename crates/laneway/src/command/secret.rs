@@ -23,17 +23,20 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Set a secret to what stdin says; it is never shown again
+    #[command(after_help = "Example:\n  laneway secret set api-key < key.txt")]
     Set {
         #[arg(value_parser = name)]
         name: String,
     },
     /// List the secrets, without their values
+    #[command(after_help = "Example:\n  laneway secret list --json")]
     List {
         /// Print the secrets as one JSON array
         #[arg(long)]
         json: bool,
     },
     /// Remove a secret
+    #[command(after_help = "Example:\n  laneway secret remove api-key")]
     Remove {
         #[arg(value_parser = name)]
         name: String,

@@ -24,6 +24,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Make a token, and print it: it is shown this once
+    #[command(after_help = "Example:\n  laneway token create ci --role operator")]
     Create {
         /// Whose it is, or what for
         name: String,
@@ -35,12 +36,14 @@ enum What {
         json: bool,
     },
     /// List the tokens
+    #[command(after_help = "Example:\n  laneway token list --json")]
     List {
         /// Print the tokens as one JSON array
         #[arg(long)]
         json: bool,
     },
     /// End a token, at once
+    #[command(after_help = "Example:\n  laneway token revoke ci")]
     Revoke { name: String },
 }
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use laneway_core::id::RunId;
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::Store;
 use laneway_store::model::LogName;
 
 use super::Tally;
 use crate::command::logs::last_lines;
+use crate::face::Face;
+use crate::print::Printer;
 use crate::text::{self, Palette};
 
 /// Failed steps whose last lines are shown, and how many lines of each.
@@ -21,13 +22,26 @@ const MAX_COLUMNS: usize = 300;
 /// Below this, parallelism is not worth a word.
 const WORTH_SAYING: Duration = Duration::from_millis(100);
 
-/// The text to leave behind when the run has ended.
-pub(crate) async fn show(palette: Palette, store: &dyn Store, run: RunId, tally: &Tally) -> String {
+/// What is left behind when the run has ended: on stderr if what moved was there, too.
+pub(crate) async fn tell(
+    printer: &Printer,
+    face: &Face,
+    run: RunId,
+    (tally, is_terminal): (&Tally, bool),
+) -> anyhow::Result<()> {
+    if is_terminal {
+        printer.note_text(&show(printer.err_palette(), face, run, tally).await);
+        return Ok(());
+    }
+    printer.text(&show(printer.out_palette(), face, run, tally).await)
+}
+
+async fn show(palette: Palette, face: &Face, run: RunId, tally: &Tally) -> String {
     // What failed is set apart from the lines above it.
     let mut text = String::from(if tally.failures().next().is_some() { "\n" } else { "" });
     // What only waited has printed nothing; the summary says why it failed.
     for (step, attempt) in tally.failures().filter(|(_, attempt)| *attempt > 0).take(MAX_FAILURES) {
-        text.push_str(&failure(palette, store, LogName { run, step: step.to_owned(), attempt }).await);
+        text.push_str(&failure(palette, face, LogName { run, step: step.to_owned(), attempt }).await);
     }
     if let Some(more @ 1..) = tally.failures().count().checked_sub(MAX_FAILURES) {
         let short = run.short();
@@ -41,10 +55,10 @@ pub(crate) async fn show(palette: Palette, store: &dyn Store, run: RunId, tally:
     text
 }
 
-async fn failure(palette: Palette, store: &dyn Store, of: LogName) -> String {
+async fn failure(palette: Palette, face: &Face, of: LogName) -> String {
     let (mark, step) = (palette.red("✗"), of.step.clone());
     let command = format!("laneway logs {} {step}", of.run.short());
-    let lines = match last_lines(store, of, MAX_LINES).await {
+    let lines = match last_lines(face, of, MAX_LINES).await {
         Ok(lines) => lines,
         Err(error) => return format!("{mark} {step}: its log cannot be read: {error}\n\n"),
     };

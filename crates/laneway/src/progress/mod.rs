@@ -9,12 +9,11 @@ mod tally;
 mod terminal;
 
 use laneway_core::event::{Event, Fact};
-use laneway_core::plan::Plan;
 
 use crate::print::Printer;
 use crate::text;
 
-pub(crate) use ending::show as show_ending;
+pub(crate) use ending::tell as tell_ending;
 pub(crate) use sentence::{listed, sentence, why};
 pub(crate) use tally::Tally;
 use terminal::Terminal;
@@ -37,15 +36,26 @@ enum View {
 }
 
 impl<'a> Progress<'a> {
-    pub(crate) fn new(printer: &'a Printer, plan: &Plan, told: u64, is_json: bool) -> Self {
+    /// Of a run of a workflow with so many steps.
+    pub(crate) fn new(
+        printer: &'a Printer,
+        (workflow, steps): (&str, usize),
+        told: u64,
+        is_json: bool,
+    ) -> Self {
         let view = if is_json {
             View::Json
         } else if printer.can_animate() {
-            View::Terminal(Terminal::new(printer.err_palette(), plan))
+            View::Terminal(Terminal::new(printer.err_palette(), steps as u64))
         } else {
             View::Lines
         };
-        Self { printer, view, tally: Tally::new(plan), told }
+        Self { printer, view, tally: Tally::new(workflow), told }
+    }
+
+    /// Whether the events so far end the run.
+    pub(crate) fn is_over(&self) -> bool {
+        self.tally.finished.is_some()
     }
 
     /// Takes the next events, in order.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use laneway_core::event::{Event, Fact};
-use laneway_core::plan::Plan;
 use laneway_core::state::TaskStatus;
 
 use super::keys::QuietKeys;
@@ -37,8 +36,8 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(palette: Palette, plan: &Plan) -> Self {
-        let total = plan.workflow.steps.len() as u64;
+    /// `total` steps are in its document.
+    pub(super) fn new(palette: Palette, total: u64) -> Self {
         let all = MultiProgress::new();
         let bar = all.add(ProgressBar::new(total).with_style(style("  {bar:24} {pos}/{len} {msg} {took}")));
         Self {

@@ -31,6 +31,10 @@ impl<'a> Served<'a> {
         Self { place, child, url }
     }
 
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     pub(crate) fn ask(&self, line: &str) -> Outcome {
         self.place.laneway(&format!("{line} --server {}", self.url))
     }

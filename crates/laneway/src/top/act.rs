@@ -1,0 +1,60 @@
+//! Does what a person has agreed to, through the face that every command uses, and says what came of it.
+
+use laneway_server::wire::{self, SignalResult};
+
+use super::action::Action;
+use super::load::told;
+use super::message::Answer;
+use crate::face::Face;
+use crate::progress::listed;
+
+pub(super) async fn act(face: &Face, action: Action) -> Answer {
+    match done(face, action).await {
+        Ok(what) => Answer::Done(what),
+        Err(error) => Answer::Refused(told(&error)),
+    }
+}
+
+async fn done(face: &Face, action: Action) -> anyhow::Result<String> {
+    Ok(match action {
+        Action::Cancel { run } => {
+            let canceled = face.cancel(run).await?;
+            let short = run.short();
+            if canceled.was.is_final() {
+                format!("run {short} had ended before: it is {}", canceled.status)
+            } else {
+                format!("run {short} is canceled: what runs is stopped")
+            }
+        }
+        Action::Retry { run, from } => {
+            format!("run {} goes on: {}", run.short(), listed(&face.retry(run, from.as_deref()).await?))
+        }
+        Action::Skip { run, step } => {
+            format!("run {} goes on past {step}: {}", run.short(), listed(&face.skip(run, &step).await?))
+        }
+        Action::Signal { run, step, signal, reason } => {
+            let sent = wire::Signal { signal, reason, payload: serde_json::Map::new() };
+            match face.signal(run, &step, sent).await?.result {
+                SignalResult::Woken => format!("{step} has got its signal and is over"),
+                SignalResult::Kept => format!("{step} does not wait yet; the signal is kept for it"),
+                SignalResult::Before => format!("{step} was signaled before; nothing was changed"),
+            }
+        }
+        Action::Pause { run, is_paused } => {
+            face.pause_run(run, is_paused).await?;
+            let what = if is_paused { "is paused: nothing new starts" } else { "goes on" };
+            format!("run {} {what}", run.short())
+        }
+        Action::Drain { node } => {
+            face.drain(&node).await?;
+            format!("{node} takes nothing more; what it runs may end")
+        }
+        Action::DrainPool { node, pool } => {
+            let asked = face.drain_pool(&pool, &wire::DrainPool { node: Some(node.clone()) }).await?;
+            match asked.nodes.len() {
+                0 => format!("nobody keeps containers of {pool} any more"),
+                _ => format!("the containers of {pool} on {node} are removed"),
+            }
+        }
+    })
+}

@@ -1,0 +1,187 @@
+//! What keys and answers make of the model, and what that costs with very many tasks.
+
+use std::time::Instant;
+
+use laneway_core::definition::{Source, compile};
+use laneway_core::id::RunId;
+use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::time::Millis;
+use laneway_server::wire;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use serde_json::json;
+
+use super::action::Action;
+use super::keys::typed;
+use super::look::Look;
+use super::message::{Answer, Effect, Load, Message};
+use super::model::{Model, Pace, Screen};
+use super::picture::Picture;
+use super::update::update;
+use super::view::view;
+
+fn id() -> RunId {
+    RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id")
+}
+
+fn task(step: &str, index: Option<u32>, status: TaskStatus) -> serde_json::Value {
+    let mut task = json!({
+        "step": step, "item": null, "status": status.as_str(), "attempt": 1, "node": "alpha:7000", "reason": null,
+        "cause": null, "exit_code": null, "output": {}, "started_at": null, "finished_at": null, "detail": null,
+        "took_ms": 5, "run_at": null,
+    });
+    if let Some(index) = index {
+        task["index"] = index.into();
+    }
+    task
+}
+
+fn run(status: RunStatus, tasks: &[serde_json::Value]) -> Box<wire::Run> {
+    let run = json!({
+        "run": id().to_string(), "workflow": "flow", "status": status.as_str(), "reason": null, "tasks": tasks,
+        "params": {}, "max_parallel": 4, "submitted_by": "ada", "submitted_at": "2026-11-15T12:00:00.000Z",
+        "started_at": "2026-11-15T12:00:00.000Z", "finished_at": null, "directory": "/", "version": "x",
+        "owner": null, "interrupted": false, "set_aside": null, "paused": [], "last_event": 3,
+    });
+    Box::new(serde_json::from_value(run).expect("a run"))
+}
+
+fn picture(text: &str) -> Picture {
+    let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: text.to_owned() };
+    Picture::new(&compile(&source).expect("a good document"))
+}
+
+/// A model with a run on its screen.
+fn model(run: Box<wire::Run>, document: &str) -> Model {
+    let mut model = Model::new(Look::new(false, true), "here".to_owned(), Millis(0));
+    super::update::open_run(&mut model, id());
+    update(&mut model, Message::Answer(Answer::Run(run)));
+    let picture = Some(std::sync::Arc::new(picture(document)));
+    update(&mut model, Message::Answer(Answer::Picture { run: id(), picture }));
+    model
+}
+
+fn press(model: &mut Model, keys: &str) -> Vec<Effect> {
+    typed(keys).expect("keys").into_iter().flat_map(|key| update(model, Message::Key(key))).collect()
+}
+
+fn acts(effects: &[Effect]) -> Vec<&Action> {
+    let act = |effect| match effect {
+        Effect::Act(action) => Some(action),
+        Effect::Load(_) | Effect::LookAt(_) | Effect::Redraw | Effect::Suspend | Effect::Quit => None,
+    };
+    effects.iter().filter_map(act).collect()
+}
+
+const TWO: &str = "steps: {a: {run: x}, b: {needs: [a], run: x}}";
+
+#[test]
+fn nothing_is_done_without_a_second_key() {
+    let tasks = [task("a", None, TaskStatus::Failed), task("b", None, TaskStatus::Skipped)];
+    for (keys, wanted) in [
+        ("r", Action::Retry { run: id(), from: None }),
+        ("R", Action::Retry { run: id(), from: Some("a".to_owned()) }),
+        ("s", Action::Skip { run: id(), step: "a".to_owned() }),
+    ] {
+        let mut model = model(run(RunStatus::Failed, &tasks), TWO);
+        for no in ["n", "esc", "q"] {
+            assert!(acts(&press(&mut model, &format!("{keys} {no}"))).is_empty(), "{keys} {no}");
+            assert!(model.asked.is_none(), "{keys} {no}");
+        }
+        // Any other key is neither a yes nor a no.
+        assert!(acts(&press(&mut model, &format!("{keys} enter x c space"))).is_empty(), "{keys}");
+        assert_eq!(acts(&press(&mut model, "y")), [&wanted]);
+    }
+}
+
+#[test]
+fn keys_follow_the_states_and_say_why_they_do_nothing() {
+    let tasks = [task("a", None, TaskStatus::Running), task("b", None, TaskStatus::Pending)];
+    let mut going = model(run(RunStatus::Running, &tasks), TWO);
+    for (key, why) in [
+        ("r", "goes on"),
+        ("R", "goes on"),
+        ("s", "only a step that failed"),
+        ("a", "no signal"),
+        ("d", "nodes"),
+    ] {
+        press(&mut going, key);
+        assert!(going.asked.is_none(), "{key}");
+        let notice = going.notice.take().expect("a word").text;
+        assert!(notice.contains(why), "{key}: {notice}");
+    }
+    assert_eq!(acts(&press(&mut going, "c y")), [&Action::Cancel { run: id() }]);
+    let tasks = [task("a", None, TaskStatus::Succeeded), task("b", None, TaskStatus::Succeeded)];
+    let mut over = model(run(RunStatus::Succeeded, &tasks), TWO);
+    press(&mut over, "c");
+    assert!(over.notice.take().expect("a word").text.contains("has ended"));
+}
+
+#[test]
+fn a_signal_takes_a_reason_and_enter() {
+    let tasks = [task("a", None, TaskStatus::Parked), task("b", None, TaskStatus::Pending)];
+    let mut model =
+        model(run(RunStatus::Running, &tasks), "steps: {a: {wait: {signal: go}}, b: {needs: [a], run: x}}");
+    let effects = press(&mut model, "a y e s enter");
+    let wanted = Action::Signal {
+        run: id(),
+        step: "a".to_owned(),
+        signal: "go".to_owned(),
+        reason: Some("yes".to_owned()),
+    };
+    assert_eq!(acts(&effects), [&wanted]);
+}
+
+#[test]
+fn a_hint_reads_what_is_on_the_screen_and_nothing_else() {
+    let tasks = [task("a", None, TaskStatus::Running), task("b", None, TaskStatus::Pending)];
+    let mut model = model(run(RunStatus::Running, &tasks), TWO);
+    assert_eq!(update(&mut model, Message::Hint), [Effect::Load(Load::Run(id()))]);
+    press(&mut model, "2");
+    assert_eq!(update(&mut model, Message::Hint), [Effect::Load(Load::Nodes)]);
+    assert_eq!(model.pace(), Pace::Still, "nothing moves there");
+    assert_eq!(model.screen, Screen::Nodes);
+}
+
+#[test]
+fn what_is_shown_is_called_stale_until_an_answer_comes() {
+    let tasks = [task("a", None, TaskStatus::Running)];
+    let mut model = model(run(RunStatus::Running, &tasks), "steps: {a: {run: x}}");
+    update(&mut model, Message::Lost("gone".to_owned()));
+    assert_eq!(model.stale.as_deref(), Some("gone"));
+    update(&mut model, Message::Answer(Answer::Run(run(RunStatus::Running, &tasks))));
+    assert_eq!(model.stale, None);
+}
+
+#[test]
+fn what_was_chosen_stays_chosen_when_the_list_changes() {
+    let tasks = [task("a", None, TaskStatus::Succeeded), task("b", None, TaskStatus::Running)];
+    let mut model = model(run(RunStatus::Running, &tasks), TWO);
+    press(&mut model, "tab G");
+    let chosen = |model: &Model| model.run.as_ref().and_then(|opened| opened.chosen.clone());
+    assert_eq!(chosen(&model), Some(("b".to_owned(), None)));
+    let more = [
+        task("a", None, TaskStatus::Succeeded),
+        task("c", None, TaskStatus::Pending),
+        task("b", None, TaskStatus::Failed),
+    ];
+    update(&mut model, Message::Answer(Answer::Run(run(RunStatus::Running, &more))));
+    assert_eq!(chosen(&model), Some(("b".to_owned(), None)));
+}
+
+#[test]
+fn ten_thousand_tasks_that_change_cost_a_bounded_time() {
+    let steps: Vec<String> = (0..10_000).map(|n| format!("s{n}: {{run: x}}")).collect();
+    let tasks: Vec<_> = (0..10_000).map(|n| task(&format!("s{n}"), None, TaskStatus::Running)).collect();
+    let mut model = model(run(RunStatus::Running, &tasks), &format!("steps: {{{}}}", steps.join(", ")));
+    model.size = (160, 50);
+    let mut terminal = Terminal::new(TestBackend::new(160, 50)).expect("no terminal can fail here");
+    let begun = Instant::now();
+    for keys in ["down", "tab", "down", "tab"].into_iter().cycle().take(40) {
+        press(&mut model, keys);
+        terminal.draw(|frame| view(&model, frame)).expect("it is drawn");
+    }
+    let each = begun.elapsed() / 40;
+    // A tenth of the time between two frames, in a build that is hardly optimised.
+    assert!(each.as_millis() < 50, "{each:?} for a frame");
+}

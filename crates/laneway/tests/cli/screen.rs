@@ -1,0 +1,270 @@
+//! `laneway top` on a real terminal: tmux holds it, keys are sent, and what it shows is read back. The terminal is looked at
+//! afterwards: whatever ends the program, it must be as it was.
+
+use std::process::{Command, Output};
+
+use crate::place::{Place, until};
+
+/// A terminal with a shell in it.
+struct Tmux<'a> {
+    place: &'a Place,
+}
+
+impl<'a> Tmux<'a> {
+    fn open(place: &'a Place) -> Self {
+        let tmux = Self { place };
+        let made = tmux.tell(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "80",
+            "-y",
+            "24",
+            "env",
+            "PS1=ready> ",
+            "sh",
+        ]);
+        assert!(made.status.success(), "tmux is needed: {}", String::from_utf8_lossy(&made.stderr));
+        tmux.sees("ready>");
+        tmux
+    }
+
+    fn tell(&self, words: &[&str]) -> Output {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(self.place.path("tmux.socket")).args(words);
+        command
+            .current_dir(self.place.path(""))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("TERM", "xterm-256color")
+            .env("LANG", "C.UTF-8")
+            .env("TZ", "UTC")
+            .env("USER", "ada");
+        command.output().expect("tmux runs")
+    }
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.tell(&["capture-pane", "-p"]).stdout).into_owned()
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        let mut words = vec!["send-keys"];
+        words.extend(keys);
+        assert!(self.tell(&words).status.success());
+    }
+
+    /// Waits until a text is shown.
+    fn sees(&self, text: &str) -> String {
+        let mut shown = String::new();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while !shown.contains(text) {
+            assert!(std::time::Instant::now() < deadline, "`{text}` is not shown:\n{shown}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            shown = self.shown();
+        }
+        shown
+    }
+
+    fn top(&self, before: &str, args: &str) {
+        self.keys(&[&format!("clear; {before} {} top {args}", env!("CARGO_BIN_EXE_laneway")), "Enter"]);
+    }
+
+    fn flag(&self, name: &str) -> String {
+        let told = self.tell(&["display-message", "-p", &format!("#{{{name}}}")]);
+        String::from_utf8_lossy(&told.stdout).trim().to_owned()
+    }
+
+    /// As a shell wants it: its own screen, a cursor, echo and lines, no mouse.
+    fn is_as_it_was(&self) {
+        // What is typed before would still be read by the program.
+        self.sees("ready>");
+        until("the shell's own screen", || self.flag("alternate_on") == "0");
+        until("a cursor", || self.flag("cursor_flag") == "1");
+        assert_eq!(self.flag("mouse_any_flag"), "0");
+        self.keys(&["clear; stty -a", "Enter"]);
+        let shown = self.sees("icanon");
+        for off in ["-icanon", "-echo ", "-isig", "-opost", "-icrnl"] {
+            assert!(!shown.contains(off), "{off}: {shown}");
+        }
+        self.keys(&["clear", "Enter"]);
+    }
+}
+
+impl Drop for Tmux<'_> {
+    fn drop(&mut self) {
+        self.tell(&["kill-server"]);
+    }
+}
+
+const FLOW: &str = "
+name: flow
+steps:
+  first: {run: 'echo first words; echo more words'}
+  held: {needs: [first], run: 'echo held up; cat go'}
+  last: {needs: [held], run: 'true'}
+";
+
+const OTHER: &str = "name: other\nsteps: {one: {run: 'true'}}\n";
+
+#[test]
+fn a_session_with_keys_from_start_to_end() {
+    let place = Place::with("flow.yaml", FLOW);
+    place.write("other.yaml", OTHER);
+    place.pipe("go");
+    let run = place.spawn("run flow.yaml");
+    until("a step that runs", || place.laneway("explain last held").stdout.contains("held is running"));
+    assert_eq!(place.laneway("run other.yaml").code, Some(0));
+    let tmux = Tmux::open(&place);
+
+    tmux.top("", "");
+    let shown = tmux.sees("flow");
+    assert!(
+        shown.contains("✓ succeeded") && shown.contains("▶ running") && shown.contains("live"),
+        "{shown}"
+    );
+    assert_eq!(tmux.flag("alternate_on"), "1");
+    // The newest is first; the one below it runs.
+    tmux.keys(&["Down", "Enter"]);
+    let shown = tmux.sees("held is running since");
+    assert!(shown.contains("✓ first") && shown.contains("▶ held") && shown.contains("· last"), "{shown}");
+    tmux.keys(&["Left", "Enter"]);
+    let shown = tmux.sees("more words");
+    assert!(shown.contains("first words") && shown.contains("attempt 1"), "{shown}");
+    tmux.keys(&["/", "more", "Enter"]);
+    tmux.sees("/more");
+    tmux.keys(&["Escape"]);
+    tmux.keys(&["Escape"]);
+    tmux.sees("▶ held");
+
+    // What is asked and not agreed to is not done.
+    tmux.keys(&["c"]);
+    let shown = tmux.sees("Cancel run");
+    assert!(shown.contains("stopped, and nothing new starts"), "{shown}");
+    tmux.keys(&["n"]);
+    until("the question to go", || !tmux.shown().contains("Cancel run"));
+    assert_eq!(place.json("runs --json")[1]["status"], "running");
+
+    // Two panes where there is room for them.
+    tmux.tell(&["resize-window", "-x", "140", "-y", "40"]);
+    until("a wide screen", || tmux.shown().lines().any(|line| line.chars().count() > 100));
+    tmux.keys(&["1"]);
+    tmux.sees("STEP");
+    tmux.tell(&["resize-window", "-x", "80", "-y", "24"]);
+    until("a narrow screen", || !tmux.shown().contains("STEP"));
+    tmux.keys(&["Enter"]);
+    tmux.sees("▶ held");
+
+    tmux.keys(&["c"]);
+    tmux.sees("Cancel run");
+    tmux.keys(&["y"]);
+    tmux.sees("■ canceled");
+    let run = run.wait();
+    assert_eq!(run.code, Some(1), "somebody else canceled it: {run}");
+    assert_eq!(place.json("runs --json")[1]["status"], "canceled");
+
+    tmux.keys(&["?"]);
+    tmux.sees("Everywhere");
+    tmux.keys(&["x"]);
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+}
+
+#[test]
+fn a_run_is_followed_as_it_goes_on() {
+    let place = Place::with("flow.yaml", FLOW);
+    place.pipe("go");
+    place.laneway("limit set warehouse 3");
+    let tmux = Tmux::open(&place);
+    tmux.top("", "");
+    tmux.sees("There are no runs yet.");
+    let run = place.spawn("run flow.yaml");
+    tmux.sees("▶ running");
+    tmux.keys(&["Enter"]);
+    tmux.sees("▶ held");
+    tmux.keys(&["Enter"]);
+    tmux.sees("held up");
+    std::fs::write(place.path("go"), "and it goes on\n").expect("the step reads it");
+    tmux.sees("and it goes on");
+    tmux.keys(&["Escape"]);
+    tmux.sees("✓ last");
+    tmux.sees("✓ succeeded");
+    assert_eq!(run.wait().code, Some(0));
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+}
+
+#[test]
+fn a_run_of_this_host_is_retried_in_the_terminal_and_the_screen_comes_back() {
+    let place = Place::with("flow.yaml", "name: flow\nsteps: {try: {run: 'test -e there'}}\n");
+    assert_eq!(place.laneway("run flow.yaml").code, Some(1));
+    place.write("there", "");
+    let tmux = Tmux::open(&place);
+    tmux.top("", "last");
+    tmux.sees("✗ failed");
+    tmux.keys(&["r"]);
+    tmux.sees("Retry run");
+    tmux.keys(&["y"]);
+    tmux.sees("Enter goes back to the screen");
+    tmux.keys(&["Enter"]);
+    tmux.sees("✓ succeeded flow");
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+    assert_eq!(place.json("show last --json")["status"], "succeeded");
+}
+
+#[test]
+fn whatever_ends_it_leaves_the_terminal_as_it_was() {
+    let place = Place::with("other.yaml", OTHER);
+    place.laneway("run other.yaml");
+    let tmux = Tmux::open(&place);
+
+    tmux.top("LANEWAY_PANIC=1", "--mouse");
+    tmux.sees("other");
+    assert_eq!((tmux.flag("alternate_on"), tmux.flag("mouse_any_flag")), ("1".to_owned(), "1".to_owned()));
+    tmux.keys(&["j"]);
+    tmux.sees("told to panic");
+    tmux.is_as_it_was();
+
+    for signal in ["TERM", "INT", "HUP"] {
+        // A shell that waits for it would not read the next line.
+        tmux.top("", "--mouse");
+        tmux.sees("live");
+        let pid = tmux.flag("pane_pid");
+        let kill = format!("kill -{signal} $(ps -o pid= --ppid {pid})");
+        let killed = Command::new("sh").args(["-c", &kill]).status().expect("a shell");
+        assert!(killed.success());
+        tmux.is_as_it_was();
+    }
+
+    tmux.top("", "");
+    tmux.sees("live");
+    tmux.keys(&["C-z"]);
+    tmux.sees("Stopped");
+    tmux.keys(&["fg", "Enter"]);
+    tmux.sees("live");
+    tmux.keys(&["C-c"]);
+    tmux.is_as_it_was();
+}
+
+#[test]
+fn colours_are_left_out_where_nobody_wants_them() {
+    let place = Place::with("other.yaml", OTHER);
+    place.laneway("run other.yaml");
+    let tmux = Tmux::open(&place);
+    let colours = |tmux: &Tmux<'_>| {
+        let shown = tmux.tell(&["capture-pane", "-p", "-e"]);
+        String::from_utf8_lossy(&shown.stdout).contains("38;5;2m")
+    };
+    tmux.top("NO_COLOR=1", "");
+    tmux.sees("✓ succeeded");
+    assert!(!colours(&tmux), "{}", tmux.shown());
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+    tmux.top("", "");
+    tmux.sees("✓ succeeded");
+    assert!(colours(&tmux));
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+}
