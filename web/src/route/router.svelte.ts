@@ -1,0 +1,43 @@
+// Where the page is. Links are plain <a href>; a click on one that stays here does not load the page again.
+import { href, parse, type Route } from './routes';
+
+class Router {
+  route = $state.raw<Route>(parse(location.pathname, location.search));
+
+  /** `replace`: without a step for the back button (filters, tabs, sliders). */
+  go(to: Route | string, replace = false): void {
+    const address = typeof to === 'string' ? to : href(to);
+    if (replace) history.replaceState(null, '', address);
+    else if (address !== location.pathname + location.search + location.hash) history.pushState(null, '', address);
+    this.#follow(!replace);
+  }
+
+  start(): void {
+    addEventListener('popstate', () => this.#follow(false));
+    document.addEventListener('click', (event) => {
+      const link = here(event);
+      if (link === null) return;
+      event.preventDefault();
+      this.go(link.pathname + link.search + link.hash);
+    });
+  }
+
+  #follow(is_new: boolean): void {
+    const before = href(this.route).split('?')[0];
+    this.route = parse(location.pathname, location.search);
+    if (is_new && href(this.route).split('?')[0] !== before) scrollTo(0, 0);
+  }
+}
+
+/** The link that was clicked, if it is to be followed here. */
+function here(event: MouseEvent): HTMLAnchorElement | null {
+  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return null;
+  const link = event.target instanceof Element ? event.target.closest('a') : null;
+  if (!(link instanceof HTMLAnchorElement) || link.origin !== location.origin) return null;
+  if (link.hasAttribute('download') || (link.target !== '' && link.target !== '_self')) return null;
+  // A place on the same page is the browser's.
+  if (link.hash !== '' && link.pathname === location.pathname && link.search === location.search) return null;
+  return link;
+}
+
+export const router = new Router();
