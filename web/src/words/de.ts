@@ -1,5 +1,6 @@
 // Alle Wörter der Seite auf Deutsch; dieselben Schlüssel wie im Englischen.
 import type { Key } from './en';
+import { run_de } from './run_de';
 import type { Word } from './words';
 
 export const de: Record<Key, Word> = {
@@ -426,4 +427,5 @@ export const de: Record<Key, Word> = {
   'admins.text': 'Dein Token hat die Rolle {role}. Melde dich mit einem Admin-Token an, oder frage jemanden, der eines hat.',
 
   // Ein Lauf, sein Graph, seine Aufgaben, seine Ausgaben
+  ...run_de,
 };

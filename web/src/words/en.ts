@@ -1,4 +1,5 @@
 // All words of the page in English, by page. German has the same keys: the type check says which are missing.
+import { run_en } from './run_en';
 import type { Word } from './words';
 
 export const en = {
@@ -425,6 +426,7 @@ export const en = {
   'admins.text': 'Your token has the role {role}. Sign in with an admin token, or ask somebody who has one.',
 
   // A run, its graph, its tasks, its logs
+  ...run_en,
 } as const satisfies Record<string, Word>;
 
 export type Key = keyof typeof en;
