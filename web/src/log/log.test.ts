@@ -134,7 +134,7 @@ describe('a log of 64 MiB', () => {
     expect(store.kept).toBeLessThanOrEqual(32);
     expect(asked.length).toBeLessThan(300);
     expect(store.line(count - 1)?.text).toBe(line(count - 1));
-    for (const number of [0, 1234, 300_000]) {
+    for (const number of [0, 100_000, 300_000]) {
       expect(store.line(number)).toBeUndefined();
       await new Promise((resolve) => setTimeout(resolve));
       expect(store.line(number)?.text).toBe(line(number));
