@@ -3,7 +3,7 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 
-const server = process.env.LANEWAY_SERVER ?? 'http://127.0.0.1:7400';
+const server = process.env.LANEWAY_SERVER ?? 'http://127.0.0.1:7878';
 // The server answers only to itself: the address of the development server is none of its names.
 const hand_on = {
   target: server,

@@ -1,11 +1,9 @@
-// Whether the built files in the server's crate are those that this source makes. Compressed files are compared by what is
-// in them: another zlib may write other bytes.
+// Whether the built files in the server's crate are those that this source makes.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gunzipSync } from 'node:zlib';
 
 const here = fileURLToPath(new URL('..', import.meta.url));
 const kept = join(here, '../crates/laneway-server/web');
@@ -15,12 +13,7 @@ function files(root) {
   const names = readdirSync(root, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name));
-  return new Map(
-    names.sort().map((path) => {
-      const bytes = readFileSync(path);
-      return [path.slice(root.length + 1), path.endsWith('.gz') ? gunzipSync(bytes) : bytes];
-    }),
-  );
+  return new Map(names.sort().map((path) => [path.slice(root.length + 1), readFileSync(path)]));
 }
 
 try {

@@ -4,4 +4,4 @@ import { fileURLToPath } from 'node:url';
 
 const here = fileURLToPath(new URL('..', import.meta.url));
 const from = process.env.LANEWAY_OPENAPI ?? '../docs/reference/openapi.json';
-execFileSync('npx', ['openapi-typescript', from, '-o', 'src/api/schema.d.ts'], { cwd: here, stdio: 'inherit' });
+execFileSync('npx', ['openapi-typescript', from, '-o', 'src/api/schema.d.ts', '--empty-objects-unknown'], { cwd: here, stdio: 'inherit' });

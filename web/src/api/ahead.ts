@@ -18,8 +18,9 @@ export type Validated = { ok: boolean; problems: Fault[]; graph: GraphLayout | n
 export type Hold = { run: string; workflow: string; step: string; since: string | null };
 export type LimitDetail = components['schemas']['Limit'] & { holders: Hold[]; queue: Hold[] };
 export type Lock = { lock: string; holder: Hold | null; waiting: number; queue: Hold[] };
-export type Outcome = { run: string; status: string; took_ms: number | null; at: string };
-export type Param = { name: string; type: string; required: boolean; default?: unknown; choices?: unknown[] | null; help?: string | null };
+export type Outcome = { run: string; status?: string | null; took_ms?: number | null; at: string };
+export type Param = { name: string; type: string; required: boolean; default?: unknown; choices: unknown[]; description?: string | null };
+export type WorkflowRow = components['schemas']['WorkflowSummary'] & { outcomes: Outcome[]; params: Param[]; next_at?: string | null };
 
 export interface Ahead {
   '/v1/sign-in': {
@@ -28,11 +29,12 @@ export interface Ahead {
       responses: { 201: { content: { 'application/json': { token: string; name: string; role: string } } } };
     };
   };
+  '/v1/workflows': { get: Ok<{ workflows: WorkflowRow[] }> };
   '/v1/me': { get: Ok<{ name: string; role: 'viewer' | 'operator' | 'admin' | 'worker'; server_version: string }> };
   '/v1/overview': { get: Ok<Overview> };
-  '/v1/validate': { post: Ok<Validated> & { requestBody: { content: { 'application/json': { document: string } } } } };
+  '/v1/validate': { post: Ok<Validated> & { requestBody: { content: { 'application/json': { document: string; name?: string } } } } };
   '/v1/runs/{run}/graph': { get: Ok<GraphLayout> & { parameters: { path: { run: string } } } };
-  '/v1/workflows/{name}/graph': { get: Ok<GraphLayout> & { parameters: { path: { name: string } } } };
+  '/v1/workflows/{name}/graph': { get: Ok<GraphLayout> & { parameters: { path: { name: string }; query?: { version?: number } } } };
   '/v1/limits/{name}': { get: Ok<LimitDetail> & { parameters: { path: { name: string } } } };
   '/v1/locks': { get: Ok<{ locks: Lock[] }> };
 }

@@ -5,9 +5,8 @@ import type { Ahead } from './ahead';
 import type { paths as described } from './schema';
 import { session } from './session.svelte';
 
-type paths = Omit<described, '/v1/limits/{name}'> & {
-  '/v1/limits/{name}': Omit<described['/v1/limits/{name}'], 'get'> & Ahead['/v1/limits/{name}'];
-} & Omit<Ahead, '/v1/limits/{name}'>;
+type Both = '/v1/limits/{name}' | '/v1/workflows';
+type paths = Omit<described, Both> & Omit<Ahead, Both> & { [P in Both]: Omit<described[P], 'get'> & Ahead[P] };
 type Method = 'get' | 'post' | 'put' | 'delete';
 type WithMethod<M extends Method> = {
   [P in keyof paths]: paths[P] extends { [K in M]: { responses: unknown } } ? P : never;

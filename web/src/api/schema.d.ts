@@ -1410,7 +1410,7 @@ export interface components {
             /** @description One word for this effect, the same in every attempt, for services that take an idempotency key. */
             id: string;
             /** @description What is recorded. */
-            result?: Record<string, never>;
+            result?: Record<string, unknown>;
             /** @description Why there is no result, in words. */
             why?: string | null;
         };
@@ -1545,7 +1545,7 @@ export interface components {
             key?: string;
             name: string;
             /** @description Any JSON, up to 256 KiB of it. */
-            result?: Record<string, never>;
+            result?: Record<string, unknown>;
             /** @description `done`, or `failed`: it did not happen, and runs again when it is asked for. */
             status: string;
             /** Format: int64 */
@@ -1640,7 +1640,7 @@ export interface components {
         };
         /** @description A page of the events of a run, in their order. Each has `event`, `run`, `seq` and `at`, and its own fields. */
         EventList: {
-            events: Record<string, never>[];
+            events: Record<string, unknown>[];
             /**
              * Format: int64
              * @description Go on behind this number.
@@ -1726,7 +1726,7 @@ export interface components {
              */
             added: number;
             /** @description How many tasks are in each state; only states that occur. */
-            states: Record<string, never>;
+            states: Record<string, unknown>;
             /**
              * Format: int32
              * @description How many there are.
@@ -1832,7 +1832,7 @@ export interface components {
         };
         /** @description A page of what nodes told of themselves, in order. */
         NodeEventList: {
-            events: Record<string, never>[];
+            events: Record<string, unknown>[];
             /** Format: int64 */
             next_after: number;
         };
@@ -1878,7 +1878,7 @@ export interface components {
         };
         /** @description A page of what warm containers did, in order. */
         PoolEventList: {
-            events: Record<string, never>[];
+            events: Record<string, unknown>[];
             /** Format: int64 */
             next_after: number;
         };
@@ -2027,7 +2027,7 @@ export interface components {
             max_parallel: number;
             /** @description The node that owns it, while that lives. */
             owner?: string | null;
-            params: Record<string, never>;
+            params: Record<string, unknown>;
             /** @description What keeps it paused: `run`, `workflow`, or nothing. */
             paused?: string[];
             /** @description Why it ended so. */
@@ -2066,7 +2066,7 @@ export interface components {
             submitted_at: components["schemas"]["Moment"];
             submitted_by: string;
             /** @description How many tasks are in each state; only states that occur. */
-            tasks: Record<string, never>;
+            tasks: Record<string, unknown>;
             workflow: string;
         };
         /** @description Why a run is set aside: something of it cannot be read. */
@@ -2101,7 +2101,7 @@ export interface components {
         /** @description What somebody says to a step that waits, or will. */
         Signal: {
             /** @description The output of the step. */
-            payload?: Record<string, never>;
+            payload?: Record<string, unknown>;
             /** @description Why. Kept with who says it, which is the name of the token. */
             reason?: string | null;
             /** @description The name, as the step has it in `wait: {signal: NAME}`. */
@@ -2148,7 +2148,7 @@ export interface components {
             max_parallel?: number | null;
             /** @description The name of the document's workflow, where the document gives none. */
             name?: string | null;
-            params?: Record<string, never>;
+            params?: Record<string, unknown>;
             /** @description Nothing of it starts before somebody resumes it, or lets it go on by one level. */
             paused?: boolean;
             /** @description The name of a workflow; its newest version is run. */
@@ -2183,7 +2183,7 @@ export interface components {
             item?: unknown;
             items?: components["schemas"]["Items"] | null;
             node?: string | null;
-            output: Record<string, never>;
+            output: Record<string, unknown>;
             reason?: string | null;
             run_at?: components["schemas"]["Moment"] | null;
             started_at?: components["schemas"]["Moment"] | null;
@@ -2221,7 +2221,7 @@ export interface components {
             /** Format: int32 */
             exit_code?: number | null;
             /** @description Of one that succeeded: what later steps read, up to 256 KiB. */
-            output?: Record<string, never>;
+            output?: Record<string, unknown>;
             /** @description Of one that failed: error, exit, signal, timeout, start_failed or bad_output; error without it. */
             reason?: string | null;
             status: components["schemas"]["TaskEnd"];
@@ -2319,9 +2319,9 @@ export interface components {
             attempt: number;
             claim: components["schemas"]["ClaimWord"];
             /** @description `with` of the step, evaluated. */
-            input: Record<string, never>;
+            input: Record<string, unknown>;
             /** @description The parameters of the run. */
-            params: Record<string, never>;
+            params: Record<string, unknown>;
             queue: string;
             /** Format: uuid */
             run: string;

@@ -1,4 +1,5 @@
 // Short names for the shapes of the API.
+import type { WorkflowRow } from './ahead';
 import type { components } from './schema';
 
 type Schemas = components['schemas'];
@@ -15,7 +16,7 @@ export type Trigger = Schemas['Trigger'];
 export type Token = Schemas['Token'];
 export type AuditEntry = Schemas['AuditEntry'];
 export type Definition = Schemas['Definition'];
-export type WorkflowSummary = Schemas['WorkflowSummary'];
+export type WorkflowSummary = WorkflowRow;
 
 /** A graph as core lays it out: boxes, lines and groups in one system of coordinates. */
 export type GraphNode = {
