@@ -23,7 +23,7 @@ export function duration(ms: number): string {
   const value = Math.max(0, ms);
   if (value < 1000) return `${Math.round(value)} ms`;
   const seconds = value / 1000;
-  if (seconds < 59.95) return `${seconds < 9.95 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  if (seconds < 59.5) return `${seconds < 9.95 ? seconds.toFixed(1) : Math.round(seconds)} s`;
   const whole = Math.round(seconds);
   const two = (part: number) => String(part).padStart(2, '0');
   if (whole < 3600) return `${Math.floor(whole / 60)} m ${two(whole % 60)} s`;
