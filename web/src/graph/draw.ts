@@ -15,7 +15,7 @@ export interface Shown {
   note: string;
   /** Parts of a bar for those that stand for many, by state. */
   parts: { status: string; share: number }[];
-  /** `12/40` beside the name. */
+  /** `12/40` under the name, before the note. */
   count: string;
 }
 
@@ -33,7 +33,7 @@ export interface Sight {
 
 /** Pixels around the screen that are drawn too. */
 const MARGIN = 192;
-const LETTER = 7.9;
+const LETTER = 7.25;
 const SVG = 'http://www.w3.org/2000/svg';
 
 interface Box {
@@ -294,9 +294,9 @@ export class Drawing {
     if (item.is_for_each || item.is_group) set(add(group, 'rect', 'pile'), { x: 4, y: 4, width: item.width, height: item.height, rx: 6 });
     set(add(group, 'rect', 'card'), { width: item.width, height: item.height, rx: 6 });
     if (shape !== null) {
-      const size = is_near ? 1 : Math.min(1.8, (item.height - 4) / 16);
+      const size = is_near ? 0.875 : Math.min(1.8, (item.height - 4) / 16);
       const mark = add(group, 'g', shape.dashed ? 'mark dashed' : 'mark');
-      mark.setAttribute('transform', `translate(${is_near ? 6 : 3} ${(item.height - 16 * size) / 2}) scale(${size})`);
+      mark.setAttribute('transform', `translate(${is_near ? 5 : 3} ${(item.height - 16 * size) / 2}) scale(${size})`);
       add(mark, 'path', shape.filled ? 'filled' : 'outline').setAttribute('d', shape.outline);
       if (shape.sign !== '') add(mark, 'path', shape.filled ? 'cut' : 'sign').setAttribute('d', shape.sign);
     }
@@ -310,20 +310,16 @@ export class Drawing {
       }
     }
     if (!is_near) return;
-    const left = shape === null ? 12 : 26;
-    const room = item.width - left - 6 - (now.count === '' ? 0 : now.count.length * 6.4 + 4);
+    const left = shape === null ? 12 : 22;
+    const room = item.width - left - (shape === null ? 8 : 1);
     const name = add(group, 'text', 'name');
     set(name, { x: left, y: item.height / 2 + (now.parts.length > 0 ? 1.5 : 4.5) });
     name.textContent = short(item.is_group ? `\u25b8 ${item.name}` : item.name, room);
-    if (now.count !== '') {
-      const count = add(group, 'text', 'count');
-      set(count, { x: item.width - 6, y: item.height / 2 + 1.5 });
-      count.textContent = now.count;
-    }
-    if (now.note !== '') {
+    const below = [now.count, now.note].filter(Boolean).join(' \u00b7 ');
+    if (below !== '') {
       const note = add(group, 'text', 'note');
-      set(note, { x: 2, y: item.height + 11 });
-      note.textContent = short(now.note, item.width * 1.15, 5.6);
+      set(note, { x: 2, y: item.height + (item.is_for_each || item.is_group ? 14.5 : 11) });
+      note.textContent = short(below, item.width * 1.2, 5.4);
     }
   }
 }
