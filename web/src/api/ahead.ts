@@ -30,6 +30,9 @@ export interface Ahead {
     };
   };
   '/v1/workflows': { get: Ok<{ workflows: WorkflowRow[] }> };
+  '/v1/workflows/{name}/document': {
+    get: { parameters: { path: { name: string }; query?: { version?: number } }; responses: { 200: { content: { 'application/yaml': string } } } };
+  };
   '/v1/me': { get: Ok<{ name: string; role: 'viewer' | 'operator' | 'admin' | 'worker'; server_version: string }> };
   '/v1/overview': { get: Ok<Overview> };
   '/v1/validate': { post: Ok<Validated> & { requestBody: { content: { 'application/json': { document: string; name?: string } } } } };

@@ -5,7 +5,7 @@ import type { Ahead } from './ahead';
 import type { paths as described } from './schema';
 import { session } from './session.svelte';
 
-type Both = '/v1/limits/{name}' | '/v1/workflows';
+type Both = '/v1/limits/{name}' | '/v1/workflows' | '/v1/workflows/{name}/document';
 type paths = Omit<described, Both> & Omit<Ahead, Both> & { [P in Both]: Omit<described[P], 'get'> & Ahead[P] };
 type Method = 'get' | 'post' | 'put' | 'delete';
 type WithMethod<M extends Method> = {

@@ -42,12 +42,15 @@ export const SHAPES: Record<string, Shape> = {
   succeeded,
   done: succeeded,
   alive: succeeded,
+  'takes work': succeeded,
+  'runs its own': running,
   failed,
   lost: failed,
   unknown: failed,
   canceled,
   revoked: canceled,
   removed: canceled,
+  terminated: canceled,
   skipped,
 };
 

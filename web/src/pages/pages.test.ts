@@ -4,7 +4,7 @@ import { bars } from '../parts/outcomes';
 import { text_of, values_of } from './form';
 import { offset_of, pieces_of } from './marks';
 import { from_local, to_local } from './moments';
-import { detail_of, kept } from './told';
+import { detail_of, kept, parts_of } from './told';
 
 const param = (name: string, type: string, more: Partial<Param> = {}): Param => ({ name, type, required: false, choices: [], ...more });
 
@@ -86,4 +86,10 @@ test('bars are oldest first and never without height', () => {
     ['2', 4],
     ['3', 14],
   ]);
+});
+
+test('ids of runs are found in a text, and nothing is lost of it', () => {
+  const run = '01a1e9a5-3fda-704e-93a7-6315d2852990';
+  expect(parts_of(`run ${run} of <b>`)).toEqual([{ text: 'run ' }, { text: run, run }, { text: ' of <b>' }]);
+  expect(parts_of('')).toEqual([]);
 });

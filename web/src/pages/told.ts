@@ -24,3 +24,13 @@ function plain(value: unknown): string {
 export function kept(before: readonly StreamEvent[], added: readonly StreamEvent[], most: number): StreamEvent[] {
   return [...[...added].reverse(), ...before].slice(0, most);
 }
+
+const RUN = /([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})/;
+
+/** A text cut at the ids of runs in it. */
+export function parts_of(text: string): { text: string; run?: string }[] {
+  return text
+    .split(RUN)
+    .filter((part) => part !== '')
+    .map((part) => (RUN.test(part) ? { text: part, run: part } : { text: part }));
+}
