@@ -8,7 +8,7 @@ import type { View } from './view';
 export type Detail = 'near' | 'middle' | 'far';
 
 /** More boxes than this are drawn as paths: each costs the browser an element or more. */
-export const MOST_BOXES = 900;
+export const MOST_BOXES = 420;
 /** More lines than this are left out from afar, where they are a grey mass. */
 export const MOST_LINES = 6000;
 const READABLE = 0.5;

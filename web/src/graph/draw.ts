@@ -46,10 +46,12 @@ export class Drawing {
   readonly #far: SVGGElement;
   readonly #world: SVGGElement;
   readonly #frames: SVGGElement;
-  readonly #lines: SVGGElement;
   readonly #boxes: SVGGElement;
   readonly #drawn = new Map<number, Box>();
-  readonly #drawn_lines = new Map<number, SVGPathElement>();
+  readonly #line: SVGPathElement;
+  readonly #critical_line: SVGPathElement;
+  /** By line: its path, once it was drawn. */
+  #curves: string[] = [];
   #sight: Sight | null = null;
   #items: Cells | null = null;
   #line_cells: Cells | null = null;
@@ -66,7 +68,9 @@ export class Drawing {
     this.#far = add(paper, 'g', 'far');
     this.#world = add(paper, 'g', 'world');
     this.#frames = add(this.#world, 'g', 'frames');
-    this.#lines = add(this.#world, 'g', 'lines');
+    const lines = add(this.#world, 'g', 'lines');
+    this.#line = add(lines, 'path', 'line');
+    this.#critical_line = add(lines, 'path', 'line critical');
     this.#boxes = add(this.#world, 'g', 'boxes');
     // The browser's own `style` is allowed by the page's policy; an attribute of that name is not.
     paper.style.left = `${-MARGIN}px`;
@@ -81,6 +85,7 @@ export class Drawing {
   show(sight: Sight): void {
     if (sight.scene !== this.#scene) {
       this.#scene = sight.scene;
+      this.#curves = [];
       this.#items = new Cells(sight.scene.items);
       this.#line_cells = new Cells(sight.scene.lines.map((line) => line.box));
       this.#clear();
@@ -144,9 +149,9 @@ export class Drawing {
 
   #clear(): void {
     for (const { group } of this.#drawn.values()) group.remove();
-    for (const path of this.#drawn_lines.values()) path.remove();
+    this.#line.removeAttribute('d');
+    this.#critical_line.removeAttribute('d');
     this.#drawn.clear();
-    this.#drawn_lines.clear();
     this.#frames.replaceChildren();
   }
 
@@ -228,23 +233,12 @@ export class Drawing {
     }
   }
 
+  /** All of them are two paths: an element for each would cost more than what it shows. */
   #draw_lines(lines: number[]): void {
-    const wanted = new Set(lines);
-    for (const [index, path] of this.#drawn_lines) {
-      if (wanted.has(index)) continue;
-      path.remove();
-      this.#drawn_lines.delete(index);
-    }
-    for (const index of lines) {
-      let path = this.#drawn_lines.get(index);
-      if (path === undefined) {
-        path = add(this.#lines, 'path', 'line');
-        path.setAttribute('d', curve(this.#scene!.lines[index]!));
-        this.#drawn_lines.set(index, path);
-      }
-      const name = this.#critical_lines.has(index) ? 'line critical' : 'line';
-      if (path.getAttribute('class') !== name) path.setAttribute('class', name);
-    }
+    const wanted = lines.map((index) => (this.#curves[index] ??= curve(this.#scene!.lines[index]!))).join('');
+    const critical = [...this.#critical_lines].map((index) => (this.#curves[index] ??= curve(this.#scene!.lines[index]!))).join('');
+    this.#line.setAttribute('d', wanted);
+    this.#critical_line.setAttribute('d', critical);
   }
 
   #draw_boxes(places: number[]): void {

@@ -109,7 +109,7 @@ describe('a run', () => {
     await press(tab, 'Open groups');
     await tab.page.getByLabel('Critical path').check();
     await tab.page.locator('.paper .box.critical').first().waitFor();
-    expect(await tab.page.locator('.paper .line.critical').count()).toBeGreaterThan(0);
+    expect(await tab.page.locator('.paper .lines .line.critical').getAttribute('d')).toMatch(/^M/);
     await tab.page.getByPlaceholder('Find a step').fill('pub');
     await tab.page.locator('.paper .box.found').waitFor();
     expect(await tab.page.locator('.paper .box.found').count()).toBe(1);
