@@ -1,12 +1,9 @@
 // Questions and changes, typed by the API's description: get('/v1/runs/{run}', { path: { run } }).
 // The token goes with each of them; a refused one leads back to the sign-in page.
 import { Problem, problem_of, Unreachable } from './problem';
-import type { Ahead } from './ahead';
-import type { paths as described } from './schema';
+import type { paths } from './schema';
 import { session } from './session.svelte';
 
-type Both = '/v1/limits/{name}' | '/v1/workflows' | '/v1/workflows/{name}/document';
-type paths = Omit<described, Both> & Omit<Ahead, Both> & { [P in Both]: Omit<described[P], 'get'> & Ahead[P] };
 type Method = 'get' | 'post' | 'put' | 'delete';
 type WithMethod<M extends Method> = {
   [P in keyof paths]: paths[P] extends { [K in M]: { responses: unknown } } ? P : never;

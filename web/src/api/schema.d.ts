@@ -4,6 +4,40 @@
  */
 
 export interface paths {
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The web page; it answers too at every address that is no other route, to who accepts text/html */
+        get: operations["get_"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/assets/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the web page is made of */
+        get: operations["get_assets_file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -209,12 +243,56 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * A limit, who holds it and who waits for it
+         * @description Role: viewer
+         */
+        get: operations["get_v1_limits_name"];
         /**
          * Make a limit, or change it for everybody
          * @description Role: admin
          */
         put: operations["put_v1_limits_name"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/locks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Locks that somebody holds or waits for
+         * @description Role: viewer
+         */
+        get: operations["get_v1_locks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whose token it is, and what it may do
+         * @description Role: viewer
+         */
+        get: operations["get_v1_me"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -294,6 +372,26 @@ export interface paths {
          * @description Role: viewer
          */
         get: operations["get_v1_nodes_address_workers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What runs, ended, failed and waits of late
+         * @description Role: viewer
+         */
+        get: operations["get_v1_overview"];
         put?: never;
         post?: never;
         delete?: never;
@@ -546,6 +644,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{run}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Its graph, laid out: where each step stands
+         * @description Role: viewer
+         */
+        get: operations["get_v1_runs_run_graph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{run}/pause": {
         parameters: {
             query?: never;
@@ -786,6 +904,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Get a token for a code, once */
+        post: operations["post_v1_sign-in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sign-in/codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a code with which somebody signs in at the web page, once
+         * @description Role: viewer
+         */
+        post: operations["post_v1_sign-in_codes"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tokens": {
         parameters: {
             query?: never;
@@ -844,6 +999,26 @@ export interface paths {
         get: operations["get_v1_triggers"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say what is wrong with a document, and draw one that is good
+         * @description Role: viewer
+         */
+        post: operations["post_v1_validate"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1106,6 +1281,26 @@ export interface paths {
          * @description Role: viewer
          */
         get: operations["get_v1_workflows_name_document"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workflows/{name}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Its graph, laid out: where each step stands
+         * @description Role: viewer
+         */
+        get: operations["get_v1_workflows_name_graph"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1537,7 +1732,7 @@ export interface components {
          * @description A stable word for each kind of refusal; programs decide by it
          * @enum {string}
          */
-        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "shutting_down";
+        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "shutting_down";
         /** @description What became of it. */
         CommitEffect: {
             claim: components["schemas"]["ClaimWord"];
@@ -1638,6 +1833,19 @@ export interface components {
         EffectList: {
             effects: components["schemas"]["Effect"][];
         };
+        /** @description Runs that ended within the window. */
+        Ended: {
+            /** Format: int64 */
+            canceled: number;
+            /** Format: int64 */
+            failed: number;
+            /** @description There were more runs than were looked at: the newest 10,000 are counted. */
+            is_partial: boolean;
+            /** Format: int64 */
+            succeeded: number;
+            /** Format: int64 */
+            window_s: number;
+        };
         /** @description A page of the events of a run, in their order. Each has `event`, `run`, `seq` and `at`, and its own fields. */
         EventList: {
             events: Record<string, unknown>[];
@@ -1698,9 +1906,80 @@ export interface components {
         Fates: {
             results: components["schemas"]["ClaimFate"][];
         };
+        /** @description Something that is wrong, and where: from a character on and up to another one, which is not part of it. */
+        Fault: {
+            column: number;
+            end_column: number;
+            end_line: number;
+            /** @description What to do. */
+            help?: string | null;
+            /** @description Lines are counted from 1, and so are columns, in characters. */
+            line: number;
+            message: string;
+        };
         /** @description How tasks ended. */
         FinishTasks: {
             results: components["schemas"]["TaskResult"][];
+        };
+        /** @description A drawing in pixels; x grows to the right with time, y downwards. */
+        Graph: {
+            /** @description The steps of one longest path, from its root on. */
+            critical_path: string[];
+            edges: components["schemas"]["GraphEdge"][];
+            groups: components["schemas"]["GraphGroup"][];
+            /** Format: int32 */
+            height: number;
+            /** @description In definition order, behind them the merges of groups. */
+            nodes: components["schemas"]["GraphNode"][];
+            /** Format: int32 */
+            width: number;
+        };
+        /** @description A line from the right side of a box to the left side of one that needs it. */
+        GraphEdge: {
+            /**
+             * Format: int32
+             * @description Index of a node.
+             */
+            from: number;
+            /** @description Each `[x, y]`. */
+            points: [number, number][];
+            /** Format: int32 */
+            to: number;
+        };
+        /** @description A group's box, with room for its name above the steps. */
+        GraphGroup: {
+            /** Format: int32 */
+            height: number;
+            name: string;
+            /** Format: int32 */
+            width: number;
+            /** Format: int32 */
+            x: number;
+            /** Format: int32 */
+            y: number;
+        };
+        /** @description A step's box; `x` and `y` are its upper left corner. */
+        GraphNode: {
+            /** @description One task for each item of a list. */
+            for_each: boolean;
+            /** @description The group in which it is a member. */
+            group?: string | null;
+            /** Format: int32 */
+            height: number;
+            /** @description process, container, call, function, queue, wait, merge or callback. */
+            kind: string;
+            /**
+             * Format: int32
+             * @description Its column, from 0 on.
+             */
+            layer: number;
+            step: string;
+            /** Format: int32 */
+            width: number;
+            /** Format: int32 */
+            x: number;
+            /** Format: int32 */
+            y: number;
         };
         /** @description How the service is. */
         Health: {
@@ -1717,6 +1996,16 @@ export interface components {
             since?: components["schemas"]["Moment"] | null;
             status: string;
             step: string;
+        };
+        /** @description A task that holds something, or waits for it. */
+        InLine: {
+            node?: string | null;
+            /** Format: uuid */
+            run: string;
+            since?: components["schemas"]["Moment"] | null;
+            status: string;
+            step: string;
+            workflow: string;
         };
         /** @description The items of a step with `for_each`. */
         Items: {
@@ -1759,6 +2048,22 @@ export interface components {
             /** Format: int32 */
             waiting: number;
         };
+        /** @description A limit, who holds it and who waits for it. */
+        LimitLine: {
+            /** Format: int64 */
+            held: number;
+            /** @description Up to 100, oldest first. */
+            holders: components["schemas"]["InLine"][];
+            name: string;
+            /** @description Up to 100, the next one first. */
+            queue: components["schemas"]["InLine"][];
+            set_at: components["schemas"]["Moment"];
+            set_by: string;
+            /** @description Tasks at once, such as `3`, or in a time, such as `100/1m`. */
+            value: string;
+            /** Format: int64 */
+            waiting: number;
+        };
         /** @description All limits, by name. */
         LimitList: {
             limits: components["schemas"]["Limit"][];
@@ -1770,10 +2075,29 @@ export interface components {
             run: string;
             step: string;
         };
+        /** @description A lock that somebody holds or waits for. */
+        Lock: {
+            holder?: components["schemas"]["InLine"] | null;
+            /** @description Its key. */
+            lock: string;
+            /** @description Up to 100, the next one first. */
+            queue: components["schemas"]["InLine"][];
+            /** Format: int64 */
+            waiting: number;
+        };
+        /** @description Locks that are in use, by key. */
+        LockList: {
+            /** @description There are more. */
+            has_more: boolean;
+            /** @description Up to 100. */
+            locks: components["schemas"]["Lock"][];
+        };
         /** @enum {string} */
         LogFate: "recorded" | "lost" | "elsewhere";
         /** @description Part of what an attempt printed. */
         LogPage: {
+            /** @description The attempt has ended: the log grows no more. */
+            has_ended?: boolean;
             /** @description The attempt has ended and there is nothing behind `next_offset`. */
             is_over: boolean;
             /** @description Its node died: what was printed in the last second before that may be missing */
@@ -1784,6 +2108,11 @@ export interface components {
              */
             next_offset: number;
             pieces: components["schemas"]["LogPiece"][];
+            /**
+             * Format: int64
+             * @description How long the log is by now, in the bytes in which offsets count.
+             */
+            size?: number;
         };
         /** @description One piece of output: any bytes, not a line. */
         LogPiece: {
@@ -1794,6 +2123,34 @@ export interface components {
             /** @description What is not UTF-8 is replaced. */
             text: string;
             time: components["schemas"]["Moment"];
+        };
+        /** @description A code that is to be made. */
+        MakeCode: {
+            /** @description viewer, operator or admin, and no more than whoever asks may; the same as that without it. */
+            role?: string | null;
+        };
+        /** @description Whose token it is. */
+        Me: {
+            name: string;
+            role: string;
+            server_version: string;
+        };
+        /** @description What attempts did in a minute. */
+        Minute: {
+            at: components["schemas"]["Moment"];
+            /** Format: int64 */
+            failed: number;
+            /**
+             * Format: int64
+             * @description How long those took that ended in it; null where none did.
+             */
+            p50_ms?: number | null;
+            /** Format: int64 */
+            p95_ms?: number | null;
+            /** Format: int64 */
+            started: number;
+            /** Format: int64 */
+            succeeded: number;
         };
         /** Format: date-time */
         Moment: string;
@@ -1840,6 +2197,20 @@ export interface components {
         NodeList: {
             nodes: components["schemas"]["Node"][];
         };
+        /** @description One run of a workflow, and how it went. */
+        Outcome: {
+            /** @description When it was submitted. */
+            at: components["schemas"]["Moment"];
+            /** Format: uuid */
+            run: string;
+            /** @description Null when it cannot be read. */
+            status?: string | null;
+            /**
+             * Format: int64
+             * @description From its start to its end, of one that has both.
+             */
+            took_ms?: number | null;
+        };
         Output: {
             stream?: components["schemas"]["OutputStream"];
             /** @description As it was printed, line breaks included. */
@@ -1847,6 +2218,43 @@ export interface components {
         };
         /** @enum {string} */
         OutputStream: "stdout" | "stderr";
+        Overview: {
+            ended: components["schemas"]["Ended"];
+            /** @description Up to 10 runs that failed within the window, newest first. */
+            failing: components["schemas"]["RunSummary"][];
+            /** @description The last 60, oldest first. */
+            minutes: components["schemas"]["Minute"][];
+            /** @description There were more attempts than were looked at: those of the newest runs are counted. */
+            minutes_are_partial: boolean;
+            observed_at: components["schemas"]["Moment"];
+            runs: components["schemas"]["OverviewRuns"];
+            /** @description Up to 10 tasks that wait for something other than the steps they need, longest first. */
+            waiting: components["schemas"]["Waiting"][];
+        };
+        /** @description Runs that have not ended, each in one of these. */
+        OverviewRuns: {
+            /** Format: int64 */
+            paused: number;
+            /** Format: int64 */
+            running: number;
+            /**
+             * Format: int64
+             * @description For other runs of their workflow to end.
+             */
+            waiting: number;
+        };
+        /** @description A parameter of a workflow. */
+        Param: {
+            /** @description The values that it may have; any of its type without some. */
+            choices: unknown[];
+            /** @description Null for none. */
+            default: unknown;
+            description?: string | null;
+            name: string;
+            required: boolean;
+            /** @description string, integer, number, boolean, list or object. */
+            type: string;
+        };
         /** @description What was paused, or let go on. */
         Paused: {
             paused: boolean;
@@ -2098,6 +2506,20 @@ export interface components {
             settle: components["schemas"]["Settle"];
             step: string;
         };
+        /** @description A code, as the link has it that was printed. */
+        SignIn: {
+            code: string;
+        };
+        /** @description A code. It is in this answer and nowhere else. */
+        SignInCode: {
+            code: string;
+            /**
+             * Format: int64
+             * @description For how many seconds it is good, at the process that made it.
+             */
+            lasts_s: number;
+            role: string;
+        };
         /** @description What somebody says to a step that waits, or will. */
         Signal: {
             /** @description The output of the step. */
@@ -2268,6 +2690,19 @@ export interface components {
             paused: boolean;
             workflow: string;
         };
+        Validate: {
+            document: string;
+            /** @description Its name, where the document gives none. */
+            name?: string | null;
+        };
+        Validated: {
+            graph?: components["schemas"]["Graph"] | null;
+            /** @description How many there are beyond those. */
+            more: number;
+            ok: boolean;
+            /** @description In the order of the document; the first 50. */
+            problems: components["schemas"]["Fault"][];
+        };
         VersionList: {
             /** @description Newest first. */
             versions: components["schemas"]["Definition"][];
@@ -2281,6 +2716,18 @@ export interface components {
             signaled_by?: string | null;
             timeout_at?: components["schemas"]["Moment"] | null;
             until?: components["schemas"]["Moment"] | null;
+        };
+        /** @description A task that waits. */
+        Waiting: {
+            /** Format: uuid */
+            run: string;
+            since: components["schemas"]["Moment"];
+            /** @description pending, available or parked. */
+            status: string;
+            step: string;
+            /** @description What it waits for, in a few words; `explain` tells all of it. */
+            text: string;
+            workflow: string;
         };
         /** @description One of them. */
         WarmContainer: {
@@ -2371,6 +2818,11 @@ export interface components {
             dir: string;
             document: string;
             last_run?: components["schemas"]["LastRun"] | null;
+            next_at?: components["schemas"]["Moment"] | null;
+            /** @description Its last 20 runs, newest first. */
+            outcomes?: components["schemas"]["Outcome"][];
+            /** @description What a run of it asks for, in the order of the document. */
+            params?: components["schemas"]["Param"][];
             /** Format: int32 */
             version: number;
             workflow: string;
@@ -2384,6 +2836,70 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    get_: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": unknown;
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_assets_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A file of the web page, as its `index.html` names it
+                 * @example index.js
+                 */
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": unknown;
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_healthz: {
         parameters: {
             query?: never;
@@ -2769,6 +3285,8 @@ export interface operations {
                 nodes?: number | null;
                 /** @description Also what warm containers do, behind this number */
                 pools?: number | null;
+                /** @description With 1, also `changed` whenever something in the store has changed, at most once a second; the first comes at once */
+                changes?: number | null;
             };
             header?: never;
             path?: never;
@@ -2909,6 +3427,59 @@ export interface operations {
             };
         };
     };
+    get_v1_limits_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A name
+                 * @example nightly
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LimitLine"];
+                };
+            };
+            /** @description There is no token, or it is not good any more */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's role does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     put_v1_limits_name: {
         parameters: {
             query?: never;
@@ -2935,6 +3506,100 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Limit"];
+                };
+            };
+            /** @description There is no token, or it is not good any more */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's role does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_v1_locks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LockList"];
+                };
+            };
+            /** @description There is no token, or it is not good any more */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's role does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_v1_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
                 };
             };
             /** @description There is no token, or it is not good any more */
@@ -3142,6 +3807,53 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Workers"];
+                };
+            };
+            /** @description There is no token, or it is not good any more */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's role does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_v1_overview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
                 };
             };
             /** @description There is no token, or it is not good any more */
@@ -3391,10 +4103,16 @@ export interface operations {
     get_v1_runs: {
         parameters: {
             query?: {
-                /** @description Only runs that are so: queued, running, succeeded, failed or canceled */
+                /** @description Only runs that are so: queued, running, succeeded, failed or canceled; several with commas between them */
                 status?: string | null;
                 /** @description Only runs of this workflow */
                 workflow?: string | null;
+                /** @description Only runs that were submitted at this moment or later, such as 2026-01-31T12:00:00Z */
+                since?: string | null;
+                /** @description Only runs that were submitted before this moment */
+                until?: string | null;
+                /** @description Only runs whose id, the end of it that people type, or workflow begins so */
+                q?: string | null;
                 /** @description From `next_cursor` of the page before */
                 cursor?: string | null;
                 /** @description At most so many, up to 1000; 100 without it */
@@ -3847,6 +4565,66 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ExplainedRun"];
                 };
+            };
+            /** @description There is no token, or it is not good any more */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's role does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_v1_runs_run_graph: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of a run, a unique beginning of it or of its end, or `last`
+                 * @example last
+                 */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Graph"];
+                };
+            };
+            /** @description Still the version that `If-None-Match` names */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description There is no token, or it is not good any more */
             401: {
@@ -4581,6 +5359,90 @@ export interface operations {
             };
         };
     };
+    "post_v1_sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignIn"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "post_v1_sign-in_codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["MakeCode"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInCode"];
+                };
+            };
+            /** @description There is no token, or it is not good any more */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's role does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_v1_tokens: {
         parameters: {
             query?: never;
@@ -4748,6 +5610,57 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TriggerList"];
+                };
+            };
+            /** @description There is no token, or it is not good any more */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's role does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_v1_validate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Validate"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Validated"];
                 };
             };
             /** @description There is no token, or it is not good any more */
@@ -5499,7 +6412,10 @@ export interface operations {
     };
     get_v1_workflows_name_document: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description As it was applied under this number; what starts now without it */
+                version?: number | null;
+            };
             header?: never;
             path: {
                 /**
@@ -5519,6 +6435,69 @@ export interface operations {
                 };
                 content: {
                     "application/yaml": unknown;
+                };
+            };
+            /** @description Still the version that `If-None-Match` names */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no token, or it is not good any more */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token's role does not allow it */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done; `code` says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_v1_workflows_name_graph: {
+        parameters: {
+            query?: {
+                /** @description As it was applied under this number; what starts now without it */
+                version?: number | null;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description A name
+                 * @example nightly
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Graph"];
                 };
             };
             /** @description Still the version that `If-None-Match` names */

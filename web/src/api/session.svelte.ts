@@ -7,6 +7,10 @@ export type Me = { name: string; role: Role; server_version: string };
 const PLACE = 'laneway.token';
 const RANK: Record<Role, number> = { worker: 0, viewer: 1, operator: 2, admin: 3 };
 
+export function is_role(word: string): word is Role {
+  return word in RANK;
+}
+
 class Session {
   #token = $state<string | null>(read());
   me = $state<Me | null>(null);

@@ -82,7 +82,7 @@ export class Stream {
     return this.#follow(this.#pools, { after, hear });
   }
 
-  /** Something in the store changed; also said whenever the connection is there again, since a change may have been missed. */
+  /** Something in the store changed. The server says so too whenever a connection is opened: something may have been missed. */
   changes(hear: () => void): () => void {
     const is_first = this.#changes.size === 0;
     this.#changes.add(hear);
@@ -259,7 +259,6 @@ export class Stream {
     if (this.#stale !== null) clearTimeout(this.#stale);
     this.#stale = null;
     this.#become('live');
-    this.#changed();
   }
 
   #lost(): void {

@@ -1,5 +1,4 @@
 // Short names for the shapes of the API.
-import type { WorkflowRow } from './ahead';
 import type { components } from './schema';
 
 type Schemas = components['schemas'];
@@ -16,30 +15,21 @@ export type Trigger = Schemas['Trigger'];
 export type Token = Schemas['Token'];
 export type AuditEntry = Schemas['AuditEntry'];
 export type Definition = Schemas['Definition'];
-export type WorkflowSummary = WorkflowRow;
+export type WorkflowSummary = Schemas['WorkflowSummary'];
+export type Outcome = Schemas['Outcome'];
+export type Param = Schemas['Param'];
+export type Overview = Schemas['Overview'];
+export type Validated = Schemas['Validated'];
+export type Fault = Schemas['Fault'];
+export type Lock = Schemas['Lock'];
+/** A task that holds something, or waits for it. */
+export type Hold = Schemas['InLine'];
 
 /** A graph as core lays it out: boxes, lines and groups in one system of coordinates. */
-export type GraphNode = {
-  step: string;
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-  layer: number;
-  group: string | null;
-  kind: string;
-  for_each: boolean;
-};
-export type GraphEdge = { from: number; to: number; points: [number, number][] };
-export type GraphGroup = { name: string; x: number; y: number; width: number; height: number };
-export type GraphLayout = {
-  width: number;
-  height: number;
-  nodes: GraphNode[];
-  edges: GraphEdge[];
-  groups: GraphGroup[];
-  critical_path: string[];
-};
+export type GraphLayout = Schemas['Graph'];
+export type GraphNode = Schemas['GraphNode'];
+export type GraphEdge = Schemas['GraphEdge'];
+export type GraphGroup = Schemas['GraphGroup'];
 
 /** How a step of a graph is just now. */
 export type StepState = {

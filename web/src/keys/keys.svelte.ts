@@ -1,7 +1,7 @@
 // Every key of the page in one place: what can be pressed, what it does, and so what the `?` sheet says.
 import { onDestroy } from 'svelte';
 import type { Key } from '../words';
-import { matches, SEQUENCE_MS, typed } from './sequence';
+import { chosen, SEQUENCE_MS, typed } from './sequence';
 
 /** `keys`: 'g r' one behind the other, 'j', '?', 'mod+k' (Ctrl, or Cmd on a Mac). */
 export type Binding = {
@@ -37,8 +37,7 @@ class Keys {
     this.#last = event.timeStamp;
     this.#pressed = [...this.#pressed, key].slice(-3);
     const is_typing = in_field(event.target) || document.querySelector('dialog[open]') !== null;
-    // The newest binding wins: a page may take a key for itself while it is shown.
-    const found = this.bindings.findLast((binding) => (!is_typing || binding.everywhere) && matches(binding.keys, this.#pressed));
+    const found = chosen(this.bindings.filter((binding) => !is_typing || binding.everywhere), this.#pressed);
     if (!found) return;
     event.preventDefault();
     this.#pressed = [];

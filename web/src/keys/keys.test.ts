@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { best, fit } from './found';
-import { matches, typed } from './sequence';
+import { chosen, matches, typed } from './sequence';
 
 const press = (key: string, more: Partial<Record<'ctrlKey' | 'metaKey' | 'altKey', boolean>> = {}) =>
   typed({ key, ctrlKey: false, metaKey: false, altKey: false, ...more });
@@ -19,6 +19,13 @@ test('keys that follow each other count by how they end', () => {
   expect(matches('g r', ['g', 'x', 'r'])).toBe(false);
   expect(matches('r', ['g', 'r'])).toBe(true);
   expect(matches('g r', ['r'])).toBe(false);
+});
+
+test('of bindings that fit the longest works, and of those the newest', () => {
+  const bindings = ['g k', 'k', 'x', 'k'].map((keys, index) => ({ keys, index }));
+  expect(chosen(bindings, ['g', 'k'])?.index).toBe(0);
+  expect(chosen(bindings, ['j', 'k'])?.index).toBe(3);
+  expect(chosen(bindings, ['y'])).toBeNull();
 });
 
 test('letters in their order find, and the closest comes first', () => {

@@ -20,3 +20,10 @@ export function matches(keys: string, pressed: readonly string[]): boolean {
   const last = pressed.slice(pressed.length - wanted.length);
   return wanted.every((key, index) => key === last[index]);
 }
+
+/** The longest that fits (`g k` is not `k`); of those, the newest: a page may take a key for itself while it is shown. */
+export function chosen<B extends { keys: string }>(bindings: readonly B[], pressed: readonly string[]): B | null {
+  const fitting = bindings.filter((binding) => matches(binding.keys, pressed));
+  const longest = Math.max(0, ...fitting.map((binding) => binding.keys.split(' ').length));
+  return fitting.findLast((binding) => binding.keys.split(' ').length === longest) ?? null;
+}

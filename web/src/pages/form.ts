@@ -1,5 +1,5 @@
 // From what somebody typed into the run form to the parameters of a run. Pure.
-import type { Param } from '../api/ahead';
+import type { Param } from '../api/types';
 
 export type Typed = Record<string, string>;
 export type FormFault = { name: string; key: 'form.lacks' | 'form.not_integer' | 'form.not_number' | 'form.not_json'; why?: string };

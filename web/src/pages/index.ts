@@ -3,7 +3,7 @@ import type { Component } from 'svelte';
 import type { PageName } from '../route/routes';
 
 // A page knows its own route; here any route is handed to any page, and App chooses both by the same name.
-type Shown = Component<{ route: any }>;
+export type Shown = Component<{ route: any }>;
 type Load = () => Promise<{ default: Component<never> }>;
 
 const PAGES: Record<PageName, Load> = {

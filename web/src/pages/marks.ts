@@ -1,6 +1,6 @@
 // Where faults stand in a text, as pieces that can be drawn over it. Pure. Lines and columns are counted from 1, in characters
 // (code points); the end is not part of it.
-import type { Fault } from '../api/ahead';
+import type { Fault } from '../api/types';
 
 export type Piece = { text: string; faulty: boolean };
 

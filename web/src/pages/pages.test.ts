@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { Fault, Outcome, Param } from '../api/ahead';
+import type { Fault, Outcome, Param } from '../api/types';
 import { bars } from '../parts/outcomes';
 import { text_of, values_of } from './form';
 import { offset_of, pieces_of } from './marks';
 import { from_local, to_local } from './moments';
 import { detail_of, kept, parts_of } from './told';
 
-const param = (name: string, type: string, more: Partial<Param> = {}): Param => ({ name, type, required: false, choices: [], ...more });
+const param = (name: string, type: string, more: Partial<Param> = {}): Param => ({ name, type, required: false, default: null, choices: [], ...more });
 
 test('fields become values of their types', () => {
   const params = ['string', 'integer', 'number', 'boolean', 'list', 'object'].map((type) => param(type, type));

@@ -1,6 +1,6 @@
 // Signing in: by the code of a link that works once, or by a token. Nothing is kept but the token.
 import { get, post, Problem } from '../api/client';
-import { session } from '../api/session.svelte';
+import { is_role, session } from '../api/session.svelte';
 import { t } from '../words';
 
 class Entering {
@@ -31,7 +31,8 @@ export async function take_code(): Promise<void> {
 /** Asks who this is; the role decides which buttons can be pressed. */
 export async function learn_me(): Promise<void> {
   try {
-    session.me = await get('/v1/me');
+    const { role, ...me } = await get('/v1/me');
+    session.me = { ...me, role: is_role(role) ? role : 'viewer' };
   } catch (error) {
     // A refused token has led back to the sign-in page already; anything else is asked again with the next change.
     if (!(error instanceof Problem)) return;

@@ -1,5 +1,5 @@
 // How high the bars of the last outcomes are. Pure.
-import type { Outcome } from '../api/ahead';
+import type { Outcome } from '../api/types';
 
 const LOWEST = 4;
 /** Room above it is for the sign of a failure. */

@@ -147,6 +147,8 @@ export const de: Record<Key, Word> = {
   'overview.series.started': 'begonnen',
   'overview.series.p50': 'die Hälfte dauerte höchstens',
   'overview.series.p95': '95 von 100 dauerten höchstens',
+  'overview.at_least': 'mindestens {n}',
+  'overview.partial': 'Es geschah mehr, als hier gezählt ist: Gezählt sind die neuesten Versuche.',
   'overview.empty': 'Hier lief noch nichts',
   'overview.empty_text': 'Schreibe einen ersten Workflow und führe ihn aus; er zeigt sich hier, während er läuft.',
 
@@ -224,6 +226,7 @@ export const de: Record<Key, Word> = {
   'source.edit': 'Ändern',
   'source.editor': 'Dokument des Workflows',
   'source.problems': 'Was falsch ist',
+  'source.more': { one: 'und {n} weiterer Fehler', other: 'und {n} weitere Fehler' },
   'source.ok': 'Nichts ist daran falsch.',
   'source.checking': 'Wird geprüft …',
   'source.line': 'Zeile {line}, Spalte {column}',
@@ -363,6 +366,7 @@ export const de: Record<Key, Word> = {
   'limits.since': 'Seit',
   'limits.empty': 'Es gibt keine Grenze',
   'limits.empty_text': 'Ein Workflow nennt eine, und seine Schritte benutzen sie; oder mache sie für alle:',
+  'limits.more_locks': 'Es gibt mehr; die ersten 100 sind gezeigt.',
   'limits.no_locks': 'Keine Sperre wird gehalten',
   'limits.no_locks_text': 'Ein Schritt mit Sperre läuft unter diesem Schlüssel allein, in welchem Lauf auch immer:',
 

@@ -146,6 +146,8 @@ export const en = {
   'overview.series.started': 'started',
   'overview.series.p50': 'half took at most',
   'overview.series.p95': '95 of 100 took at most',
+  'overview.at_least': 'at least {n}',
+  'overview.partial': 'More happened than is counted here: the newest attempts are.',
   'overview.empty': 'Nothing has run here yet',
   'overview.empty_text': 'Write a first workflow and run it; it shows up here while it runs.',
 
@@ -223,6 +225,7 @@ export const en = {
   'source.edit': 'Edit',
   'source.editor': 'Document of the workflow',
   'source.problems': 'What is wrong',
+  'source.more': { one: 'and {n} more that is wrong', other: 'and {n} more that are wrong' },
   'source.ok': 'Nothing is wrong with it.',
   'source.checking': 'Checking…',
   'source.line': 'Line {line}, column {column}',
@@ -362,6 +365,7 @@ export const en = {
   'limits.since': 'Since',
   'limits.empty': 'There is no limit',
   'limits.empty_text': 'A workflow names one and its steps use it; or make it for all of them:',
+  'limits.more_locks': 'There are more; the first 100 are shown.',
   'limits.no_locks': 'No lock is held',
   'limits.no_locks_text': 'A step with a lock runs alone under that key, in whichever run it is:',
 

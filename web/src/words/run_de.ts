@@ -152,6 +152,7 @@ export const run_de: Record<keyof typeof run_en, Word> = {
   'log.found': '{at} von {n}',
   'log.found_none': 'Nicht in diesem Protokoll',
   'log.searching': '{percent} % durchsucht',
+  'log.reading': '{percent} % gelesen',
   'log.previous': 'Voriger Treffer',
   'log.next': 'Nächster Treffer',
   'log.lines': { one: '{n} Zeile', other: '{n} Zeilen' },

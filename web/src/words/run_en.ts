@@ -151,6 +151,7 @@ export const run_en = {
   'log.found': '{at} of {n}',
   'log.found_none': 'Not in this log',
   'log.searching': 'searched {percent} %',
+  'log.reading': 'read {percent} %',
   'log.previous': 'Previous match',
   'log.next': 'Next match',
   'log.lines': { one: '{n} line', other: '{n} lines' },

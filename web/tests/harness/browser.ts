@@ -18,7 +18,7 @@ const ARGS = [
 ];
 
 export type Theme = 'dark' | 'light';
-export type Looks = { theme?: Theme; width?: number; height?: number; language?: string; token?: string | null; reduced?: boolean };
+export type Looks = { theme?: Theme; width?: number; height?: number; language?: string; token?: string | null; reduced?: boolean; expected?: RegExp };
 
 export class Chromium {
   readonly #browser: Browser;
@@ -35,7 +35,7 @@ export class Chromium {
 
   /** `LANEWAY_PAGE=built` looks at the files that were built last instead of those in the program. */
   static async start(program: Program): Promise<Chromium> {
-    const path = process.env['CHROMIUM'] ?? execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim();
+    const path = process.env['LANEWAY_TEST_CHROMIUM'] ?? execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim();
     const browser = await chromium.launch({ executablePath: path, args: ARGS });
     const fronted = process.env['LANEWAY_PAGE'] === 'built' ? await front(program.url) : null;
     return new Chromium(browser, fronted?.url ?? program.url, program.token, async () => {
@@ -69,6 +69,7 @@ export class Chromium {
     }
     const page = await context.newPage();
     const tab = new Tab(context, page);
+    if (looks.expected) tab.expected.push(looks.expected);
     await page.goto(path);
     return tab;
   }

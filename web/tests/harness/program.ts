@@ -165,7 +165,7 @@ export class Program {
   }
 
   async until_ended(run: string): Promise<string> {
-    await this.event(run, (event) => ['run_succeeded', 'run_failed', 'run_canceled', 'run_finished'].includes(String(event['event'])));
+    await this.event(run, (event) => event['event'] === 'run_finished');
     return (await this.ask<{ status: string }>('GET', `/v1/runs/${run}`)).status;
   }
 }
