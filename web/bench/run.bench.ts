@@ -148,7 +148,7 @@ async function dagu_page(binary: string, size: Shape): Promise<unknown> {
   writeFileSync(join(directory, 'dags', 'measured.yaml'), dagu(size));
   const env = { PATH: '/usr/bin:/bin', HOME: directory, DAGU_HOME: directory, TZ: 'UTC' };
   const server = spawn(binary, ['start-all', '--host', '127.0.0.1', '--port', String(port), '--dags', join(directory, 'dags')], { env, stdio: 'ignore' });
-  const browser = await launcher.launch({ executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+  const browser = await launcher.launch({ executablePath: process.env['LANEWAY_TEST_CHROMIUM'] ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
   try {
     const url = `http://127.0.0.1:${port}`;
     await expect.poll(() => fetch(`${url}/api/v2/dags`).then((answer) => answer.status, () => 0), { timeout: 60_000 }).toBe(200);

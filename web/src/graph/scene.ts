@@ -48,7 +48,7 @@ export function scene_of(layout: GraphLayout, collapsed: ReadonlySet<string>): S
   const group_items = new Map<string, number>();
   const frames = new Map(layout.groups.map((group) => [group.name, group]));
   layout.nodes.forEach((node, index) => {
-    const frame = node.group !== null && collapsed.has(node.group) ? frames.get(node.group) : undefined;
+    const frame = node.group != null && collapsed.has(node.group) ? frames.get(node.group) : undefined;
     if (frame === undefined) {
       shown_by[index] = items.length;
       items.push({

@@ -9,6 +9,8 @@ export interface LogPage {
   next_offset: number;
   is_over: boolean;
   may_lack_end: boolean;
+  /** How long it is by now, as offsets count. */
+  size?: number;
 }
 
 /** `wait` is in seconds: how long the server may wait for more. */
@@ -31,6 +33,7 @@ export class LogStore {
   readonly #ask: Ask;
   readonly #changed: () => void;
   readonly #stop = new AbortController();
+  #size = 0;
   /** By number of the page; the one that was used longest ago stands first. */
   readonly #kept = new Map<number, Line[]>();
   /** The pieces of the last page, which still grows. */
@@ -40,6 +43,11 @@ export class LogStore {
   constructor(ask: Ask, changed: () => void) {
     this.#ask = ask;
     this.#changed = changed;
+  }
+
+  /** How much of what there is was read. */
+  get share(): number {
+    return this.#size === 0 ? 1 : Math.min(1, this.pages.next_offset / this.#size);
   }
 
   get kept(): number {
@@ -65,6 +73,7 @@ export class LogStore {
   #take(found: LogPage): void {
     this.is_over = found.is_over;
     this.may_lack_end = found.may_lack_end;
+    this.#size = found.size ?? 0;
     this.error = null;
     if (found.pieces.length > 0) {
       const pages = this.pages.list.length;
