@@ -312,7 +312,7 @@ export class Drawing {
     const below = [now.count, now.note].filter(Boolean).join(' \u00b7 ');
     if (below !== '') {
       const note = add(group, 'text', 'note');
-      set(note, { x: 2, y: item.height + (item.is_for_each || item.is_group ? 14.5 : 11) });
+      set(note, { x: 2, y: item.height + (item.is_for_each || item.is_group ? 13.5 : 11) });
       note.textContent = short(below, item.width * 1.2, 5.4);
     }
   }

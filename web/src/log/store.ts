@@ -56,11 +56,12 @@ export class LogStore {
 
   /** Reads to the end, and, until the attempt is over, what comes. Ends by itself, or by `close`. */
   async read(): Promise<void> {
+    // At once for the first answer, so that an empty log is known to be so; then only when there is more.
+    let wait = 0;
     while (!this.is_over && !this.#stop.signal.aborted) {
       try {
-        const is_new = this.pages.list.length === 0;
-        const found = await this.#ask(this.pages.next_offset, PAGE_BYTES, is_new ? 0 : WAIT_SECONDS, this.#stop.signal);
-        this.#take(found);
+        this.#take(await this.#ask(this.pages.next_offset, PAGE_BYTES, wait, this.#stop.signal));
+        wait = WAIT_SECONDS;
       } catch (error) {
         if (this.#stop.signal.aborted) return;
         this.error = error;

@@ -60,7 +60,7 @@ name: big-log
 steps:
   print:
     run: |
-      awk 'BEGIN { for (n = 1; n <= ${Math.floor((mib * 1024 * 1024) / 100)}; n++) printf "%09d %s the quick brown fox jumps over the lazy dog and runs on and on and on %s\\n", n, "\\033[36m", "\\033[0m" }'
+      awk 'BEGIN { for (n = 1; n <= ${Math.floor((mib * 1024 * 1024) / 91)}; n++) printf "%09d %s the quick brown fox jumps over the lazy dog and runs on and on and on %s\\n", n, "\\033[36m", "\\033[0m" }'
 `;
 
 export const merging = `

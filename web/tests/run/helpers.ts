@@ -32,7 +32,6 @@ export const HOSTILE = [
   '${window.hacked=1}',
   '<a href="javascript:window.hacked=1">x</a>',
   '</title><script>window.hacked=1</script>',
-  '\u202Eevil\u202C',
 ];
 
 export async function unharmed(tab: Tab): Promise<void> {

@@ -112,7 +112,7 @@ steps:
     const run = await program.submit({ document: big_log(64) });
     await program.until_ended(run);
     const tab = await open(`/runs/${run}/tasks/print`);
-    const total = Math.floor((64 * 1024 * 1024) / 100);
+    const total = Math.floor((64 * 1024 * 1024) / 91);
     // The cap of a log may cut its end off; it says so in a note.
     await expect.poll(() => lines(tab), { timeout: 90_000 }).toBeGreaterThan(total * 0.9);
     await expect.poll(() => tab.page.getByLabel('follow').count(), { timeout: 60_000 }).toBe(0);
@@ -150,6 +150,6 @@ steps:
     await press(tab, 'Download');
     const text = await readFile((await (await coming).path())!, 'utf8');
     expect(text.startsWith('000000001 ')).toBe(true);
-    expect(text.length).toBeGreaterThan(60 * 1024 * 1024);
+    expect(text.length).toBeGreaterThan(58 * 1024 * 1024);
   });
 });
