@@ -15,10 +15,10 @@ class Router {
   start(): void {
     addEventListener('popstate', () => this.#follow(false));
     document.addEventListener('click', (event) => {
-      const link = here(event);
-      if (link === null) return;
+      const to = here(event);
+      if (to === null) return;
       event.preventDefault();
-      this.go(link.pathname + link.search + link.hash);
+      this.go(to.pathname + to.search + to.hash);
     });
   }
 
@@ -29,15 +29,17 @@ class Router {
   }
 }
 
-/** The link that was clicked, if it is to be followed here. */
-function here(event: MouseEvent): HTMLAnchorElement | null {
+/** Where the link that was clicked leads, if it is to be followed here. A link may be one of a drawing. */
+function here(event: MouseEvent): URL | null {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return null;
   const link = event.target instanceof Element ? event.target.closest('a') : null;
-  if (!(link instanceof HTMLAnchorElement) || link.origin !== location.origin) return null;
-  if (link.hasAttribute('download') || (link.target !== '' && link.target !== '_self')) return null;
+  const address = link?.getAttribute('href');
+  if (!link || !address || link.hasAttribute('download') || (link.getAttribute('target') ?? '_self') !== '_self') return null;
+  const to = new URL(address, location.href);
+  if (to.origin !== location.origin) return null;
   // A place on the same page is the browser's.
-  if (link.hash !== '' && link.pathname === location.pathname && link.search === location.search) return null;
-  return link;
+  if (to.hash !== '' && to.pathname === location.pathname && to.search === location.search) return null;
+  return to;
 }
 
 export const router = new Router();

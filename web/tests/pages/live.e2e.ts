@@ -30,7 +30,7 @@ test('one connection carries all that a tab follows', async () => {
   for (const name of ['Pools', 'Runs', 'Nodes', 'Overview']) {
     await tab.page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
     await tab.page.getByRole('heading', { level: 1, name }).waitFor();
-    await tab.page.getByText('Loading…').waitFor({ state: 'detached' });
+    await tab.page.locator('main .loading').first().waitFor({ state: 'detached' });
   }
   await expect.poll(streams).toBe(1);
   tab.expect_clean();

@@ -47,15 +47,10 @@ function shown(here: ReturnType<typeof site>, pages: Shown[]): void {
       for (const looks of LOOKS) {
         const tab = await here.open(path, looks);
         await tab.page.getByRole('heading', { level: 1, name: heading }).waitFor();
-        await tab.page.getByText(has).first().waitFor();
+        await tab.page.getByText(has).filter({ visible: true }).first().waitFor();
         expect(await tab.page.title()).toBe(`${heading} · Laneway`);
         expect(await tab.overflow(), `${path} is wider than ${looks.width} px`).toBeLessThanOrEqual(0);
-        // The other theme too, on what is there already.
-        for (const theme of ['dark', 'light'] as const) {
-          await tab.page.emulateMedia({ colorScheme: theme });
-          expect(await tab.axe(), `${path} in ${theme} at ${looks.width} px`).toEqual([]);
-        }
-        await tab.page.emulateMedia({ colorScheme: looks.theme });
+        expect(await tab.axe(), `${path} in ${looks.theme}`).toEqual([]);
         await tab.shot(`${name}-${looks.theme}-${looks.width}`);
         tab.expect_clean();
         await tab.close();
@@ -72,18 +67,18 @@ describe('with runs', () => {
     for (const { path, name } of FILLED) {
       const tab = await here.open(path, { width: 3440, height: 1300, language: 'de', theme: 'dark' });
       await tab.page.locator('main h1').waitFor();
-      await tab.page.waitForLoadState('networkidle').catch(() => undefined);
+      await tab.page.locator('main .loading').first().waitFor({ state: 'detached' });
       expect(await tab.page.locator('html').getAttribute('lang')).toBe('de');
       expect(await tab.overflow(), path).toBeLessThanOrEqual(0);
       await tab.shot(`${name}-wide-de`);
       tab.expect_clean();
       await tab.close();
     }
-  });
+  }, 120_000);
 
   test('less than 120 kB of script is loaded before the overview is there', async () => {
     const tab = await here.open('/');
-    await tab.page.getByText('What waits longest').waitFor();
+    await tab.page.getByRole('heading', { name: 'What waits longest' }).waitFor();
     const bytes = await tab.page.evaluate(() =>
       performance
         .getEntriesByType('resource')
