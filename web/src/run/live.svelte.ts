@@ -6,6 +6,8 @@ import { type Run, RunFold } from './fold';
 
 /** Why a task waits is known only to whoever asks: asked for again this long after something moved. */
 const ASK_AGAIN_MS = 2_000;
+/** A busy run may have so many news that showing them is all the page does: so it rests, this many times as long as showing them took. */
+const REST = 2;
 /** A larger run is not asked for whole because of that; a task that is looked at asks for its own cause. */
 const MOST_TASKS = 1_000;
 
@@ -22,6 +24,7 @@ export class RunLive {
   #heard: StreamEvent[] = [];
   #listeners = new Set<(events: readonly StreamEvent[]) => void>();
   #is_due = false;
+  #rest_until = 0;
   #again: ReturnType<typeof setTimeout> | null = null;
   #unsubscribe: (() => void) | null = null;
   #cut = new AbortController();
@@ -85,10 +88,15 @@ export class RunLive {
     this.#is_due = true;
     const flush = (): void => {
       this.#is_due = false;
+      const begun = performance.now();
       this.#flush();
+      // Behind the frame: what it cost with all that was drawn. Twice that is left to the person and the page.
+      setTimeout(() => (this.#rest_until = performance.now() + REST * (performance.now() - begun)));
     };
+    const rest = this.#rest_until - performance.now();
     // A tab that nobody sees is given no frames.
     if (document.hidden) setTimeout(flush, 250);
+    else if (rest > 0) setTimeout(() => requestAnimationFrame(flush), rest);
     else requestAnimationFrame(flush);
   }
 
