@@ -1,0 +1,37 @@
+// Which component shows which route; each is loaded when it is first needed.
+import type { Component } from 'svelte';
+import type { PageName } from '../route/routes';
+
+// A page knows its own route; here any route is handed to any page, and App chooses both by the same name.
+export type Shown = Component<{ route: any }>;
+type Load = () => Promise<{ default: Component<never> }>;
+
+const PAGES: Record<PageName, Load> = {
+  overview: () => import('./Overview.svelte'),
+  workflows: () => import('./Workflows.svelte'),
+  new_workflow: () => import('./NewWorkflow.svelte'),
+  workflow: () => import('./Workflow.svelte'),
+  runs: () => import('./Runs.svelte'),
+  run: () => import('../run/RunPage.svelte'),
+  task: () => import('../run/TaskPage.svelte'),
+  nodes: () => import('./Nodes.svelte'),
+  pools: () => import('./Pools.svelte'),
+  limits: () => import('./Limits.svelte'),
+  triggers: () => import('./Triggers.svelte'),
+  tokens: () => import('./Tokens.svelte'),
+  audit: () => import('./Audit.svelte'),
+  missing: () => import('./Missing.svelte'),
+};
+
+const loaded = new Map<PageName, Promise<Shown>>();
+
+export function load_page(name: PageName): Promise<Shown> {
+  let page = loaded.get(name);
+  if (!page) {
+    page = PAGES[name]().then((module) => module.default as unknown as Shown);
+    // What could not be loaded (the server was away) is tried again with the next visit.
+    page.catch(() => loaded.delete(name));
+    loaded.set(name, page);
+  }
+  return page;
+}

@@ -1,0 +1,70 @@
+// What may be done to a run and to a task now: the state machine decides, and the role of whoever asks. Pure: the server decides again.
+
+import type { TaskStatus } from '../look/states';
+import type { RunStatus } from '../route/routes';
+
+export type RunAct = 'pause' | 'resume' | 'advance' | 'retry' | 'cancel';
+export type TaskAct = 'signal' | 'retry_from' | 'skip';
+
+export interface RunFacts {
+  status: RunStatus;
+  /** `run`, `workflow`. */
+  paused: readonly string[];
+  closing: string | null;
+  /** It goes level by level; `null` where that is not known. */
+  has_levels: boolean | null;
+}
+
+export interface TaskFacts {
+  status: TaskStatus;
+  /** An item of a `for_each`: its step is what acts are about. */
+  is_item: boolean;
+  signal: string | null;
+  is_signaled: boolean;
+}
+
+export function has_ended(status: RunStatus): boolean {
+  return status === 'succeeded' || status === 'failed' || status === 'canceled';
+}
+
+export function run_acts(run: RunFacts, may_act: boolean): RunAct[] {
+  if (!may_act) return [];
+  // What succeeded is done.
+  if (has_ended(run.status)) return run.status === 'succeeded' ? [] : ['retry'];
+  const acts: RunAct[] = [];
+  const is_closing = run.closing === 'canceled' || run.closing === 'run_timeout';
+  if (!is_closing) {
+    if (run.paused.includes('run')) {
+      acts.push('resume');
+      if (run.has_levels !== false && run.status === 'running') acts.push('advance');
+    } else acts.push('pause');
+    acts.push('cancel');
+  }
+  return acts;
+}
+
+/** Succeeded and skipped are done; what has failed or was canceled can be tried again once its run has ended. */
+export function task_acts(run: RunFacts, task: TaskFacts, may_act: boolean): TaskAct[] {
+  if (!may_act) return [];
+  const acts: TaskAct[] = [];
+  switch (task.status) {
+    case 'pending':
+    case 'parked':
+      if (task.signal !== null && !task.is_signaled && !has_ended(run.status)) acts.push('signal');
+      break;
+    case 'failed':
+      if (has_ended(run.status) && !task.is_item) acts.push('retry_from');
+      // A run that somebody canceled is not to go on past anything.
+      if (run.status === 'failed' || run.status === 'succeeded') acts.push('skip');
+      break;
+    case 'canceled':
+      if (has_ended(run.status) && !task.is_item) acts.push('retry_from');
+      break;
+    case 'available':
+    case 'running':
+    case 'succeeded':
+    case 'skipped':
+      break;
+  }
+  return acts;
+}

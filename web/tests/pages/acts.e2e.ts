@@ -1,0 +1,210 @@
+// Everything that can be done on these pages, and what the server then says.
+import { expect, test } from 'vitest';
+import { fill, site } from '../harness/site';
+
+const here = site({}, fill);
+type Named = Record<string, string>;
+
+test('the run form checks types, submits once, and shows the run', async () => {
+  const tab = await here.open('/workflows');
+  const { page } = tab;
+  await page.getByRole('button', { name: 'Run good' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Run good' });
+  await dialog.getByLabel('count').fill('many');
+  await dialog.getByLabel('list', { exact: false }).fill('[1,');
+  await dialog.getByRole('button', { name: 'Run it' }).click();
+  await dialog.getByText('count is to be a whole number').waitFor();
+  await dialog.getByText('list is not valid JSON').waitFor();
+  expect(await dialog.getByLabel('count').evaluate((field) => field === document.activeElement)).toBe(true);
+  await dialog.getByLabel('count').fill('7');
+  await dialog.getByLabel('list', { exact: false }).fill('["x"]');
+  await dialog.getByLabel('who').fill('the <b>sea</b>');
+  await dialog.getByLabel('size').selectOption('large');
+  await dialog.getByLabel('dry').selectOption('true');
+  await dialog.getByRole('button', { name: 'Run it' }).dblclick();
+  await page.waitForURL('**/runs/*');
+  const run = new URL(page.url()).pathname.split('/')[2] ?? '';
+  const shown = await here.program.ask<{ params: Record<string, unknown>; workflow: string }>('GET', `/v1/runs/${run}`);
+  expect(shown.params).toEqual({ who: 'the <b>sea</b>', count: 7, size: 'large', dry: true, list: ['x'] });
+  expect((await here.program.ask<{ runs: unknown[] }>('GET', '/v1/runs?workflow=good')).runs.length).toBe(4);
+  await page.getByText('A run of good was submitted').waitFor();
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('a workflow is paused with its consequence stated, and undone', async () => {
+  const tab = await here.open('/workflows/good');
+  await tab.page.getByRole('button', { name: 'Pause', exact: true }).click();
+  const dialog = tab.page.getByRole('dialog');
+  await dialog.getByText('No run of it starts anything new').waitFor();
+  await tab.page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  await tab.page.getByRole('button', { name: 'Pause', exact: true }).click();
+  await dialog.getByRole('button', { name: 'Pause' }).click();
+  await tab.page.getByText('good is paused').waitFor();
+  const run = await here.program.submit({ workflow: 'good' });
+  expect((await here.program.ask<{ paused: string[] }>('GET', `/v1/runs/${run}`)).paused.length).toBeGreaterThan(0);
+  await tab.page.getByRole('button', { name: 'Undo' }).click();
+  await tab.page.getByText('good goes on').waitFor();
+  expect(await here.program.until_ended(run)).toBe('succeeded');
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('a wrong document is marked where it is wrong; a good one is applied and compared', async () => {
+  const tab = await here.open('/workflows/good/source');
+  const { page } = tab;
+  const editor = page.getByLabel('Document of the workflow');
+  await page.getByText('Nothing is wrong with it.').waitFor();
+  const before = await editor.inputValue();
+  expect(before).toContain('echo fetched again');
+  await editor.fill(before.replace('needs: [lint, test]', 'needs: [lint, tset]'));
+  await page.getByText('tset', { exact: false }).first().waitFor();
+  const mark = page.locator('.editor mark');
+  await mark.first().waitFor();
+  expect(await mark.first().textContent()).toContain('tset');
+  expect(await page.getByRole('button', { name: 'Apply…' }).getAttribute('aria-disabled')).toBe('true');
+  await page.getByRole('button', { name: /^Line \d+/ }).first().click();
+  const chosen = await editor.evaluate((field: HTMLTextAreaElement) => field.value.slice(field.selectionStart, field.selectionEnd));
+  expect(chosen).toContain('tset');
+  await tab.shot('source-faulty');
+
+  await editor.fill(before.replace('echo done', 'echo all done'));
+  await page.getByText('Its graph').waitFor();
+  await page.getByRole('button', { name: 'Apply…' }).click();
+  await page.getByRole('dialog').getByText('becomes the newest version of good').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click();
+  await page.getByText('good is at version 3').waitFor();
+  await page.getByRole('link', { name: 'Versions' }).click();
+  await page.getByRole('region', { name: 'What changed from version 2 to version 3' }).getByText('echo all done').waitFor();
+  await page.getByLabel('Old').selectOption('1');
+  await page.getByRole('region', { name: 'What changed from version 1 to version 3' }).getByText('echo fetched again').waitFor();
+  expect(new URL(page.url()).search).toBe('?from=1&to=3');
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('a new workflow is written, applied and shown', async () => {
+  const tab = await here.open('/new-workflow');
+  const editor = tab.page.getByLabel('Document of the workflow');
+  await editor.fill('name: fresh\nsteps:\n  only: {run: "true"}\n');
+  await tab.page.getByText('Nothing is wrong with it.').waitFor();
+  await tab.page.getByRole('button', { name: 'Apply…' }).click();
+  await tab.page.getByRole('dialog').getByRole('button', { name: 'Apply' }).click();
+  await tab.page.waitForURL('**/workflows/fresh');
+  await tab.page.getByRole('heading', { level: 1, name: 'fresh' }).waitFor();
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('triggers are paused, undone, paused and resumed', async () => {
+  const tab = await here.open('/triggers');
+  const { page } = tab;
+  const paused = async () => (await here.program.ask<{ triggers: Named[] }>('GET', '/v1/triggers')).triggers[0]?.['paused_by'] ?? null;
+  await page.getByRole('button', { name: 'Pause…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Pause them' }).click();
+  await page.getByText('nightly starts by itself no more').waitFor();
+  expect(await paused()).not.toBeNull();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await page.getByText('nightly starts by itself again').waitFor();
+  expect(await paused()).toBeNull();
+  await page.getByRole('button', { name: 'Pause…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Pause them' }).click();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('button', { name: 'Pause…' }).waitFor();
+  expect(await paused()).toBeNull();
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('a limit is changed and undone; who holds it and who waits is shown', async () => {
+  const tab = await here.open('/limits', { expected: /status of 400/ });
+  const { page } = tab;
+  const value = async () => (await here.program.ask<{ limits: Named[] }>('GET', '/v1/limits')).limits[0]?.['value'];
+  await page.getByRole('link', { name: 'berth' }).click();
+  await page.getByRole('heading', { name: 'Held by' }).waitFor();
+  await page.getByRole('button', { name: 'Change…' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('New value').fill('nonsense');
+  await dialog.getByRole('button', { name: 'Change it' }).click();
+  await page.locator('.toast.bad').waitFor();
+  await page.locator('.toast.bad').getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Change…' }).click();
+  await dialog.getByLabel('New value').fill('5');
+  await dialog.getByRole('button', { name: 'Change it' }).click();
+  await page.getByText('berth is 5 now').waitFor();
+  expect(await value()).toBe('5');
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await expect.poll(value).toBe('1');
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('a token is made, its secret shown once, and revoked', async () => {
+  const tab = await here.open('/tokens');
+  const { page } = tab;
+  await page.getByLabel('Name').fill('ci');
+  await page.getByLabel('Role').selectOption('operator');
+  await page.getByRole('button', { name: 'Make it' }).click();
+  const secret = await page.locator('.made code').textContent();
+  expect(await here.program.ask<Named>('GET', '/v1/me', undefined, secret ?? '')).toMatchObject({ name: 'ci', role: 'operator' });
+  await page.getByRole('button', { name: 'I have kept it' }).click();
+  expect(await page.content()).not.toContain(secret);
+  const row = page.getByRole('row').filter({ hasText: 'ci' });
+  await row.getByRole('button', { name: 'Revoke…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke it' }).click();
+  await page.getByText('ci was revoked').waitFor();
+  await expect(here.program.ask('GET', '/v1/me', undefined, secret ?? '')).rejects.toThrow('401');
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('warming a pool that nobody knows is refused with what to do', async () => {
+  const tab = await here.open('/pools');
+  tab.expected.push(/4\d\d/);
+  const { page } = tab;
+  await page.getByRole('button', { name: 'Warm…' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Pools').fill('nothing');
+  await dialog.getByRole('button', { name: 'Warm it' }).click();
+  await dialog.getByRole('alert').waitFor();
+  expect(await tab.axe()).toEqual([]);
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('filters stand in the address and survive a reload', async () => {
+  const tab = await here.open('/runs');
+  const { page } = tab;
+  await page.getByRole('checkbox', { name: 'failed' }).check();
+  await expect.poll(() => page.getByRole('row').count()).toBe(2);
+  await page.getByRole('combobox', { name: 'Workflow' }).selectOption('bad');
+  expect(new URL(page.url()).search).toBe('?workflow=bad&status=failed');
+  await page.reload();
+  await page.getByRole('checkbox', { name: 'failed' }).waitFor();
+  expect(await page.getByRole('checkbox', { name: 'failed' }).isChecked()).toBe(true);
+  await expect.poll(() => page.getByRole('row').count()).toBe(2);
+  await page.getByLabel('Id or workflow begins with').fill('zzz');
+  await page.getByText('No run matches these filters').waitFor();
+  await page.getByRole('button', { name: 'Clear filters' }).first().click();
+  await expect.poll(() => page.getByRole('row').count()).toBeGreaterThan(5);
+  await page.getByLabel('Submitted since').fill('2099-01-01T00:00');
+  await page.getByText('No run matches these filters').waitFor();
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('draining a node is stated, done, and shown', async () => {
+  const tab = await here.open('/nodes');
+  const { page } = tab;
+  await page.getByRole('button', { name: 'Drain…' }).click();
+  await page.getByRole('dialog').getByText('This cannot be undone').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Leave it' }).click();
+  expect((await here.program.ask<{ nodes: Named[] }>('GET', '/v1/nodes')).nodes[0]?.['state']).toBe('takes work');
+  await page.getByRole('button', { name: 'Drain…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Drain it' }).click();
+  await page.getByText('here takes nothing more').waitFor();
+  await page.getByText('node draining').waitFor();
+  tab.expect_clean();
+  await tab.close();
+});
