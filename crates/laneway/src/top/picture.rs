@@ -4,10 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use laneway_core::definition::Action;
 use laneway_core::graph;
 use laneway_core::plan::{Lane, Plan};
-use laneway_core::wait::Awaited;
 
 /// Pixels of the layout that make one row. Steps of a column are 48 apart, a step and a line beside it 28.
 const ROW: i32 = 24;
@@ -80,13 +78,7 @@ impl Picture {
                 step: step.name.clone(),
                 column: node.layer as usize,
                 row: row(middle(node)),
-                signal: match &step.action {
-                    Action::Wait(wait) => match &wait.on {
-                        Awaited::Signal(name) => Some(name.clone()),
-                        Awaited::Until(_) | Awaited::For(_) => None,
-                    },
-                    _ => None,
-                },
+                signal: step.wait().and_then(|wait| wait.signal()).map(str::to_owned),
                 needs: plan.needs[node.position as usize].iter().map(|at| *at as usize).collect(),
                 successors: plan.successors[node.position as usize].iter().map(|at| *at as usize).collect(),
             })
