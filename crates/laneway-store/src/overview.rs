@@ -31,6 +31,9 @@ pub(crate) const TASKS: i64 = 2_000;
 /// Runs and tasks that are named.
 pub(crate) const NAMED: usize = 10;
 
+/// Tasks that may be among those: they are found by their ranks, in which a priority makes older or younger than they are.
+pub(crate) const CANDIDATES: usize = 40;
+
 #[derive(Debug, Clone)]
 pub struct Overview {
     /// The moment of this look, by the store's clock.
@@ -137,9 +140,8 @@ pub(crate) fn first_minute(now: Millis) -> Millis {
 /// Counts what attempts did. Those before the first minute are left out.
 pub(crate) fn by_minute(now: Millis, deeds: impl IntoIterator<Item = Deed>) -> Vec<Minute> {
     let first = first_minute(now);
-    let mut minutes: Vec<Minute> = (0..MINUTES)
-        .map(|number| Minute::of(Millis(first.0 + number as i64 * MINUTE_MS)))
-        .collect();
+    let mut minutes: Vec<Minute> =
+        (0..MINUTES).map(|number| Minute::of(Millis(first.0 + number as i64 * MINUTE_MS))).collect();
     let mut took: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
     for deed in deeds {
         let number = usize::try_from((deed.at.0 - first.0).div_euclid(MINUTE_MS));
@@ -171,10 +173,17 @@ fn share(sorted: &[u64], of_hundred: usize) -> Option<u64> {
     sorted.get(place.checked_sub(1)?).copied()
 }
 
-/// Keeps those that have waited longest, in that order.
-pub(crate) fn longest(rows: &mut Vec<WaitingRow>) {
+/// Keeps those that may have waited longest.
+pub(crate) fn candidates(rows: &mut Vec<WaitingRow>) {
     rows.sort_by_key(|row| (row.order, row.run, row.position));
-    rows.truncate(NAMED);
+    rows.truncate(CANDIDATES);
+}
+
+/// Those of them that have waited longest, in that order.
+pub(crate) fn longest(mut waiting: Vec<Waiting>) -> Vec<Waiting> {
+    waiting.sort_by(|one, other| (one.since, one.run, &one.step).cmp(&(other.since, other.run, &other.step)));
+    waiting.truncate(NAMED);
+    waiting
 }
 
 /// One of them by its names; nothing of one whose plan does not have it.

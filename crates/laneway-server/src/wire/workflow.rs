@@ -91,7 +91,6 @@ pub struct Param {
     /// Null for none.
     pub default: Value,
     /// The values that it may have; any of its type without some.
-    #[schema(value_type = Vec<Object>)]
     pub choices: Vec<Value>,
     pub description: Option<String>,
 }

@@ -259,7 +259,7 @@ async fn log_of_an_attempt_is_read_from_any_offset_an_answer_gave_and_waited_for
     let log = format!("/v1/runs/{run}/tasks/a/attempts/1/log");
     assert_eq!(
         server.get(&log).await.json(),
-        json!({ "pieces": [], "next_offset": 0, "is_over": false, "may_lack_end": false })
+        json!({ "pieces": [], "next_offset": 0, "size": 0, "has_ended": false, "is_over": false, "may_lack_end": false })
     );
     let path = log_path(server.store.dir(), run, "a", 1);
     std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
@@ -276,6 +276,7 @@ async fn log_of_an_attempt_is_read_from_any_offset_an_answer_gave_and_waited_for
         (&json!("one\n"), &json!("stdout"))
     );
     let next = first["next_offset"].as_u64().expect("an offset");
+    assert_eq!((&first["size"], &first["has_ended"]), (&json!(next), &json!(false)));
     let address = format!("{log}?offset={next}&wait=30");
     let waiting = server.get(&address);
     let later = async {
@@ -293,6 +294,13 @@ async fn log_of_an_attempt_is_read_from_any_offset_an_answer_gave_and_waited_for
     assert_eq!((&raw.body[..], raw.header("laneway-is-over")), (&b"one\n\xfftwo"[..], "true"));
     let over = server.get(&format!("{log}?offset={}", raw.header("laneway-next-offset"))).await.json();
     assert_eq!((&over["pieces"], &over["is_over"]), (&json!([]), &json!(true)));
+    assert_eq!((&over["size"], &over["has_ended"]), (&over["next_offset"], &json!(true)));
+    let some = server.get(&format!("{log}?limit=1")).await.json();
+    assert_eq!(
+        (&some["size"], &some["has_ended"], &some["is_over"]),
+        (&over["size"], &json!(true), &json!(false))
+    );
+    assert_eq!(raw.header("laneway-size"), over["size"].to_string());
     let astray = server.get(&format!("{log}?offset=3")).await;
     assert_eq!(astray.refusal(), (400, "bad_request".to_owned()));
     server.stop().await;

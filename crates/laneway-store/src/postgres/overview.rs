@@ -10,8 +10,8 @@ use super::row;
 use super::shelf::Shelf;
 use super::view;
 use crate::overview::{
-    Attempts, Deed, EVENTS, Ended, NAMED, NEWEST, OLDEST, Overview, TASKS, Unfinished, WINDOW_MS, Waiting,
-    WaitingRow, by_minute, first_minute, longest, told,
+    Attempts, CANDIDATES, Deed, EVENTS, Ended, NAMED, NEWEST, OLDEST, Overview, TASKS, Unfinished, WINDOW_MS,
+    Waiting, WaitingRow, by_minute, candidates, first_minute, longest, told,
 };
 
 pub(super) async fn overview(link: &Link, shelf: &Shelf, now: Option<Millis>) -> Done<Overview> {
@@ -72,8 +72,8 @@ async fn attempts(link: &Link, now: Millis) -> Done<Attempts> {
 }
 
 async fn waiting(link: &Link, shelf: &Shelf) -> Done<Vec<Waiting>> {
-    let named = i64::try_from(NAMED).unwrap_or(i64::MAX);
-    let rows = link.rows(sql!("overview_waiting", INT8, INT8, INT8), &[&OLDEST, &TASKS, &named]).await?;
+    let most = i64::try_from(CANDIDATES).unwrap_or(i64::MAX);
+    let rows = link.rows(sql!("overview_waiting", INT8, INT8, INT8), &[&OLDEST, &TASKS, &most]).await?;
     let read = |found: &Row| -> Done<WaitingRow> {
         Ok(WaitingRow {
             run: row::word(found, 0, "run id", RunId::parse)?,
@@ -85,7 +85,7 @@ async fn waiting(link: &Link, shelf: &Shelf) -> Done<Vec<Waiting>> {
         })
     };
     let mut rows = rows.iter().map(read).collect::<Done<Vec<WaitingRow>>>()?;
-    longest(&mut rows);
+    candidates(&mut rows);
     let mut waiting = Vec::with_capacity(rows.len());
     for row in &rows {
         // One that cannot be read hides none of the others.
@@ -93,5 +93,5 @@ async fn waiting(link: &Link, shelf: &Shelf) -> Done<Vec<Waiting>> {
             waiting.extend(told(row, &head.head));
         }
     }
-    Ok(waiting)
+    Ok(longest(waiting))
 }

@@ -10,7 +10,7 @@ use super::view;
 use crate::keeper::unreadable;
 use crate::overview::{
     Attempts, Deed, EVENTS, Ended, NAMED, NEWEST, OLDEST, Overview, TASKS, Unfinished, WINDOW_MS, Waiting,
-    WaitingRow, by_minute, first_minute, longest, told,
+    WaitingRow, by_minute, candidates, first_minute, longest, told,
 };
 
 pub(super) fn overview(connection: &Connection, shared: &Shared) -> Done<Overview> {
@@ -95,9 +95,9 @@ fn waiting(connection: &Connection, shared: &Shared) -> Done<Vec<Waiting>> {
                 (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
             found.push(WaitingRow { run, position, status, gate, key, order });
         }
-        longest(&mut found);
+        candidates(&mut found);
     }
     // One that cannot be read hides none of the others.
     let name = |row: &WaitingRow| told(row, &read_head(connection, &shared.plans, row.run).ok()?.head);
-    Ok(found.iter().filter_map(name).collect())
+    Ok(longest(found.iter().filter_map(name).collect()))
 }

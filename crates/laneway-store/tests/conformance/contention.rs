@@ -205,7 +205,7 @@ async fn work(node: Node, document: String, until: Instant) -> Vec<RunId> {
     while Instant::now() < until {
         let open = node.store.runs(RunFilter {
             limit: 99,
-            status: Some(RunStatus::Running),
+            statuses: vec![RunStatus::Running],
             ..RunFilter::default()
         });
         if open.await.expect("a list").len() < 6 {

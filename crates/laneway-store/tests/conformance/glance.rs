@@ -59,7 +59,7 @@ async fn runs_are_filtered_by_when_they_were_submitted(place: Place) {
     let first = node.submit(&flat(1, 1)).await;
     place.advance(MINUTE);
     let second = node.submit(&flat(1, 1)).await;
-    let at = |run: RunId| async { node.state(run).await.submitted_at };
+    let at = async |run: RunId| node.state(run).await.submitted_at;
     let (one, two) = (at(first).await, at(second).await);
     let of = |since, until| RunFilter { since, until, ..RunFilter::default() };
     assert_eq!(listed(&node, of(Some(one), None)).await, [second, first], "that moment is in it");
