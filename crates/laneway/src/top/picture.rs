@@ -80,13 +80,7 @@ impl Picture {
                 step: step.name.clone(),
                 column: node.layer as usize,
                 row: row(middle(node)),
-                signal: match &step.action {
-                    Action::Wait(wait) => match &wait.on {
-                        Awaited::Signal(name) => Some(name.clone()),
-                        Awaited::Until(_) | Awaited::For(_) => None,
-                    },
-                    _ => None,
-                },
+                signal: signal(&step.action),
                 needs: plan.needs[node.position as usize].iter().map(|at| *at as usize).collect(),
                 successors: plan.successors[node.position as usize].iter().map(|at| *at as usize).collect(),
             })
@@ -186,6 +180,14 @@ impl Picture {
     }
 }
 
+fn signal(action: &Action) -> Option<String> {
+    let Action::Wait(wait) = action else { return None };
+    match &wait.on {
+        Awaited::Signal(name) => Some(name.clone()),
+        Awaited::Until(_) | Awaited::For(_) => None,
+    }
+}
+
 /// Lines of the gutters while they are gathered.
 #[derive(Debug, Default)]
 struct Wires {
@@ -211,7 +213,7 @@ impl Wires {
                 *used += 1;
             }
         }
-        for ((gutter, _), _) in &self.leads {
+        for (gutter, _) in self.leads.keys() {
             // A cell on either side of the tracks: one to leave by, one for the head of the arrow.
             columns[*gutter].gutter = used.get(gutter).map_or(0, |used| (*used).min(TRACKS)) + 3;
         }
