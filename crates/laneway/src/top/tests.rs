@@ -173,6 +173,21 @@ fn what_was_chosen_stays_chosen_when_the_list_changes() {
 }
 
 #[test]
+fn a_log_knows_its_task_also_when_a_filter_no_longer_does() {
+    let tasks = |status| [task("a", None, status), task("b", None, TaskStatus::Running)];
+    let mut model = model(run(RunStatus::Running, &tasks(TaskStatus::Running)), TWO);
+    press(&mut model, "tab / r u n n i n g enter g enter");
+    assert_eq!(model.log.as_ref().map(|log| log.of.step.as_str()), Some("a"));
+    update(&mut model, Message::Answer(Answer::Run(run(RunStatus::Running, &tasks(TaskStatus::Succeeded)))));
+    let is_ended = |effects: Vec<Effect>| {
+        effects.iter().any(
+            |effect| matches!(effect, Effect::Load(Load::Log { is_ended: true, of, .. }) if of.step == "a"),
+        )
+    };
+    assert!(is_ended(update(&mut model, Message::Clock(Millis(1)))));
+}
+
+#[test]
 fn ten_thousand_tasks_that_change_cost_a_bounded_time() {
     let steps: Vec<String> = (0..10_000).map(|n| format!("s{n}: {{run: x}}")).collect();
     let tasks: Vec<_> = (0..10_000).map(|n| task(&format!("s{n}"), None, TaskStatus::Running)).collect();
