@@ -231,6 +231,7 @@ fn a_pool_is_warmed_and_drained_by_hand_while_a_worker_lives() {
     assert!(warmed.contains("2 of agents will be warm, which is its `max`"), "{warmed}");
     let count = |count: usize| comes_true(PATIENCE, || place.states().lines().count() == count);
     assert!(count(2), "warm before any run: {}", place.states());
+    shown_on_the_screen(&place);
     place.done(&["start", "nightly"]);
     place.ended();
     let names = |place: &Place| {
@@ -249,6 +250,22 @@ fn a_pool_is_warmed_and_drained_by_hand_while_a_worker_lives() {
     assert!(count(1), "{}", place.states());
     worker.end();
     assert_eq!(place.left(), "");
+}
+
+/// Every container of a pool with its state, at both sizes of the screen.
+fn shown_on_the_screen(place: &Place) {
+    let pools = place.done(&["pool", "status", "--json"]);
+    let pools: serde_json::Value = serde_json::from_str(&pools).expect("JSON");
+    let containers = pools[0]["containers"].as_array().expect("containers");
+    assert_eq!(containers.len(), 2, "{pools}");
+    for size in ["80x24", "160x50"] {
+        let screen = place.done(&["top", "--once", "--size", size, "--keys", "3"]);
+        assert!(screen.lines().any(|line| line.starts_with("agents ")), "{screen}");
+        for container in containers {
+            let name = container["container"].as_str().expect("a name");
+            assert!(screen.contains(name), "{name} is not shown:\n{screen}");
+        }
+    }
 }
 
 const IMAGE: &str = "laneway-test/busybox:1";

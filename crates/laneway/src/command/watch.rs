@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use laneway_core::event::Event;
 use laneway_core::state::RunStatus;
+use laneway_server::client;
 use tokio::time::{Instant, interval, sleep};
 
 use super::Context;
 use crate::drive::Interrupts;
 use crate::exit::Exit;
-use crate::hints::{Hint, Hints};
+use crate::hints::Hints;
 use crate::progress::{self, Progress};
 
 /// How often what moves is moved.
@@ -44,27 +45,30 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let (mut cursor, mut is_lost, mut heard) = (0, false, Instant::now());
 
     let ended: Option<Exit> = loop {
-        let page = match face.events(id, cursor).await {
-            Ok(page) => page,
-            // What could be reached before comes back.
-            Err(error) if is_lost => {
-                tracing::debug!(%error, "still not reached");
-                hints.next().await;
-                continue;
+        match face.events(id, cursor).await {
+            Ok(page) => {
+                is_lost = false;
+                for unreadable in &page.unreadable {
+                    progress.note(&format!("{unreadable}; `laneway doctor` says more"));
+                }
+                let events: Vec<Event> =
+                    page.events.iter().map(Event::from_json).collect::<Result<_, _>>()?;
+                progress.apply(&events)?;
+                let has_more = page.next_after > cursor;
+                cursor = page.next_after;
+                if has_more {
+                    heard = Instant::now();
+                    continue;
+                }
+            }
+            // Who was there before comes back; the run does not wait for that.
+            Err(error) if is_passing(&error) => {
+                if !is_lost {
+                    progress.note(&format!("{error}; trying again"));
+                }
+                is_lost = true;
             }
             Err(error) => return Err(error),
-        };
-        is_lost = false;
-        for unreadable in &page.unreadable {
-            progress.note(&format!("{unreadable}; `laneway doctor` says more"));
-        }
-        let events: Vec<Event> = page.events.iter().map(Event::from_json).collect::<Result<_, _>>()?;
-        progress.apply(&events)?;
-        let has_more = page.next_after > cursor;
-        cursor = page.next_after;
-        if has_more {
-            heard = Instant::now();
-            continue;
         }
         if progress.is_over() {
             break None;
@@ -72,9 +76,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if printer.is_closed() {
             break Some(Exit::Succeeded);
         }
-        if heard.elapsed() >= QUIET {
-            let seen = face.run(&id.to_string()).await?;
-            if seen.interrupted {
+        if heard.elapsed() >= QUIET && !is_lost {
+            let seen = face.run(&id.to_string()).await;
+            if seen.is_ok_and(|seen| seen.interrupted) {
                 progress.note(&format!(
                     "the process that ran it is gone; `laneway run --resume {short}` goes on with it"
                 ));
@@ -93,16 +97,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
                     printer.note(&format!("run {short} goes on; `laneway cancel {short}` ends it"));
                     return Ok(Exit::Interrupted);
                 }
-                hint = &mut hint => match hint {
-                    Hint::Look => break,
-                    Hint::Lost(why) => {
-                        if !is_lost {
-                            progress.note(&format!("{why}; trying again"));
-                        }
-                        is_lost = true;
-                        break;
-                    }
-                },
+                _ = &mut hint => break,
                 () = &mut quiet => break,
                 _ = tick.tick(), if progress.is_terminal() => progress.tick(),
             }
@@ -118,4 +113,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     }
     let status = tally.finished.as_ref().map_or(RunStatus::Running, |(status, _)| *status);
     Ok(Exit::of_run(status, false))
+}
+
+/// Whether it may be over in a moment.
+fn is_passing(error: &anyhow::Error) -> bool {
+    let of_store = error.downcast_ref::<laneway_store::Error>().is_some_and(laneway_store::Error::is_passing);
+    let of_server = error.downcast_ref::<client::Error>().is_some_and(client::Error::is_about_the_server);
+    of_store || of_server
 }

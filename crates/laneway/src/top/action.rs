@@ -222,6 +222,10 @@ fn are(count: u64, one: &str) -> String {
 }
 
 fn count(model: &Model, run: RunId, status: TaskStatus) -> Option<u64> {
+    let opened = model.run.as_ref().and_then(|opened| opened.run.as_ref()).filter(|known| known.run == run);
+    if let Some(run) = opened {
+        return Some(run.tasks.iter().filter(|task| task.status == status).count() as u64);
+    }
     let listed = model.runs.all.iter().flatten().find(|known| known.run == run)?;
     listed.tasks.get(status.as_str()).and_then(serde_json::Value::as_u64).or(Some(0))
 }

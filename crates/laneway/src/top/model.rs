@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
@@ -341,10 +342,21 @@ impl Opened {
 
     /// The task that is chosen.
     pub(super) fn task(&self) -> Option<&wire::Task> {
-        let (run, (step, index)) = (self.run.as_ref()?, self.chosen.as_ref()?);
+        let (step, index) = self.chosen.as_ref()?;
+        self.at(step, *index)
+    }
+
+    /// A task by its name.
+    pub(super) fn find(&self, name: &str) -> Option<&wire::Task> {
+        let (step, index) = parse_name(name);
+        self.at(step, index)
+    }
+
+    fn at(&self, step: &str, index: Option<u32>) -> Option<&wire::Task> {
+        let run = self.run.as_ref()?;
         match index {
             None => self.of_step.get(step).and_then(|at| run.tasks.get(*at)),
-            Some(_) => run.tasks.iter().find(|task| task.step == *step && task.index == *index),
+            Some(_) => run.tasks.iter().find(|task| task.step == step && task.index == index),
         }
     }
 

@@ -203,7 +203,7 @@ impl Wires {
                 *used += 1;
             }
         }
-        for ((gutter, _), _) in &self.leads {
+        for (gutter, _) in self.leads.keys() {
             // A cell on either side of the tracks: one to leave by, one for the head of the arrow.
             columns[*gutter].gutter = used.get(gutter).map_or(0, |used| (*used).min(TRACKS)) + 3;
         }

@@ -65,12 +65,15 @@ fn press(model: &mut Model, keys: &str) -> Vec<Effect> {
     typed(keys).expect("keys").into_iter().flat_map(|key| update(model, Message::Key(key))).collect()
 }
 
-fn acts(effects: &[Effect]) -> Vec<&Action> {
-    let act = |effect| match effect {
-        Effect::Act(action) => Some(action),
-        Effect::Load(_) | Effect::LookAt(_) | Effect::Redraw | Effect::Suspend | Effect::Quit => None,
-    };
-    effects.iter().filter_map(act).collect()
+fn acts(effects: &[Effect]) -> Vec<Action> {
+    let mut acts = Vec::new();
+    for effect in effects {
+        match effect {
+            Effect::Act(action) => acts.push(action.clone()),
+            Effect::Load(_) | Effect::LookAt(_) | Effect::Redraw | Effect::Suspend | Effect::Quit => {}
+        }
+    }
+    acts
 }
 
 const TWO: &str = "steps: {a: {run: x}, b: {needs: [a], run: x}}";
@@ -90,7 +93,7 @@ fn nothing_is_done_without_a_second_key() {
         }
         // Any other key is neither a yes nor a no.
         assert!(acts(&press(&mut model, &format!("{keys} enter x c space"))).is_empty(), "{keys}");
-        assert_eq!(acts(&press(&mut model, "y")), [&wanted]);
+        assert_eq!(acts(&press(&mut model, "y")), [wanted]);
     }
 }
 
@@ -110,7 +113,7 @@ fn keys_follow_the_states_and_say_why_they_do_nothing() {
         let notice = going.notice.take().expect("a word").text;
         assert!(notice.contains(why), "{key}: {notice}");
     }
-    assert_eq!(acts(&press(&mut going, "c y")), [&Action::Cancel { run: id() }]);
+    assert_eq!(acts(&press(&mut going, "c y")), [Action::Cancel { run: id() }]);
     let tasks = [task("a", None, TaskStatus::Succeeded), task("b", None, TaskStatus::Succeeded)];
     let mut over = model(run(RunStatus::Succeeded, &tasks), TWO);
     press(&mut over, "c");
@@ -129,7 +132,7 @@ fn a_signal_takes_a_reason_and_enter() {
         signal: "go".to_owned(),
         reason: Some("yes".to_owned()),
     };
-    assert_eq!(acts(&effects), [&wanted]);
+    assert_eq!(acts(&effects), [wanted]);
 }
 
 #[test]
@@ -167,6 +170,21 @@ fn what_was_chosen_stays_chosen_when_the_list_changes() {
     ];
     update(&mut model, Message::Answer(Answer::Run(run(RunStatus::Running, &more))));
     assert_eq!(chosen(&model), Some(("b".to_owned(), None)));
+}
+
+#[test]
+fn a_log_knows_its_task_also_when_a_filter_no_longer_does() {
+    let tasks = |status| [task("a", None, status), task("b", None, TaskStatus::Running)];
+    let mut model = model(run(RunStatus::Running, &tasks(TaskStatus::Running)), TWO);
+    press(&mut model, "tab / r u n n i n g enter g enter");
+    assert_eq!(model.log.as_ref().map(|log| log.of.step.as_str()), Some("a"));
+    update(&mut model, Message::Answer(Answer::Run(run(RunStatus::Running, &tasks(TaskStatus::Succeeded)))));
+    let is_ended = |effects: Vec<Effect>| {
+        effects.iter().any(
+            |effect| matches!(effect, Effect::Load(Load::Log { is_ended: true, of, .. }) if of.step == "a"),
+        )
+    };
+    assert!(is_ended(update(&mut model, Message::Clock(Millis(1)))));
 }
 
 #[test]

@@ -51,9 +51,7 @@ pub(super) fn looks(model: &Model) -> Vec<Effect> {
     match model.screen {
         Screen::Runs => {
             let mut effects = load(Load::Runs);
-            if let Some(opened) = model.run.as_ref().filter(|_| model.is_wide()) {
-                effects.push(Effect::Load(Load::Run(opened.id)));
-            }
+            effects.extend(model.run.as_ref().map(|opened| Effect::Load(Load::Run(opened.id))));
             effects
         }
         Screen::Run => model.run.as_ref().map_or_else(Vec::new, |opened| load(Load::Run(opened.id))),
@@ -197,22 +195,21 @@ fn typed(model: &mut Model, event: KeyEvent) -> Vec<Effect> {
             return match model.screen {
                 Screen::Log => find(model, true),
                 Screen::Run => step_found(model, 0),
-                Screen::Runs | Screen::Nodes | Screen::Pools | Screen::Limits => preview(model),
+                Screen::Runs | Screen::Nodes | Screen::Pools | Screen::Limits => Vec::new(),
             };
         }
         KeyCode::Esc => {
             model.typed = None;
-            set_filter(model, "");
-            return preview(model);
+            return set_filter(model, "");
         }
         _ => return Vec::new(),
     }
     let text = model.typed.clone().unwrap_or_default();
-    set_filter(model, &text);
-    preview(model)
+    set_filter(model, &text)
 }
 
-fn set_filter(model: &mut Model, filter: &str) {
+/// Another entry may be the chosen one with it.
+fn set_filter(model: &mut Model, filter: &str) -> Vec<Effect> {
     match model.screen {
         Screen::Runs => model.runs.set_filter(filter),
         Screen::Nodes => model.nodes.set_filter(filter),
@@ -231,6 +228,7 @@ fn set_filter(model: &mut Model, filter: &str) {
             }
         }
     }
+    [preview(model), explain(model)].concat()
 }
 
 /// The filter of the screen, or what is searched for.
@@ -267,6 +265,7 @@ fn done(model: &mut Model, key: Key) -> Vec<Effect> {
                     model.warn("the graph of this run is not known here; its steps are listed");
                 }
             }
+            return explain(model);
         }
         Key::Log => return open_log(model),
         Key::Follow => {
@@ -426,8 +425,9 @@ fn open_log(model: &mut Model) -> Vec<Effect> {
 }
 
 fn attempt(model: &mut Model, by: isize) -> Vec<Effect> {
-    let tried = model.run.as_ref().and_then(|opened| opened.task()).map_or(0, |task| task.attempt);
     let Some(log) = model.log.as_ref().filter(|_| model.screen == Screen::Log) else { return Vec::new() };
+    let tried =
+        model.run.as_ref().and_then(|opened| opened.find(&log.of.step)).map_or(0, |task| task.attempt);
     let wanted = (i64::from(log.of.attempt) + by as i64).clamp(1, i64::from(tried.max(1)));
     let attempt = u32::try_from(wanted).unwrap_or(1);
     if attempt == log.of.attempt {
@@ -447,7 +447,7 @@ fn look_at_log(model: &Model) -> Vec<Effect> {
     if log.is_over {
         return Vec::new();
     }
-    let task = model.run.as_ref().and_then(|opened| opened.task());
+    let task = model.run.as_ref().and_then(|opened| opened.find(&log.of.step));
     let is_ended =
         task.is_none_or(|task| task.attempt != log.of.attempt || task.status != TaskStatus::Running);
     vec![Effect::Load(Load::Log { of: log.of.clone(), offset: log.offset, is_ended })]
@@ -455,8 +455,7 @@ fn look_at_log(model: &Model) -> Vec<Effect> {
 
 fn back(model: &mut Model) -> Vec<Effect> {
     if !filter(model).is_empty() {
-        set_filter(model, "");
-        return preview(model);
+        return set_filter(model, "");
     }
     match model.screen {
         Screen::Log => {
@@ -470,9 +469,9 @@ fn back(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-/// Beside the list, where there is room, the chosen run is shown.
+/// The chosen run of the list is read: it is shown beside it where there is room, and keys ask how it is.
 pub(super) fn preview(model: &mut Model) -> Vec<Effect> {
-    if model.screen != Screen::Runs || !model.is_wide() {
+    if model.screen != Screen::Runs {
         return Vec::new();
     }
     let Some(run) = model.runs.chosen().map(|run| run.run) else { return Vec::new() };

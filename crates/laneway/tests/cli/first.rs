@@ -143,19 +143,31 @@ fn watch_says_that_nobody_drives_the_run_any_more() {
 fn watch_goes_through_a_server_and_back_to_it() {
     let place = Place::with("flow.yaml", FLOW);
     place.pipe("go");
-    let served = Served::start(&place, &[]);
+    let served = Served::start(&place, &["--no-worker"]);
+    let worker = place.spawn("worker --shutdown-grace 1s");
     // Beside the store: what is sent through a server is packed, and a pipe cannot be.
     place.laneway("submit flow.yaml");
     let line = format!("watch last --server {}", served.url());
     let mut watched = place.spawn(&line);
     watched.wait_for("a started");
+    let address = served.url().trim_start_matches("http://").to_owned();
+    assert_eq!(served.end().0, Some(0));
+    // The run does not wait for the server, and whoever watches does.
     std::fs::write(place.path("go"), "on\n").expect("the step reads it");
+    until("the end of the run", || place.json("show last --json")["status"] == "failed");
+    let served = Served::start_at(&place, &address, &["--no-worker"]);
     let watched = watched.wait();
     assert_eq!(watched.code, Some(1), "{watched}");
     assert!(watched.stdout.contains("it broke") && watched.stdout.contains(" failed in "), "{watched}");
+    assert!(
+        watched.stderr.contains("cannot be reached") && watched.stderr.contains("trying again"),
+        "{watched}"
+    );
     let json = served.ask("watch last --json").stdout;
     assert_eq!(json, place.laneway("events last --json").stdout);
     served.end();
+    worker.signal(Signal::TERM);
+    worker.wait();
 }
 
 #[test]

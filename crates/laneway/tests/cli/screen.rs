@@ -4,6 +4,7 @@
 use std::process::{Command, Output};
 
 use crate::place::{Place, until};
+use crate::serve::Served;
 
 /// A terminal with a shell in it.
 struct Tmux<'a> {
@@ -265,6 +266,61 @@ fn colours_are_left_out_where_nobody_wants_them() {
     tmux.top("", "");
     tmux.sees("✓ succeeded");
     assert!(colours(&tmux));
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+}
+
+#[test]
+fn a_server_that_goes_and_comes_back_is_said_to_be_so() {
+    let place = Place::with("other.yaml", OTHER);
+    let served = Served::start(&place, &[]);
+    served.ask("submit other.yaml");
+    until("the end of the run", || served.json("show last --json")["status"] == "succeeded");
+    let port = served.url().rsplit(':').next().expect("a port").to_owned();
+    let tmux = Tmux::open(&place);
+    tmux.top("", &format!("last --server {}", served.url()));
+    let shown = tmux.sees("one is succeeded");
+    assert!(shown.contains("✓ one") && shown.contains("● live"), "{shown}");
+    served.end();
+    let shown = tmux.sees("● stale");
+    assert!(shown.contains("✓ one") && shown.contains("may be old"), "what was known stays: {shown}");
+    let again = Served::start_at(&place, &format!("127.0.0.1:{port}"), &[]);
+    tmux.sees("● live");
+    tmux.keys(&["Escape"]);
+    again.ask("submit other.yaml");
+    until("both runs", || tmux.shown().matches("✓ succeeded").count() == 2);
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+    again.end();
+}
+
+#[test]
+fn the_mouse_chooses_and_opens_where_it_was_asked_for() {
+    let place = Place::with(
+        "flow.yaml",
+        "name: flow\nsteps: {one: {run: echo from one}, two: {needs: [one], run: echo from two}}\n",
+    );
+    place.laneway("run flow.yaml");
+    let tmux = Tmux::open(&place);
+    tmux.top("", "--mouse");
+    tmux.sees("✓ succeeded");
+    // As a terminal tells of a click: button, column and row, from 1 on.
+    let click = |column: u16, row: u16| {
+        tmux.keys(&["-l", &format!("\u{1b}[<0;{column};{row}M\u{1b}[<0;{column};{row}m")]);
+    };
+    click(20, 1);
+    tmux.sees("laneway worker");
+    click(12, 1);
+    tmux.sees("✓ succeeded");
+    click(5, 3);
+    let shown = tmux.sees("✓ two");
+    let (row, line) = (1..).zip(shown.lines()).find(|(_, line)| line.contains("✓ two")).expect("a step");
+    let before = line.split("✓ two").next().map_or(0, |before| before.chars().count());
+    let column = u16::try_from(before + 3).expect("on the screen");
+    click(column, row);
+    tmux.sees("two is succeeded");
+    click(column, row);
+    tmux.sees("from two");
     tmux.keys(&["q"]);
     tmux.is_as_it_was();
 }

@@ -20,7 +20,11 @@ pub(crate) struct Served<'a> {
 
 impl<'a> Served<'a> {
     pub(crate) fn start(place: &'a Place, more: &[&str]) -> Self {
-        let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
+        Self::start_at(place, "127.0.0.1:0", more)
+    }
+
+    pub(crate) fn start_at(place: &'a Place, at: &str, more: &[&str]) -> Self {
+        let mut args = vec!["serve", "--listen", at];
         args.extend(more);
         let mut command = place.command(&args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");

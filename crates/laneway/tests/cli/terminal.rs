@@ -63,3 +63,12 @@ fn a_table_fits_the_terminal() {
     let table = shown.split("STEP").nth(1).expect("a table");
     assert!(table.lines().all(|line| line.trim_end().chars().count() <= 60), "{shown}");
 }
+
+#[test]
+fn watching_a_run_on_a_terminal_looks_as_running_it() {
+    let place = Place::with("build.yaml", BUILD);
+    place.laneway("run build.yaml");
+    let shown = on_terminal(&place, "watch last", &[]);
+    assert!(shown.contains("✓\u{1b}[0m lint") && shown.contains("broken"), "{shown:?}");
+    assert!(!shown.contains("lint started"), "plain lines are for pipes: {shown:?}");
+}

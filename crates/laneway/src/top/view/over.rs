@@ -24,7 +24,7 @@ pub(super) fn help(model: &Model, frame: &mut Frame<'_>) {
         marks.push(Span::styled(format!("{} {status}  ", look.task_mark(status)), look.task(status)));
     }
     lines.push(Line::from(marks));
-    over(model, frame, " keys ", lines, 76);
+    over(model, frame, " keys ", lines, 80);
 }
 
 pub(super) fn question(model: &Model, frame: &mut Frame<'_>, asked: &Asked) {
