@@ -5,6 +5,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use std::collections::BTreeSet;
+
 use crate::child::Parent;
 use crate::effect::{EffectState, EffectStatus};
 use crate::event::{
@@ -278,11 +280,12 @@ impl Fold {
                 self.state.finished_at = None;
                 // One that ended before its first start, in the queue, starts with this.
                 self.state.started_at = self.state.started_at.or(Some(at));
+                let children: BTreeSet<&String> = f.children.iter().collect();
                 for step in &f.tasks {
                     let task = self.task(seq, step)?;
                     let status = moved(seq, task, TaskMove::Reopen)?;
-                    let child = task.wait.as_ref().and_then(|wait| wait.child);
-                    let child = child.filter(|_| f.children.contains(step));
+                    let child = task.wait.as_ref().and_then(|wait| wait.child.or(wait.again));
+                    let child = child.filter(|_| children.contains(step));
                     let wait = child.map(Waiting::again);
                     *task = TaskState { status, wait, ..task.reopened() };
                 }
@@ -365,7 +368,7 @@ impl Fold {
                     None => {
                         let wait = task.wait.get_or_insert_default();
                         (wait.until, wait.timeout_at) = (f.until, f.timeout_at);
-                        (wait.life, wait.child) = (f.workflow.as_ref().map(|_| seq), None);
+                        wait.life = f.workflow.as_ref().map(|_| seq);
                     }
                     // It waits for its items, and for nothing else.
                     Some(total) => {
@@ -380,7 +383,8 @@ impl Fold {
                     let illegal = Illegal { entity: "task", from: task.status.as_str(), to: "child" };
                     return Err(Broken::Illegal { seq, illegal });
                 }
-                task.wait.get_or_insert_default().child = Some(f.child);
+                let wait = task.wait.get_or_insert_default();
+                (wait.child, wait.again) = (Some(f.child), None);
             }
             Fact::TaskSignaled(f) => {
                 let task = self.task(seq, &f.step)?;

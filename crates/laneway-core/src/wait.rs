@@ -60,6 +60,9 @@ pub struct Waiting {
     /// The run that it started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<RunId>,
+    /// The run that it had started in an earlier life, and is to go on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<RunId>,
 }
 
 /// Somebody's word to a task that waits, or will.
@@ -174,7 +177,7 @@ impl fmt::Display for Wait {
 impl Waiting {
     /// What is known of a step that is to go on with the run that it had started.
     pub fn again(child: RunId) -> Box<Self> {
-        Box::new(Self { child: Some(child), ..Self::default() })
+        Box::new(Self { again: Some(child), ..Self::default() })
     }
 
     /// When somebody has to look at it, if nobody says anything before.

@@ -2,10 +2,9 @@
 //! does for its own.
 //!
 //! ```text
-//!   wanted_runs ──▶ the workflow, by name or file ──▶ submit, under a key made of the step's life ──▶ child_began | child_refused
+//!   wanted_runs ──▶ the workflow, by name or file ──▶ submit, with its parent | resume_child | child_refused
 //! ```
-//! Whoever dies in between leaves a run that is still wanted, and the next one's submission under the same key gives the run that is
-//! there: each life of a step starts one run. docs/design/children.md.
+//! From the moment on in which it is there the step waits for it: each life of a step starts one run, and none that nobody waits for. docs/design/children.md.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -15,16 +14,16 @@ use std::time::Duration;
 use laneway_core::child::{is_file, too_deep};
 use laneway_core::definition::{self, Source};
 use laneway_core::hash::ContentHash;
-use laneway_core::id::{RunId, SessionId};
+use laneway_core::id::SessionId;
 use laneway_core::params;
 use laneway_core::plan::Plan;
-use laneway_store::child::WantedRun;
+use laneway_store::child::{Resumed, WantedRun};
 use laneway_store::model::Submission;
 use laneway_store::{Error, Store};
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// How many are dealt with at a time.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 1_000;
 
 /// The store changes all the time, and few of those changes want a run: it is looked at this often at most.
 const LOOK_AFTER: Duration = Duration::from_millis(50);
@@ -42,6 +41,8 @@ pub struct Starter {
     pub session: SessionId,
     /// For workflows that say nothing about it.
     pub max_parallel: u32,
+    /// Whether it starts no others than those of local runs of its session.
+    pub is_local: bool,
 }
 
 /// What is to be started.
@@ -78,44 +79,72 @@ impl Starter {
         }
     }
 
-    /// Starts all that are wanted.
+    /// Starts all that are wanted and can be. One that cannot keeps no other from starting; the first error is given in the end.
     async fn look(&self) -> Result<(), Error> {
         loop {
-            let wanted = self.store.wanted_runs(self.session, AT_ONCE).await?;
-            if wanted.is_empty() {
-                return Ok(());
-            }
+            let mut wanted = self.store.wanted_runs(self.session, AT_ONCE).await?;
+            wanted.retain(|wanted| wanted.is_local || !self.is_local);
+            let (mut has_moved, mut first) = (false, Ok(()));
             for wanted in wanted {
-                match self.start(&wanted).await? {
-                    Ok(run) => self.store.child_began(wanted.parent, run).await?,
-                    Err(why) => self.store.child_refused(wanted.parent, &why).await?,
+                match self.start(&wanted).await {
+                    Ok(moved) => has_moved |= moved,
+                    Err(error @ Error::SessionOver { .. }) => return Err(error),
+                    Err(error) => first = first.and(Err(error)),
                 }
+            }
+            if !has_moved {
+                return first;
             }
         }
     }
 
-    /// The run, or why there is none, in words. An error is one of the store, and all of it is tried again.
-    async fn start(&self, wanted: &WantedRun) -> Result<Result<RunId, String>, Error> {
+    /// Starts one, or tells the step why that cannot be. Says whether it is wanted no more. An error is one of the store: it is tried again.
+    async fn start(&self, wanted: &WantedRun) -> Result<bool, Error> {
+        if let Some(again) = wanted.again {
+            let session = wanted.is_local.then_some(self.session);
+            match self.store.resume_child(wanted.parent.clone(), again, session).await {
+                Ok(Resumed::Done) => return Ok(true),
+                Ok(Resumed::NoRoom) => return Ok(false),
+                Ok(Resumed::Gone) => {}
+                Err(error) => return self.refuse(wanted, told(error)?).await,
+            }
+        }
+        let submission = match self.submission(wanted).await {
+            Ok(Ok(submission)) => submission,
+            Ok(Err(why)) => return self.refuse(wanted, why).await,
+            Err(error) => return self.refuse(wanted, told(error)?).await,
+        };
+        match self.store.submit(submission).await {
+            // Somebody was faster, or nobody waits for it any more.
+            Ok(_) | Err(Error::NotWanted { .. }) => Ok(true),
+            Err(error) => self.refuse(wanted, told(error)?).await,
+        }
+    }
+
+    async fn refuse(&self, wanted: &WantedRun, why: String) -> Result<bool, Error> {
+        self.store.child_refused(wanted.parent.clone(), &why).await?;
+        Ok(true)
+    }
+
+    async fn submission(&self, wanted: &WantedRun) -> Result<Result<Submission, String>, Error> {
         if let Some(why) = too_deep(wanted.parent.depth) {
             return Ok(Err(why));
         }
-        if let Some(again) = wanted.again
-            && let Some(run) = told(self.go_on(again, wanted).await)?.transpose()
-        {
-            return Ok(run);
-        }
-        let found = match told(self.find(wanted).await)? {
-            Ok(Ok(found)) => found,
-            Ok(Err(why)) | Err(why) => return Ok(Err(why)),
+        let found = match self.find(wanted).await? {
+            Ok(found) => found,
+            Err(why) => return Ok(Err(why)),
         };
         let workflow = &found.plan.workflow;
+        if let Some(why) = self.in_its_own_way(wanted, &found.plan).await? {
+            return Ok(Err(why));
+        }
         let params = match params::bind(workflow, wanted.params.clone()) {
             Ok(params) => params,
             Err(errors) => {
                 return Ok(Err(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")));
             }
         };
-        let submission = Submission {
+        Ok(Ok(Submission {
             document: found.document,
             dir: found.dir,
             bundle: found.bundle.filter(|_| !wanted.is_local),
@@ -125,28 +154,29 @@ impl Starter {
             is_shared: !wanted.is_local,
             is_paused: false,
             key: Some(wanted.parent.key()),
-            by: by(wanted),
+            by: format!("run {}", wanted.parent.run.short()),
             origin: None,
             parent: Some(wanted.parent.clone()),
             plan: found.plan,
-        };
-        told(self.store.submit(submission).await)
+        }))
     }
 
-    /// Lets the run of an earlier life go on: what did not succeed of it runs again. `None` if it is gone.
-    async fn go_on(&self, run: RunId, wanted: &WantedRun) -> Result<Option<RunId>, Error> {
-        match self.store.retry(run, None, &by(wanted)).await {
-            Ok(_) | Err(Error::NotEnded { .. } | Error::NothingToRetry { .. }) => {}
-            Err(Error::NoSuchRun { .. }) => return Ok(None),
-            Err(error) => return Err(error),
+    /// Why it would wait for ever: runs above it, which wait for it, have all the places that its workflow has.
+    async fn in_its_own_way(&self, wanted: &WantedRun, plan: &Plan) -> Result<Option<String>, Error> {
+        let workflow = &plan.workflow;
+        let Some(limit) = workflow.max_runs.map(|max| max.limit.get()) else { return Ok(None) };
+        let (mut above, mut same) = (Some(wanted.parent.run), 0);
+        while let Some(run) = above {
+            let head = self.store.head(run).await?;
+            same += u32::from(head.plan.workflow.name == workflow.name);
+            above = head.parent.as_ref().map(|parent| parent.run);
         }
-        if wanted.is_local {
-            match self.store.adopt(run, self.session).await {
-                Ok(()) | Err(Error::Ended { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(Some(run))
+        Ok((same >= limit).then(|| {
+            format!(
+                "`max_runs` of {} is {limit}, and it is below {same} of its own runs, which wait for it",
+                workflow.name
+            )
+        }))
     }
 
     async fn find(&self, wanted: &WantedRun) -> Result<Result<Found, String>, Error> {
@@ -194,16 +224,15 @@ fn file(path: PathBuf) -> Result<Found, String> {
     Ok(Found { plan: Arc::new(plan), document: source.text, dir, bundle: None })
 }
 
-fn by(wanted: &WantedRun) -> String {
-    format!("run {}", wanted.parent.run.short())
-}
-
-/// What is wrong with this one is told to the step; an error of the store is given back.
-fn told<T>(done: Result<T, Error>) -> Result<Result<T, String>, Error> {
-    match done {
-        Ok(done) => Ok(Ok(done)),
-        Err(error) if error.is_passing() => Err(error),
-        Err(error @ (Error::SessionOver { .. } | Error::Closed { .. })) => Err(error),
-        Err(error) => Ok(Err(error.to_string())),
+/// What is wrong with this one is told to the step; any other error is given back.
+fn told(error: Error) -> Result<String, Error> {
+    match error {
+        Error::NotRunnable { .. }
+        | Error::NoSuchLimit { .. }
+        | Error::NoSuchWorkflow { .. }
+        | Error::SetAside { .. }
+        | Error::Owned { .. }
+        | Error::Unreadable { .. } => Ok(error.to_string()),
+        error => Err(error),
     }
 }

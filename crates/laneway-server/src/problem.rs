@@ -272,7 +272,7 @@ fn code_of(error: &Error) -> Code {
         Error::NoSuchBlob { .. } => Code::NoSuchBytes,
         Error::NoSuchSecret { .. } => Code::NoSuchSecret,
         Error::TooLarge { .. } | Error::OutputsTooLarge { .. } => Code::BodyTooLarge,
-        Error::NotRunnable { .. } => Code::NotRunnable,
+        Error::NotRunnable { .. } | Error::NotWanted { .. } => Code::NotRunnable,
         Error::Illegal(_) => Code::Illegal,
     }
 }

@@ -23,6 +23,17 @@ pub struct WantedRun {
     pub is_local: bool,
 }
 
+/// What became of a run that was to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resumed {
+    /// It goes on, or nobody waits for it any more.
+    Done,
+    /// It was removed: another one is to be started.
+    Gone,
+    /// Other runs of its workflow are in the way now.
+    NoRoom,
+}
+
 /// The same, as it is stored.
 #[derive(Debug)]
 pub(crate) struct WantedRow {
@@ -61,6 +72,11 @@ pub(crate) fn parent_text(parent: Option<&Parent>) -> Option<String> {
 /// `None` for what this program would not have written.
 pub(crate) fn read_parent(text: &str) -> Option<Parent> {
     serde_json::from_str(text).ok()
+}
+
+/// Who lets a child go on, or end.
+pub(crate) fn by(parent: &Parent) -> String {
+    format!("run {}", parent.run.short())
 }
 
 /// What the steps of a run have put out, by name.

@@ -151,6 +151,8 @@ pub enum Error {
     NoSuchToken { name: String },
     #[error("the workflow cannot be run: {why}")]
     NotRunnable { why: String },
+    #[error("step {step} of run {} does not wait for that run any more", run.short())]
+    NotWanted { run: RunId, step: String },
     #[error(transparent)]
     Illegal(#[from] Illegal),
 }
@@ -280,6 +282,7 @@ impl Error {
             | Self::SessionOver { .. }
             | Self::OldSqlite { .. }
             | Self::NotRunnable { .. }
+            | Self::NotWanted { .. }
             | Self::NoSuchBlob { .. }
             | Self::TooLarge { .. }
             | Self::PartOfLevel { .. }

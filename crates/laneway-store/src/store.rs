@@ -28,7 +28,7 @@ use laneway_core::time::Millis;
 use tokio::sync::watch;
 
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
-use crate::child::WantedRun;
+use crate::child::{Resumed, WantedRun};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
@@ -66,7 +66,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     // ---- work --------------------------------------------------------------------------------------
 
     /// Creates a run of a plan with all of its tasks, and opens the gates of those that wait for nothing.
-    /// Nobody sees half of it. With a key that was used before it gives the run of that.
+    /// Nobody sees half of it. With a key that was used before it gives the run of that. One with a parent is what that step waits for
+    /// from the same moment on; refused if it does not wait for one.
     async fn submit(&self, submission: Submission) -> Result<RunId>;
 
     /// Makes `session` the owner of a local run whose former owner is gone. Refused while that lives.
@@ -75,9 +76,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Runs that steps wait for, and that nobody has started yet: those of shared runs, and those of local runs of `session`.
     async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>>;
 
-    /// Says that one of them is started. If nobody waits for it any more it is canceled; if it has ended, so does the step. May be
-    /// said again.
-    async fn child_began(&self, parent: Parent, child: RunId) -> Result<()>;
+    /// Lets the run that a step had started before go on, for a step that waits for it again: what did not succeed of it runs again. A
+    /// local one belongs to `session` then. Nothing if that step is not waiting any more. One that is new is submitted with its parent instead.
+    async fn resume_child(&self, parent: Parent, child: RunId, session: Option<SessionId>)
+    -> Result<Resumed>;
+
+    /// Runs that a local run has started, and those below them, whatever became of them.
+    async fn family(&self, run: RunId) -> Result<Vec<RunId>>;
 
     /// Says that one of them cannot be started, and why: the step fails. Nothing if it is wanted no more.
     async fn child_refused(&self, parent: Parent, why: &str) -> Result<()>;

@@ -252,7 +252,9 @@ pub(crate) async fn to_the_end(
 ) -> anyhow::Result<Exit> {
     let run = work.run;
     let exit = drive(context, node, work, (args, until)).await?;
-    hooks(context, node, run, args).await?;
+    for run in std::iter::once(run).chain(node.store.family(run).await?) {
+        hooks(context, node, run, args).await?;
+    }
     Ok(exit)
 }
 

@@ -15,14 +15,13 @@ pub(crate) struct Firing(Vec<JoinHandle<()>>);
 impl Firing {
     pub(crate) fn begin(store: &Arc<dyn Store>, session: SessionId, max_parallel: u32) -> Self {
         let firer = Firer { store: Arc::clone(store), session, max_parallel };
-        let mut firing = Self::of_steps(store, session, max_parallel);
-        firing.0.push(tokio::spawn(firer.until_over()));
-        firing
+        let starter = Starter { store: Arc::clone(store), session, max_parallel, is_local: false };
+        Self(vec![tokio::spawn(firer.until_over()), tokio::spawn(starter.until_over())])
     }
 
     /// Those that steps wait for alone: of a run that this process drives.
     pub(crate) fn of_steps(store: &Arc<dyn Store>, session: SessionId, max_parallel: u32) -> Self {
-        let starter = Starter { store: Arc::clone(store), session, max_parallel };
+        let starter = Starter { store: Arc::clone(store), session, max_parallel, is_local: true };
         Self(vec![tokio::spawn(starter.until_over())])
     }
 }

@@ -171,7 +171,12 @@ impl Builder {
         match self.begin(&store, session).await {
             Ok((worker, control, heartbeat)) => {
                 let firer = Firer { store: Arc::clone(&store), session, max_parallel: MAX_PARALLEL };
-                let starter = Starter { store: Arc::clone(&store), session, max_parallel: MAX_PARALLEL };
+                let starter = Starter {
+                    store: Arc::clone(&store),
+                    session,
+                    max_parallel: MAX_PARALLEL,
+                    is_local: false,
+                };
                 let worker = tokio::spawn(worker.until_stopped(control.clone()));
                 let inner = Inner {
                     control,

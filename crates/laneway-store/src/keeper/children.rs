@@ -36,27 +36,31 @@ impl<F: Facts> Keeper<F> {
         workflow: String,
         params: Map<String, Value>,
     ) -> Result<(), F::Error> {
-        let mut again = None;
-        let mut life = 0;
-        self.change(position, |task| {
-            let wait = task.wait.get_or_insert_default();
-            again = wait.child.take();
-            life = wait.life.unwrap_or_default();
-        })?;
+        let wait = self.task(position)?.wait.as_ref();
+        let (life, again) = wait.map_or((None, None), |wait| (wait.life, wait.again));
+        let life = life.unwrap_or_default();
         self.wanted.insert(position, Some(Wanted { life, workflow, params, again }));
         Ok(())
     }
 
-    /// It is started. Says whether somebody waits for it: if not, it is to end.
+    /// Whether this life of a step waits for somebody who starts its run.
+    pub(crate) fn wants_child(&mut self, step: &str, life: u64) -> Result<bool, F::Error> {
+        let position = self.find(step)?;
+        self.is_wanted(position, life)
+    }
+
+    /// It is started. Says whether somebody waits for it: if not, it must not be there.
     pub(crate) fn child_began(&mut self, step: &str, life: u64, child: RunId) -> Result<bool, F::Error> {
         let position = self.find(step)?;
         if !self.is_wanted(position, life)? {
-            let wait = self.task(position)?.wait.as_ref();
-            return Ok(wait.is_some_and(|wait| wait.life == Some(life) && wait.child == Some(child)));
+            return Ok(false);
         }
         let workflow = self.workflow_of(position);
         self.append(ChildRunStarted { step: self.name(position), child, workflow });
-        self.change(position, |task| task.wait.get_or_insert_default().child = Some(child))?;
+        self.change(position, |task| {
+            let wait = task.wait.get_or_insert_default();
+            (wait.child, wait.again) = (Some(child), None);
+        })?;
         self.wanted.insert(position, None);
         Ok(true)
     }

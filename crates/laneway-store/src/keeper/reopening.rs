@@ -160,7 +160,8 @@ impl<F: Facts> Keeper<F> {
         for position in again.iter().copied() {
             let needs = head.plan.base(position).map(|step| &head.plan.needs[step as usize]);
             let may_change = needs.is_some_and(|needs| needs.iter().any(|need| again.contains(need)));
-            let has_child = self.task(position)?.wait.as_ref().is_some_and(|wait| wait.child.is_some());
+            let wait = self.task(position)?.wait.as_ref();
+            let has_child = wait.is_some_and(|wait| wait.child.or(wait.again).is_some());
             if self.awaits_child(position) && has_child && !may_change && anew != Some(position) {
                 kept.insert(position);
             }
@@ -230,7 +231,7 @@ impl<F: Facts> Keeper<F> {
             task.output = None;
             task.finished_at = None;
             // Whoever let it go on has said that of the former time.
-            let child = task.wait.take().and_then(|wait| wait.child);
+            let child = task.wait.take().and_then(|wait| wait.child.or(wait.again));
             task.wait = child.filter(|_| keeps_child).map(Waiting::again);
         })
     }

@@ -54,10 +54,6 @@ impl Follows {
         self.over.insert(child);
     }
 
-    pub(super) fn of_unwanted(child: RunId) -> Self {
-        Self { to_stop: BTreeSet::from([child]), ..Self::default() }
-    }
-
     /// `queued`: whether runs of the workflow wait, if that was asked. Nobody counts a run of a workflow without a bound, and
     /// so nobody is about to wait for one.
     fn add(&mut self, head: &RunHead, changes: &Changes, queued: Option<bool>) {

@@ -66,7 +66,7 @@ use verbs::{
 use crate::Open;
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
-use crate::child::WantedRun;
+use crate::child::{Resumed, WantedRun};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
@@ -264,11 +264,23 @@ impl Store for PostgresStore {
         self.base.ask(|link| async move { children::wanted(shelf, &link, session, limit).await }).await
     }
 
-    async fn child_began(&self, parent: Parent, child: RunId) -> Result<()> {
+    async fn resume_child(
+        &self,
+        parent: Parent,
+        child: RunId,
+        session: Option<SessionId>,
+    ) -> Result<Resumed> {
         let (shelf, parent) = (&self.base.shelf, &parent);
         self.base
-            .change(|link, terms| async move { children::began(shelf, &link, terms, parent, child).await })
+            .change(|link, terms| async move {
+                children::resume(shelf, &link, terms, (parent, child), session).await
+            })
             .await
+    }
+
+    async fn family(&self, run: RunId) -> Result<Vec<RunId>> {
+        let shelf = &self.base.shelf;
+        self.base.ask(|link| async move { children::family(shelf, &link, run).await }).await
     }
 
     async fn child_refused(&self, parent: Parent, why: &str) -> Result<()> {

@@ -64,7 +64,7 @@ use writer::Writer;
 
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
-use crate::child::WantedRun;
+use crate::child::{Resumed, WantedRun};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
@@ -394,8 +394,17 @@ impl Store for SqliteStore {
         self.look(|connection, shared| children::wanted(connection, &shared.plans, session, limit))
     }
 
-    async fn child_began(&self, parent: Parent, child: RunId) -> Result<()> {
-        self.write(move |txn| children::began(txn, &parent, child)).await
+    async fn resume_child(
+        &self,
+        parent: Parent,
+        child: RunId,
+        session: Option<SessionId>,
+    ) -> Result<Resumed> {
+        self.write(move |txn| children::resume(txn, &parent, child, session)).await
+    }
+
+    async fn family(&self, run: RunId) -> Result<Vec<RunId>> {
+        self.read(move |connection, shared| children::family(connection, &shared.plans, run)).await
     }
 
     async fn child_refused(&self, parent: Parent, why: &str) -> Result<()> {

@@ -104,10 +104,6 @@ impl Follows {
         self.over.insert(child);
     }
 
-    pub(super) fn of_unwanted(child: RunId) -> Self {
-        Self { to_stop: BTreeSet::from([child]), ..Self::default() }
-    }
-
     /// Does something to one more run; what that means for others is kept until all of them are done with.
     pub(super) fn change<T>(
         &mut self,

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use laneway_core::child::Parent;
 use laneway_core::event::Fact;
-use laneway_core::id::RunId;
+use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::child::WantedRun;
-use laneway_store::model::Submission;
+use laneway_store::Error;
+use laneway_store::child::{Resumed, WantedRun};
+use laneway_store::model::{RunFilter, Submission};
 use laneway_store::prune::Keep;
 use serde_json::json;
 
@@ -23,13 +23,15 @@ for_each_database! {
     step_is_parked_until_its_child_has_ended,
     each_life_of_a_step_starts_one_run,
     child_that_fails_fails_the_step,
-    child_that_ended_before_it_was_told_of_ends_the_step,
+    child_that_ends_as_it_is_submitted_ends_the_step,
     run_that_cannot_be_started_fails_the_step,
     cancel_ends_the_child_first,
     cancel_before_the_child_is_there_wants_none,
     timeout_ends_the_child_and_fails_the_step,
     failure_beside_it_ends_the_child,
     retry_goes_on_with_the_child,
+    child_is_remembered_until_it_goes_on,
+    processes_take_only_their_own_of_a_family,
     retry_from_the_step_starts_another,
     children_of_a_local_run_belong_to_its_owner,
     items_start_runs_as_many_as_may_at_once,
@@ -52,27 +54,27 @@ async fn wanted(node: &Node) -> Vec<WantedRun> {
 
 /// Starts what is wanted, as an engine does.
 async fn start(node: &Node, wanted: &WantedRun, document: &str) -> RunId {
-    let run = submit(node, wanted, document).await;
-    began(node, &wanted.parent, run).await;
+    let run = node.store.submit(submission_of(node, wanted, document)).await.expect("a child");
+    audit::check(&*node.store, run).await;
+    audit::check(&*node.store, wanted.parent.run).await;
     run
 }
 
-async fn submit(node: &Node, wanted: &WantedRun, document: &str) -> RunId {
-    let submission = Submission {
+fn submission_of(node: &Node, wanted: &WantedRun, document: &str) -> Submission {
+    Submission {
         is_shared: !wanted.is_local,
         key: Some(wanted.parent.key()),
         parent: Some(wanted.parent.clone()),
         ..submission(document, serde_json::Value::Object(wanted.params.clone()), node.session)
-    };
-    let run = node.store.submit(submission).await.expect("a child");
-    audit::check(&*node.store, run).await;
-    run
+    }
 }
 
-async fn began(node: &Node, parent: &Parent, child: RunId) {
-    node.store.child_began(parent.clone(), child).await.expect("it is told");
-    audit::check(&*node.store, parent.run).await;
+async fn resume(node: &Node, wanted: &WantedRun, session: Option<SessionId>) -> Resumed {
+    let child = wanted.again.expect("one that was there before");
+    let resumed = node.store.resume_child(wanted.parent.clone(), child, session).await.expect("an answer");
+    audit::check(&*node.store, wanted.parent.run).await;
     audit::check(&*node.store, child).await;
+    resumed
 }
 
 async fn worker(place: &Place) -> Node {
@@ -130,18 +132,12 @@ async fn each_life_of_a_step_starts_one_run(place: Place) {
     let node = worker(&place).await;
     let parent = node.share(PARENT).await;
     let wanted = wanted(&node).await.pop().expect("a child is wanted");
-    let first = submit(&node, &wanted, &child()).await;
-    // Whoever submitted it died before it could say so.
-    let second = submit(&node, &wanted, &child()).await;
+    let first = start(&node, &wanted, &child()).await;
+    // Another node had read that it is wanted.
+    let second = start(&node, &wanted, &child()).await;
     assert_eq!(first, second);
-    began(&node, &wanted.parent, first).await;
-    began(&node, &wanted.parent, first).await;
-    let started = node
-        .events(parent)
-        .await
-        .iter()
-        .filter(|event| matches!(event.fact, Fact::ChildRunStarted(_)))
-        .count();
+    let is_start = |event: &laneway_core::event::Event| matches!(event.fact, Fact::ChildRunStarted(_));
+    let started = node.events(parent).await.iter().filter(|event| is_start(event)).count();
     assert_eq!((started, node.status(first).await), (1, RunStatus::Running));
 }
 
@@ -154,15 +150,16 @@ async fn child_that_fails_fails_the_step(place: Place) {
     assert_eq!(detail, format!("run {} of `flow` failed: a failed: exit code 3", child.short()));
 }
 
-async fn child_that_ended_before_it_was_told_of_ends_the_step(place: Place) {
+async fn child_that_ends_as_it_is_submitted_ends_the_step(place: Place) {
     let node = worker(&place).await;
-    let parent = node.share(PARENT).await;
-    let wanted = wanted(&node).await.pop().expect("a child is wanted");
-    let child = submit(&node, &wanted, &child()).await;
-    assert_eq!(work(&node, |_| succeeded()).await, ["a", "b"]);
-    assert_eq!(node.task(parent, "call").await.status, TaskStatus::Parked);
-    began(&node, &wanted.parent, child).await;
-    assert_eq!(node.task(parent, "call").await.status, TaskStatus::Succeeded);
+    let parent = node.share("name: parent\nsteps:\n  call: {workflow: flow}\n").await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    let nothing = "name: flow\nsteps:\n  a: {wait: {until: 2020-01-01T00:00:00Z}}\n";
+    let child = start(&node, &asked, nothing).await;
+    assert_eq!(
+        (node.status(child).await, node.status(parent).await),
+        (RunStatus::Succeeded, RunStatus::Succeeded)
+    );
 }
 
 async fn run_that_cannot_be_started_fails_the_step(place: Place) {
@@ -207,12 +204,13 @@ async fn cancel_before_the_child_is_there_wants_none(place: Place) {
     let node = worker(&place).await;
     let parent = node.share(PARENT).await;
     let asked = wanted(&node).await.pop().expect("a child is wanted");
-    let child = submit(&node, &asked, &child()).await;
     node.store.cancel(parent, "ada").await.expect("canceled");
     assert_eq!(node.status(parent).await, RunStatus::Canceled);
     assert!(wanted(&node).await.is_empty());
-    began(&node, &asked.parent, child).await;
-    assert_eq!(node.status(child).await, RunStatus::Canceled, "nobody waits for it");
+    let late = node.store.submit(submission_of(&node, &asked, &child())).await;
+    assert!(matches!(late, Err(Error::NotWanted { .. })), "{late:?}");
+    let runs = node.store.runs(RunFilter { limit: 10, ..RunFilter::default() }).await.expect("runs");
+    assert_eq!(runs.len(), 1, "what nobody waits for is not there");
 }
 
 async fn timeout_ends_the_child_and_fails_the_step(place: Place) {
@@ -251,10 +249,30 @@ async fn retry_goes_on_with_the_child(place: Place) {
     audit::check(&*node.store, parent).await;
     let asked = wanted(&node).await.pop().expect("a child is wanted");
     assert_eq!(asked.again, Some(child), "what has succeeded of it need not run again");
-    node.store.retry(child, None, "run").await.expect("retried");
-    began(&node, &asked.parent, child).await;
+    assert_eq!(resume(&node, &asked, None).await, Resumed::Done);
     assert_eq!(work(&node, |_| succeeded()).await, ["b", "behind"]);
     assert_eq!(node.status(parent).await, RunStatus::Succeeded);
+    // Another node had read that it is wanted, and comes when all is over.
+    assert_eq!(resume(&node, &asked, None).await, Resumed::Done);
+    assert_eq!(node.status(child).await, RunStatus::Succeeded, "it is not begun again");
+}
+
+async fn child_is_remembered_until_it_goes_on(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    work(&node, |_| failed(1)).await;
+    for _ in 0..2 {
+        node.store.retry(parent, None, "ada").await.expect("retried");
+        audit::check(&*node.store, parent).await;
+        let asked = wanted(&node).await.pop().expect("a child is wanted");
+        assert_eq!(asked.again, Some(child));
+        node.store.cancel(parent, "ada").await.expect("canceled");
+        audit::check(&*node.store, parent).await;
+    }
+    node.store.retry(parent, None, "ada").await.expect("retried");
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    assert_eq!(resume(&node, &asked, None).await, Resumed::Done);
+    assert_eq!(work(&node, |_| succeeded_with(json!({"n": 3}))).await, ["a", "b", "behind"]);
 }
 
 async fn retry_from_the_step_starts_another(place: Place) {
@@ -295,6 +313,28 @@ async fn children_of_a_local_run_belong_to_its_owner(place: Place) {
     }
     assert_eq!(order, ["a", "b", "behind"]);
     assert_eq!(other.status(parent).await, RunStatus::Succeeded);
+}
+
+async fn processes_take_only_their_own_of_a_family(place: Place) {
+    let node = place.node("one").await;
+    let other = place.node("two").await;
+    let document =
+        "name: parent\non_failure: continue\nsteps:\n  call: {workflow: flow}\n  beside: {run: x}\n";
+    let parent = node.submit(document).await;
+    let asked = wanted(&node).await.pop().expect("a child is wanted");
+    let child = start(&node, &asked, &self::child()).await;
+    assert_eq!(node.store.family(parent).await.expect("runs"), [child]);
+    let held = node.take(parent, 5).await;
+    assert_eq!(held.len(), 2);
+    let of_child = held.iter().find(|held| held.step == "a").expect("a task of the child");
+    node.start(of_child).await;
+    node.finish(of_child, failed(1)).await;
+    // The child alone is gone on with elsewhere, while its parent still runs here.
+    other.store.retry(child, None, "ada").await.expect("retried");
+    other.store.adopt(child, other.session).await.expect("its own");
+    assert!(node.take(parent, 5).await.is_empty(), "it is not of this process");
+    let taken = other.take(child, 5).await;
+    assert_eq!((names(&taken), taken[0].at.run), (vec!["a"], child));
 }
 
 async fn items_start_runs_as_many_as_may_at_once(place: Place) {

@@ -15,6 +15,7 @@ available AS MATERIALIZED (
     SELECT run_no, position, rank, true AS is_available, run_no = $1 AS is_clean FROM tasks
     WHERE status = 'available' AND class = $2 AND EXISTS (SELECT 1 FROM holder)
       AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine))
+      AND (run_no = $1 OR EXISTS (SELECT 1 FROM runs WHERE runs.no = tasks.run_no AND runs.owner = $3))
     ORDER BY rank, run_no, position LIMIT $4 + $5 FOR UPDATE SKIP LOCKED
 ),
 waiting AS MATERIALIZED (

@@ -2,19 +2,22 @@
 
 use laneway_core::child::{ChildEnd, Parent};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::output::LIMIT;
 use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
+use serde_json::{Map, Value};
 
-use super::on_run;
-use crate::child::{WantedRow, WantedRun, outputs_of};
+use super::{on_run, people};
+use crate::child::{Resumed, WantedRow, WantedRun, by, outputs_of};
 use crate::error::Error;
-use crate::postgres::facts::Missing;
+use crate::keeper::Keeper;
+use crate::postgres::facts::{Known, Missing};
 use crate::postgres::fault::{Done, Failure};
 use crate::postgres::follow::{Follows, change, follow, job, work};
 use crate::postgres::link::{Begin, Link, sql};
 use crate::postgres::row;
-use crate::postgres::run_work::Terms;
-use crate::postgres::shelf::Shelf;
+use crate::postgres::run_work::{Job, Terms};
+use crate::postgres::shelf::{Head, Shelf};
 
 pub(in crate::postgres) async fn wanted(
     shelf: &Shelf,
@@ -26,7 +29,8 @@ pub(in crate::postgres) async fn wanted(
     let mut wanted = Vec::new();
     for found in link.rows(sql!("wanted_runs", TEXT, INT8), &[&session, &limit]).await? {
         let run = row::word(&found, 0, "run id", RunId::parse)?;
-        let head = shelf.head(link, run).await?;
+        // What cannot be read of one run keeps no other from starting.
+        let Ok(head) = shelf.head(link, run).await else { continue };
         let life: i64 = found.try_get(2)?;
         let row = WantedRow {
             position: row::number(&found, 1)?,
@@ -36,44 +40,94 @@ pub(in crate::postgres) async fn wanted(
             again: found.try_get(5)?,
             is_local: found.try_get(6)?,
         };
-        wanted.push(row.of(&head.head)?);
+        wanted.extend(row.of(&head.head).ok());
     }
     Ok(wanted)
 }
 
-/// A child is there. If nobody waits for it, it ends; if it is over by now, so is who waits for it.
-pub(in crate::postgres) async fn began(
+/// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must
+/// not be. Asked behind the lock of the parent: whoever ends the child asks for that too.
+pub(super) async fn began(
     shelf: &Shelf,
     link: &Link,
-    terms: Terms,
+    within: Terms,
     parent: &Parent,
     child: RunId,
 ) -> Done<()> {
+    let job = job(shelf, link, parent.run, Missing::default()).await?;
+    let said = said(shelf, link, within, job, |keeper| keeper.child_began(&parent.step, parent.life, child));
+    if !said.await? {
+        return Err(Error::NotWanted { run: parent.run, step: parent.step.clone() }.into());
+    }
+    if end_of(shelf, link, child).await?.0.is_final() {
+        follow(shelf, link, within, Follows::of_child(child)).await?;
+    }
+    Ok(())
+}
+
+pub(in crate::postgres) async fn resume(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    (parent, child): (&Parent, RunId),
+    session: Option<SessionId>,
+) -> Done<Resumed> {
     link.begin(Begin::Write).land().await?;
     let within = Terms { is_begun: true, ..terms };
-    let is_wanted = match job(shelf, link, parent.run, Missing::default()).await {
-        Ok(job) => {
-            let say = work(shelf, link, within, vec![job], |_, keeper| {
-                keeper.child_began(&parent.step, parent.life, child)
-            });
-            let (made, columns) = say.await?;
-            let mut flight = link.flight();
-            columns.say(&mut flight);
-            flight.land().await?;
-            made.first().is_some_and(|made| made.answer)
+    let of_parent = match job(shelf, link, parent.run, Missing::default()).await {
+        Err(Failure::Refused(Error::NoSuchRun { .. })) => return Ok(Resumed::Done),
+        job => job?,
+    };
+    let wants = said(shelf, link, within, of_parent, |keeper| keeper.wants_child(&parent.step, parent.life));
+    if !wants.await? {
+        link.roll_back().await;
+        return Ok(Resumed::Done);
+    }
+    let of_child = match job(shelf, link, child, people::everything()).await {
+        Err(Failure::Refused(Error::NoSuchRun { .. })) => {
+            link.roll_back().await;
+            return Ok(Resumed::Gone);
         }
-        Err(Failure::Refused(Error::NoSuchRun { .. })) => false,
+        job => job?,
+    };
+    let retried = match people::to_go_on(link, child, &of_child).await {
+        Ok(pause) => {
+            let who = by(parent);
+            let retry = |keeper: &mut Keeper<&mut Known>| keeper.retry(None, &who, pause.clone());
+            said(shelf, link, within, of_child, retry).await.map(drop)
+        }
+        Err(failure) => Err(failure),
+    };
+    match retried {
+        Ok(()) | Err(Failure::Refused(Error::NotEnded { .. } | Error::NothingToRetry { .. })) => {}
+        Err(Failure::Refused(Error::NotRunnable { .. })) => {
+            link.roll_back().await;
+            return Ok(Resumed::NoRoom);
+        }
         Err(failure) => return Err(failure),
-    };
-    // Behind the lock of the parent: whoever ends the child asks for that too.
-    let follows = match is_wanted {
-        false => Follows::of_unwanted(child),
-        true if end_of(shelf, link, child).await?.0.is_final() => Follows::of_child(child),
-        true => Follows::default(),
-    };
-    follow(shelf, link, within, follows).await?;
+    }
+    if let Some(session) = session {
+        take(shelf, link, within, child, session).await?;
+        adopt(shelf, link, within, child, session).await?;
+    }
+    began(shelf, link, within, parent, child).await?;
     link.flight().commit().await?;
-    Ok(())
+    Ok(Resumed::Done)
+}
+
+/// Does something to one run, with everything that follows. The transaction stays open.
+async fn said<T>(
+    shelf: &Shelf,
+    link: &Link,
+    within: Terms,
+    job: Job,
+    mut verb: impl FnMut(&mut Keeper<&mut Known>) -> Done<T>,
+) -> Done<T> {
+    let (made, columns) = work(shelf, link, within, vec![job], |_, keeper| verb(keeper)).await?;
+    let mut flight = link.flight();
+    columns.say(&mut flight);
+    flight.land().await?;
+    Ok(made.into_iter().next().expect("one run went in").answer)
 }
 
 pub(in crate::postgres) async fn refused(
@@ -101,15 +155,15 @@ pub(in crate::postgres) async fn stop(
     child: RunId,
     follows: &mut Follows,
 ) -> Done<()> {
-    let by = match shelf.head(link, child).await {
-        Ok(head) => head.head.parent.as_ref().map(|parent| format!("run {}", parent.run.short())),
+    let who = match shelf.head(link, child).await {
+        Ok(head) => head.head.parent.as_ref().map(by),
         Err(Failure::Refused(Error::NoSuchRun { .. })) => return Ok(()),
         Err(failure) => return Err(failure),
     };
-    let by = by.unwrap_or_default();
+    let who = who.unwrap_or_default();
     let canceled = change(shelf, link, terms, (child, &[]), follows, |keeper| {
         let was_over = keeper.run.status.is_final();
-        keeper.cancel(&by)?;
+        keeper.cancel(&who)?;
         Ok(was_over)
     });
     let was_over = canceled.await;
@@ -131,16 +185,27 @@ pub(in crate::postgres) async fn tell(
     let head = shelf.head(link, child).await?;
     let Some(parent) = head.head.parent.clone() else { return Ok(()) };
     let (status, reason) = end_of(shelf, link, child).await?;
-    let steps = i64::try_from(head.head.plan.workflow.steps.len()).unwrap_or(i64::MAX);
-    let rows = link.rows(sql!("run_outputs", INT8, INT8), &[&head.no, &steps]).await?;
-    let rows = rows.iter().map(|found| Ok((row::number(found, 0)?, row::text(found, 1)?)));
-    let rows: Vec<(Position, String)> = rows.collect::<Done<_>>()?;
-    let output = outputs_of(&head.head.plan, rows)?;
+    let output = if status == RunStatus::Succeeded { outputs(link, &head).await? } else { None };
     let end = ChildEnd { run: child, status, reason, output };
     let told = change(shelf, link, terms, (parent.run, &[]), follows, |keeper| {
         keeper.child_over(&parent.step, end.clone())
     });
     unless_away(told.await)
+}
+
+/// `None` if it is more than an output may be.
+async fn outputs(link: &Link, head: &Head) -> Done<Option<Map<String, Value>>> {
+    let steps = i64::try_from(head.head.plan.workflow.steps.len()).unwrap_or(i64::MAX);
+    let size = link.row(sql!("run_outputs_size", INT8, INT8), &[&head.no, &steps]).await?;
+    let size: i64 = size.map(|found| found.try_get(0)).transpose()?.unwrap_or_default();
+    if size > LIMIT as i64 {
+        return Ok(None);
+    }
+    let rows = link.rows(sql!("run_outputs", INT8, INT8), &[&head.no, &steps]).await?;
+    let rows = rows.iter().map(|found| Ok((row::number(found, 0)?, row::text(found, 1)?)));
+    let rows: Vec<(Position, String)> = rows.collect::<Done<_>>()?;
+    let outputs = outputs_of(&head.head.plan, rows);
+    outputs.map(Some).map_err(|error| Failure::from(error).about(head.no, head.head.run))
 }
 
 /// Who is gone, or set aside, is told nothing.
@@ -162,19 +227,45 @@ async fn end_of(shelf: &Shelf, link: &Link, run: RunId) -> Done<(RunStatus, Opti
 pub(in crate::postgres) async fn adopt(
     shelf: &Shelf,
     link: &Link,
-    terms: Terms,
-    root: RunId,
+    within: Terms,
+    run: RunId,
     session: SessionId,
 ) -> Done<()> {
-    let no = shelf.head(link, root).await?.no;
-    for found in link.rows(sql!("runs_of_root", INT8), &[&no]).await? {
-        let run = row::word(&found, 0, "run id", RunId::parse)?;
-        let seed = Missing { nodes: [session].into(), ..Missing::default() };
-        let job = job(shelf, link, run, seed).await?;
-        let (_, columns) = work(shelf, link, terms, vec![job], |_, keeper| keeper.adopt(session)).await?;
-        let mut flight = link.flight();
-        columns.say(&mut flight);
-        flight.land().await?;
+    for (child, is_open) in below(shelf, link, run).await? {
+        if is_open {
+            take(shelf, link, within, child, session).await?;
+        }
     }
     Ok(())
+}
+
+/// Somebody else goes on with it, or nobody may, or it has ended: that is no reason not to go on with the rest.
+async fn take(shelf: &Shelf, link: &Link, within: Terms, run: RunId, session: SessionId) -> Done<()> {
+    let seed = Missing { nodes: [session].into(), ..Missing::default() };
+    let job = job(shelf, link, run, seed).await?;
+    match said(shelf, link, within, job, |keeper| keeper.adopt(session)).await {
+        Err(Failure::Refused(Error::Owned { .. } | Error::SetAside { .. } | Error::Ended { .. })) => Ok(()),
+        done => done,
+    }
+}
+
+/// Runs that a local run has started, and those below them.
+pub(in crate::postgres) async fn family(shelf: &Shelf, link: &Link, run: RunId) -> Done<Vec<RunId>> {
+    Ok(below(shelf, link, run).await?.into_iter().map(|(run, _)| run).collect())
+}
+
+/// The same, with whether each has yet to end.
+async fn below(shelf: &Shelf, link: &Link, run: RunId) -> Done<Vec<(RunId, bool)>> {
+    let root = -shelf.head(link, run).await?.head.own_class;
+    let mut below = vec![(run, false)];
+    for found in link.rows(sql!("runs_of_root", INT8), &[&root]).await? {
+        let (run, is_open) = (row::word(&found, 0, "run id", RunId::parse)?, found.try_get(1)?);
+        let Ok(head) = shelf.head(link, run).await else { continue };
+        // A parent has the smaller number.
+        let is_below = |parent: &Parent| below.iter().any(|(above, _)| *above == parent.run);
+        if head.head.parent.as_ref().is_some_and(is_below) {
+            below.push((run, is_open));
+        }
+    }
+    Ok(below.split_off(1))
 }

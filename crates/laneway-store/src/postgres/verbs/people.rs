@@ -62,9 +62,16 @@ pub(in crate::postgres) async fn skip(
 /// Begins the transaction in which a run goes on: its workflow's pause holds for it, and it needs room, since it would jump
 /// the queue of its workflow.
 async fn begin_to_go_on(link: &Link, terms: Terms, run: RunId, job: &Job) -> Done<(Terms, Option<Pause>)> {
+    link.begin(Begin::Write).land().await?;
+    let pause = to_go_on(link, run, job).await?;
+    Ok((Terms { is_begun: true, ..terms }, pause))
+}
+
+/// The pause of its workflow, if there is room for the run to go on. The transaction is open.
+pub(super) async fn to_go_on(link: &Link, run: RunId, job: &Job) -> Done<Option<Pause>> {
     let workflow = &job.head.head.plan.workflow;
     let names = vec![workflow.name.as_str()];
-    let mut flight = link.begin(Begin::Write);
+    let mut flight = link.flight();
     flight.ask(sql!("workflows_hold", TEXT_ARRAY), vec![&names]);
     flight.ask(sql!("workflow_paused", TEXT), vec![&workflow.name]);
     let answers = flight.land().await?;
@@ -75,7 +82,7 @@ async fn begin_to_go_on(link: &Link, terms: Terms, run: RunId, job: &Job) -> Don
         max_runs::may_reopen(&workflow.name, workflow.max_runs, runs)
             .map_err(|why| Error::NotRunnable { why })?;
     }
-    Ok((Terms { is_begun: true, ..terms }, pause))
+    Ok(pause)
 }
 
 pub(super) fn pause_of(found: &tokio_postgres::Row) -> Done<Pause> {
@@ -99,7 +106,7 @@ pub(in crate::postgres) async fn signal(
     Ok(on_run(shelf, link, terms, job, |keeper| keeper.signal(step, signal)).await?.0)
 }
 
-fn everything() -> Missing {
+pub(super) fn everything() -> Missing {
     Missing { all: true, live: true, line: 8, ..Missing::default() }
 }
 

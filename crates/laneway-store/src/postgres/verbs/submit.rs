@@ -15,7 +15,7 @@ use laneway_core::plan::{Plan, Position};
 use laneway_core::time::Millis;
 
 use super::fresh::{New, NewRows};
-use super::people;
+use super::{children, people};
 use crate::error::Error;
 use crate::keeper::Keeper;
 use crate::model::{Placed, RunHead, Submission};
@@ -65,6 +65,13 @@ pub(in crate::postgres) async fn submit(
     declare_limits(link, submission, now).await?;
     let admission = admission(link, run, submission).await?;
     if let Admission::Refuse { why } = admission {
+        // Whoever came first with the same key may be what is in the way, and is seen behind the lock.
+        if let Some(key) = &submission.key
+            && let Some(known) = link.row(sql!("run_by_key", TEXT), &[key]).await?
+        {
+            link.roll_back().await;
+            return row::word(&known, 0, "run id", RunId::parse);
+        }
         return Err(Error::NotRunnable { why }.into());
     }
     let root_no = match submission.parent.as_ref().filter(|_| !submission.is_shared) {
@@ -118,6 +125,9 @@ pub(in crate::postgres) async fn submit(
         for other in which.into_iter().rev() {
             replace(shelf, link, terms, other, &reason).await?;
         }
+    }
+    if let Some(parent) = &submission.parent {
+        children::began(shelf, link, Terms { is_begun: true, ..terms }, parent, run).await?;
     }
     link.flight().commit().await?;
     Ok(run)

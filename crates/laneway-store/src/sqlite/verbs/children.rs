@@ -2,16 +2,18 @@
 
 use laneway_core::child::{ChildEnd, Parent};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::output::LIMIT;
 use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
 use rusqlite::{Connection, params};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::child::{WantedRow, WantedRun, outputs_of};
+use super::{lives, reopen};
+use crate::child::{Resumed, WantedRow, WantedRun, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::{Changes, unreadable};
-use crate::sqlite::run_work::{Follows, follow, on_held};
-use crate::sqlite::txn::{Done, Failure, Plans, Txn, read_head, sql};
+use crate::sqlite::run_work::{Follows, follow, on_held, on_run};
+use crate::sqlite::txn::{Done, Failure, Head, Plans, Txn, read_head, sql};
 
 pub(in crate::sqlite) fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     for (position, wanted) in &changes.wanted {
@@ -42,7 +44,8 @@ pub(in crate::sqlite) fn wanted(
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
         let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
-        let head = read_head(connection, plans, run)?.head;
+        // What cannot be read of one run keeps no other from starting.
+        let Ok(head) = read_head(connection, plans, run) else { continue };
         let (position, life): (Position, u64) = (row.get(1)?, row.get(2)?);
         let row = WantedRow {
             position,
@@ -52,19 +55,44 @@ pub(in crate::sqlite) fn wanted(
             again: row.get(5)?,
             is_local: row.get(6)?,
         };
-        wanted.push(row.of(&head)?);
+        wanted.extend(row.of(&head.head).ok());
     }
     Ok(wanted)
 }
 
-/// A child is there. If nobody waits for it, it ends; if it is over by now, so is who waits for it.
+/// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must
+/// not be.
 pub(in crate::sqlite) fn began(txn: &Txn<'_>, parent: &Parent, child: RunId) -> Done<()> {
-    let is_wanted = on_held(txn, parent.run, |keeper| keeper.child_began(&parent.step, parent.life, child))?;
-    if is_wanted != Some(true) {
-        return follow(txn, Follows::of_unwanted(child));
+    if !on_run(txn, parent.run, |keeper| keeper.child_began(&parent.step, parent.life, child))? {
+        return Err(Error::NotWanted { run: parent.run, step: parent.step.clone() }.into());
     }
     let (status, _) = end_of(txn, child)?;
     if status.is_final() { follow(txn, Follows::of_child(child)) } else { Ok(()) }
+}
+
+pub(in crate::sqlite) fn resume(
+    txn: &Txn<'_>,
+    parent: &Parent,
+    child: RunId,
+    session: Option<SessionId>,
+) -> Done<Resumed> {
+    if on_held(txn, parent.run, |keeper| keeper.wants_child(&parent.step, parent.life))? != Some(true) {
+        return Ok(Resumed::Done);
+    }
+    match reopen::retry(txn, child, None, &by(parent)) {
+        Ok(_) | Err(Failure::Refused(Error::NotEnded { .. } | Error::NothingToRetry { .. })) => {}
+        Err(Failure::Refused(Error::NoSuchRun { .. })) => return Ok(Resumed::Gone),
+        Err(Failure::Refused(Error::NotRunnable { .. })) => return Ok(Resumed::NoRoom),
+        Err(failure) => return Err(failure),
+    }
+    if let Some(session) = session {
+        match lives::adopt(txn, child, session) {
+            Ok(()) | Err(Failure::Refused(Error::Ended { .. })) => {}
+            Err(failure) => return Err(failure),
+        }
+    }
+    began(txn, parent, child)?;
+    Ok(Resumed::Done)
 }
 
 pub(in crate::sqlite) fn refused(txn: &Txn<'_>, parent: &Parent, why: &str) -> Done<()> {
@@ -73,15 +101,15 @@ pub(in crate::sqlite) fn refused(txn: &Txn<'_>, parent: &Parent, why: &str) -> D
 
 /// A child is to end. One that is gone, or set aside, is left as it is.
 pub(in crate::sqlite) fn stop(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<()> {
-    let by = match txn.head(child) {
-        Ok(head) => head.head.parent.as_ref().map(|parent| format!("run {}", parent.run.short())),
+    let who = match txn.head(child) {
+        Ok(head) => head.head.parent.as_ref().map(by),
         Err(Failure::Refused(Error::NoSuchRun { .. })) => return Ok(()),
         Err(failure) => return Err(failure),
     };
-    let by = by.unwrap_or_default();
+    let who = who.unwrap_or_default();
     let is_over = follows.change(txn, child, |keeper| {
         let was_over = keeper.run.status.is_final();
-        keeper.cancel(&by)?;
+        keeper.cancel(&who)?;
         Ok(was_over)
     });
     // One that ended while its parent could not be told is told of now.
@@ -96,13 +124,23 @@ pub(in crate::sqlite) fn tell(txn: &Txn<'_>, child: RunId, follows: &mut Follows
     let head = txn.head(child)?;
     let Some(parent) = head.head.parent.clone() else { return Ok(()) };
     let (status, reason) = end_of(txn, child)?;
-    let mut statement = txn.connection.prepare_cached(sql!("run_outputs"))?;
-    let steps = head.head.plan.workflow.steps.len() as i64;
-    let rows = statement.query_map(params![head.no, steps], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let rows: Vec<(Position, String)> = rows.collect::<rusqlite::Result<_>>()?;
-    let output = outputs_of(&head.head.plan, rows)?;
+    let output = if status == RunStatus::Succeeded { outputs(txn, &head)? } else { None };
     let end = ChildEnd { run: child, status, reason, output };
     unless_away(follows.change(txn, parent.run, |keeper| keeper.child_over(&parent.step, end)))
+}
+
+/// `None` if it is more than an output may be.
+fn outputs(txn: &Txn<'_>, head: &Head) -> Done<Option<Map<String, Value>>> {
+    let of = params![head.no, head.head.plan.workflow.steps.len() as i64];
+    let size: i64 =
+        txn.connection.prepare_cached(sql!("run_outputs_size"))?.query_row(of, |row| row.get(0))?;
+    if size > LIMIT as i64 {
+        return Ok(None);
+    }
+    let mut statement = txn.connection.prepare_cached(sql!("run_outputs"))?;
+    let rows = statement.query_map(of, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows: Vec<(Position, String)> = rows.collect::<rusqlite::Result<_>>()?;
+    Ok(Some(outputs_of(&head.head.plan, rows)?))
 }
 
 /// Who is gone, or set aside, is told nothing.
@@ -123,10 +161,31 @@ fn end_of(txn: &Txn<'_>, run: RunId) -> Done<(RunStatus, Option<String>)> {
     Ok((status, reason))
 }
 
-/// Runs that a local run has started, and those below them, that have not ended.
-pub(in crate::sqlite) fn of_root(txn: &Txn<'_>, run: RunId) -> Done<Vec<RunId>> {
-    let no = txn.head(run)?.no;
-    let mut statement = txn.connection.prepare_cached(sql!("runs_of_root"))?;
-    let ids: Vec<String> = statement.query_map([no], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-    ids.iter().map(|id| RunId::parse(id).ok_or_else(|| unreadable("run id", id).into())).collect()
+/// Runs that a local run has started, and those below them.
+pub(in crate::sqlite) fn family(connection: &Connection, plans: &Plans, run: RunId) -> Done<Vec<RunId>> {
+    Ok(below(connection, plans, run)?.into_iter().map(|(run, _)| run).collect())
+}
+
+/// The same of those that have not ended.
+pub(super) fn unended(txn: &Txn<'_>, plans: &Plans, run: RunId) -> Done<Vec<RunId>> {
+    let below = below(txn.connection, plans, run)?.into_iter();
+    Ok(below.filter(|(_, is_open)| *is_open).map(|(run, _)| run).collect())
+}
+
+fn below(connection: &Connection, plans: &Plans, run: RunId) -> Done<Vec<(RunId, bool)>> {
+    let root = -read_head(connection, plans, run)?.head.own_class;
+    let mut statement = connection.prepare_cached(sql!("runs_of_root"))?;
+    let rows = statement.query_map([root], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let rows: Vec<(String, bool)> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut below = vec![(run, false)];
+    for (id, is_open) in rows {
+        let found = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
+        let Ok(head) = read_head(connection, plans, found) else { continue };
+        // A parent has the smaller number.
+        let is_below = |parent: &Parent| below.iter().any(|(above, _)| *above == parent.run);
+        if head.head.parent.as_ref().is_some_and(is_below) {
+            below.push((found, is_open));
+        }
+    }
+    Ok(below.split_off(1))
 }

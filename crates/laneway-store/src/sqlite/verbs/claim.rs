@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use laneway_core::definition::OnLost;
-use laneway_core::id::RunId;
+use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
 use laneway_torture::{Bug, has};
 use rusqlite::params;
@@ -100,6 +100,9 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
     // Runs that this one has started are claimed with it; of them nothing is held ahead.
     for (_, no, position, attempt) in available(txn, head.head.own_class, wanted)? {
         let is_clean = no == head.no;
+        if !is_clean && !is_owned(txn, no, ask.session)? {
+            continue;
+        }
         let head = if is_clean { Arc::clone(&head) } else { txn.head(txn.run_id(no)?)? };
         line.push(Next { head, position, attempt, is_available: true, is_clean });
     }
@@ -120,6 +123,13 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
         }
     }
     Ok(line)
+}
+
+/// Runs that one run has started are of one class, and may have been taken up by different processes.
+fn is_owned(txn: &Txn<'_>, no: i64, session: SessionId) -> Done<bool> {
+    let mut statement = txn.connection.prepare_cached(sql!("run_owner"))?;
+    let owner: Option<String> = statement.query_row([no], |row| row.get(1))?;
+    Ok(owner == Some(session.to_string()))
 }
 
 /// What is available of everything that the session takes, of all runs, first in line first.

@@ -18,7 +18,7 @@ use crate::model::{NewSession, Tally, Whom};
 use crate::offer;
 use crate::sqlite::classes;
 use crate::sqlite::run_work::{Follows, follow, on_run};
-use crate::sqlite::txn::{Done, Txn, sql};
+use crate::sqlite::txn::{Done, Failure, Txn, sql};
 use crate::tally;
 
 pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewSession) -> Done<()> {
@@ -187,8 +187,12 @@ fn discard_half_submitted(txn: &Txn<'_>, session: &str) -> Done<()> {
 pub(in crate::sqlite) fn adopt(txn: &Txn<'_>, run: RunId, session: SessionId) -> Done<()> {
     let workflow = txn.head(run)?.head.plan.workflow.name.clone();
     on_run(txn, run, |keeper| keeper.adopt(session))?;
-    for child in children::of_root(txn, run)? {
-        on_run(txn, child, |keeper| keeper.adopt(session))?;
+    for child in children::unended(txn, txn.shelf.plans(), run)? {
+        match on_run(txn, child, |keeper| keeper.adopt(session)) {
+            // Somebody else goes on with it, or nobody may: that is no reason not to go on with the rest.
+            Ok(()) | Err(Failure::Refused(Error::Owned { .. } | Error::SetAside { .. })) => {}
+            Err(failure) => return Err(failure),
+        }
     }
     // One that was queued when its owner died has been passed over since.
     follow(txn, Follows::of_workflow(workflow))

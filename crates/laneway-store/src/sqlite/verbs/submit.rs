@@ -16,6 +16,7 @@ use laneway_core::rank::rank;
 use laneway_core::time::Millis;
 use rusqlite::{OptionalExtension, params};
 
+use super::children;
 use crate::child::parent_text;
 use crate::error::Error;
 use crate::keeper::{Pause, unreadable};
@@ -203,6 +204,9 @@ pub(in crate::sqlite) fn end(txn: &Txn<'_>, run: RunId, submission: &Submission)
             Admission::Queue { .. } | Admission::Replace { .. } | Admission::Refuse { .. } => Ok(()),
         }
     })?;
+    if let Some(parent) = &submission.parent {
+        children::began(txn, parent, run)?;
+    }
     if let Some(deed) = submission.deed(run) {
         access::record(txn, &deed)?;
     }
