@@ -111,9 +111,9 @@ impl fmt::Debug for Shared {
 }
 
 impl App {
-    /// A code with which somebody signs in at the web page, once. `by` asked for it.
-    pub fn code(&self, role: Role, by: &str) -> io::Result<String> {
-        self.codes.mint(role, by, Instant::now())
+    /// A code with which somebody signs in at the web page, once. `by` asked for it, with this token if it was over HTTP.
+    pub fn code(&self, role: Role, by: &str, token: Option<&str>) -> io::Result<String> {
+        self.codes.mint(role, (by, token), Instant::now())
     }
 
     /// Writes down what was changed. Awaited between the change and its answer, so that whatever was acknowledged is in the

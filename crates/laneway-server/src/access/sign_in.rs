@@ -40,17 +40,25 @@ pub(crate) struct Given {
     pub(crate) role: Role,
     /// Who asked for it.
     pub(crate) by: String,
+    /// The token with which it was asked for: one that was revoked since lets nobody in.
+    pub(crate) token: Option<String>,
     /// What the token is called that comes of it.
     pub(crate) name: String,
 }
 
 impl Codes {
-    pub(crate) fn mint(&self, role: Role, by: &str, now: Instant) -> io::Result<String> {
+    pub(crate) fn mint(
+        &self,
+        role: Role,
+        (by, token): (&str, Option<&str>),
+        now: Instant,
+    ) -> io::Result<String> {
         let mut random = [0; CODE_BYTES + NAME_BYTES];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let (code, name) = random.split_at(CODE_BYTES);
         let code = hex(code);
-        let given = Given { role, by: by.to_owned(), name: format!("web-{}", hex(name)) };
+        let (by, token) = (by.to_owned(), token.map(str::to_owned));
+        let given = Given { role, by, token, name: format!("web-{}", hex(name)) };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|one| one.until > now);
         while kept.len() >= MOST {
@@ -79,7 +87,7 @@ mod tests {
     use super::*;
 
     fn mint(codes: &Codes, now: Instant) -> String {
-        codes.mint(Role::Viewer, "ada", now).expect("random")
+        codes.mint(Role::Viewer, ("ada", None), now).expect("random")
     }
 
     #[test]

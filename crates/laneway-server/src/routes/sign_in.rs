@@ -19,18 +19,25 @@ pub(crate) async fn sign_in(
     From(origin): From,
     Body(asked): Body<wire::SignIn>,
 ) -> Answer<impl IntoResponse> {
-    let Given { role, by, name } = app.codes.take(&asked.code, Instant::now()).ok_or_else(|| {
-        Problem::new(
-            Code::BadCode,
-            "the code was used, is older than an hour, or was made before the server was started",
-        )
-        .hint("`laneway web` prints a new link; any token of `laneway token create` is good here too")
+    let given = app.codes.take(&asked.code, Instant::now());
+    let Given { role, by, token, name } = given.ok_or_else(|| {
+        bad("the code was used, is older than an hour, or was made before the server was started")
     })?;
+    if let Some(token) = token
+        && app.store.token(&token).await?.is_none_or(|token| token.revoked.is_some())
+    {
+        return Err(bad("the token with which the code was made is revoked"));
+    }
     let (secret, _) = make(app.store.as_ref(), &name, role, &by).await?;
     let what = format!("token {name} with the role {role}, by a code of {by}");
     app.store.record(Deed { by: name.clone(), act: "sign_in".to_owned(), what, origin }).await?;
     let token = secret.reveal().to_owned();
     Ok((StatusCode::CREATED, Json(wire::CreatedToken { token, name, role })))
+}
+
+fn bad(detail: &str) -> Problem {
+    Problem::new(Code::BadCode, detail)
+        .hint("`laneway web` prints a new link; any token of `laneway token create` is good here too")
 }
 
 pub(crate) async fn make_code(
@@ -44,7 +51,7 @@ pub(crate) async fn make_code(
         return Err(Problem::new(Code::Forbidden, detail)
             .hint("ask for viewer, operator or admin, and no more than it may itself"));
     }
-    let code = app.code(role, &caller.name).map_err(|error| {
+    let code = app.code(role, &caller.name, Some(&caller.token)).map_err(|error| {
         tracing::error!(%error, "no random bytes");
         Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
     })?;

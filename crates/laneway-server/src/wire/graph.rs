@@ -32,7 +32,7 @@ pub struct GraphNode {
     pub layer: u32,
     /// The group in which it is a member.
     pub group: Option<String>,
-    /// process, container, call, function, queue, wait, merge or callback.
+    /// process, container, call, function, queue, wait, workflow, merge or callback.
     pub kind: String,
     /// One task for each item of a list.
     pub for_each: bool,
@@ -100,6 +100,7 @@ fn kind(step: &Step) -> &'static str {
         Action::Function { .. } => "function",
         Action::Queue { .. } => "queue",
         Action::Call { .. } => "call",
+        Action::Wait(wait) if wait.child().is_some() => "workflow",
         Action::Wait(_) => "wait",
         Action::Merge { .. } => "merge",
         Action::Post { .. } => "callback",

@@ -17,7 +17,7 @@ use crate::overview::{
 pub(super) async fn overview(link: &Link, shelf: &Shelf, now: Option<Millis>) -> Done<Overview> {
     let observed_at = match now {
         Some(now) => now,
-        None => Millis(one(link.row(sql!("moment"), &[]).await?)?.try_get(0)?),
+        None => Millis(one(link.row(sql!("moment", INT8), &[&None::<i64>]).await?)?.try_get(0)?),
     };
     let since = observed_at.0.saturating_sub(WINDOW_MS);
     let named = i64::try_from(NAMED).unwrap_or(i64::MAX);

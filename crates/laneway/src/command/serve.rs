@@ -108,7 +108,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         },
     };
     let app = service.app(stop.clone());
-    let code = app.code(Role::Admin, &name).context("there are no random bytes")?;
+    let code = app.code(Role::Admin, &name, None).context("there are no random bytes")?;
     // Before anybody is told that it is there: they may want it to end.
     let interrupts = Interrupts::listen()?;
     let scheme = if tls.is_some() { "https" } else { "http" };

@@ -1,2 +1,2 @@
--- What time it is, by this server's clock.
-SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+-- What time it is.
+SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
