@@ -2,7 +2,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { Chromium } from '../harness/browser';
 import { Program } from '../harness/program';
 import { accessible, reads } from './helpers';
@@ -19,9 +19,7 @@ beforeAll(async () => {
   const binary = resolve(process.env['LANEWAY_BIN'] ?? fileURLToPath(new URL('../../../target/debug/laneway', import.meta.url)));
   const args = ['--store', join(program.directory, 'laneway.db'), 'worker', '--node-address', 'there', '--slots', '2'];
   other = spawn(binary, args, { cwd: program.directory, env: { PATH: process.env['PATH'] ?? '', HOME: program.directory }, stdio: 'ignore' });
-  await expect
-    .poll(async () => JSON.stringify(await program.ask('GET', '/v1/nodes')), { timeout: 20_000 })
-    .toContain('there');
+  await vi.waitUntil(async () => JSON.stringify(await program.ask('GET', '/v1/nodes')).includes('there'), { timeout: 20_000 });
 });
 afterAll(async () => {
   await chromium.end();
