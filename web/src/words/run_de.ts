@@ -26,6 +26,7 @@ export const run_de: Record<keyof typeof run_en, Word> = {
   'graph.needed_by': 'Gebraucht von',
   'graph.for_each': 'für jedes Element',
   'graph.many_steps': '{n} Schritte',
+  'run.page': 'Lauf {run}',
   'run.tabs': 'Teile des Laufs',
   'run.tab.graph': 'Graph',
   'run.tab.timeline': 'Zeitachse',

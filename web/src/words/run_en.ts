@@ -25,6 +25,7 @@ export const run_en = {
   'graph.needed_by': 'Needed by',
   'graph.for_each': 'for each item',
   'graph.many_steps': '{n} steps',
+  'run.page': 'Run {run}',
   'run.tabs': 'Parts of the run',
   'run.tab.graph': 'Graph',
   'run.tab.timeline': 'Timeline',

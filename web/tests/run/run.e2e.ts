@@ -225,6 +225,21 @@ describe('a run', () => {
   });
 });
 
+describe('a run that is not there', () => {
+  it('is said so, with a heading, and what to do', async () => {
+    const tab = await open('/nodes');
+    tab.expected.push(/404/);
+    await tab.page.goto('/runs/ffffffff');
+    await reads(tab, '[role=alert]', /./);
+    expect(await tab.page.locator('h1').count()).toBe(1);
+    await accessible(tab);
+    const { run } = await rich_run();
+    await tab.page.goto(`/runs/${run}/tasks/nothing`);
+    await reads(tab, '.panel', 'This run has no task nothing.');
+    await accessible(tab);
+  });
+});
+
 describe('acts', () => {
   it('approve with a reason, which is kept', async () => {
     const { run, go } = await rich_run();
