@@ -69,6 +69,7 @@ steps:
     // An address that is code itself, and one that names nothing.
     await tab.page.goto(`/runs/${run}?tab=tasks&q=${encodeURIComponent(HOSTILE[0]!)}&step=${encodeURIComponent(HOSTILE[1]!)}`);
     await reads(tab, 'aside', HOSTILE[1]!);
+    await reads(tab, '[role=row]', HOSTILE[0]!);
     await unharmed(tab);
     await tab.shot(`run-hostile-${theme}`);
     tab.expect_clean();

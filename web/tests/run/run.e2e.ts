@@ -87,12 +87,18 @@ describe('a run', () => {
 
   it('fits a narrow screen', async () => {
     const { run } = await rich_run();
-    const tab = await open(`/runs/${run}`, { width: 360, height: 740 });
-    for (const part of ['graph', 'timeline', 'tasks', 'events', 'outputs', 'merges']) {
-      await tab.page.goto(`/runs/${run}?tab=${part}`);
-      await tab.page.locator('.part > *').first().waitFor();
-      expect(await tab.overflow(), part).toBe(0);
-      await tab.shot(`run-${part}-narrow`);
+    for (const language of ['en', 'de']) {
+      const tab = await open(`/runs/${run}`, { width: 360, height: 740, language });
+      for (const part of ['graph', 'timeline', 'tasks', 'events', 'outputs', 'merges']) {
+        await tab.page.goto(`/runs/${run}?tab=${part}&step=approve`);
+        await tab.page.locator('.part > *').first().waitFor();
+        expect(await tab.overflow(), `${part} ${language}`).toBe(0);
+        await tab.shot(`run-${part}-narrow-${language}`);
+      }
+      await tab.page.goto(`/runs/${run}/tasks/fetch`);
+      await reads(tab, '.row', 'fetched');
+      expect(await tab.overflow(), `task ${language}`).toBe(0);
+      await tab.shot(`task-narrow-${language}`);
     }
   });
 
@@ -176,6 +182,16 @@ describe('a run', () => {
     await expect.poll(async () => (await box.boundingBox())!.width).toBeGreaterThan(before.width * 1.2);
     await press(tab, 'Show all');
     await expect.poll(async () => Math.round((await box.boundingBox())!.width)).toBe(Math.round(before.width));
+  });
+
+  it('moves what runs, unless motion is not wanted', async () => {
+    const { run } = await rich_run();
+    for (const [reduced, name] of [[false, 'breathe'], [true, 'none']] as const) {
+      const tab = await open(`/runs/${run}`, { reduced });
+      const mark = tab.page.locator('.paper .is-running .mark').first();
+      await mark.waitFor();
+      expect(await mark.evaluate((element) => getComputedStyle(element).animationName)).toBe(name);
+    }
   });
 
   it('follows what happens without being asked again', async () => {
