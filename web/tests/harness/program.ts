@@ -10,7 +10,7 @@ const here = fileURLToPath(new URL('../..', import.meta.url));
 const START_MS = 20_000;
 const STOP_MS = 15_000;
 
-function binary(): string {
+export function binary(): string {
   const path = resolve(process.env['LANEWAY_BIN'] ?? join(here, '../target/debug/laneway'));
   if (!existsSync(path)) throw new Error(`${path} is not there: build it with \`cargo build --bin laneway\`, or name another in LANEWAY_BIN`);
   return path;
