@@ -176,6 +176,12 @@ describe('scrolling', () => {
     expect(top_line(scroll_top_of(700, 1000, 500), 1000, 500)).toBe(700);
   });
 
+  it('does the same for rows of another height', () => {
+    expect(scroll_of(1_048_576, 32).is_scaled).toBe(true);
+    expect(top_line(scroll_top_of(1_000_000, 1_048_576, 640, 32), 1_048_576, 640, 32)).toBeCloseTo(1_000_000, 3);
+    expect(top_line(320, 100, 640, 32)).toBe(10);
+  });
+
   it('reaches the first and the last of three million lines', () => {
     const [lines, room] = [3_000_000, 540];
     expect(scroll_of(lines).is_scaled).toBe(true);
