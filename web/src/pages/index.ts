@@ -23,12 +23,27 @@ const PAGES: Record<PageName, Load> = {
   missing: () => import('./Missing.svelte'),
 };
 
+const TRIES = 3;
+const PAUSE_MS = 700;
+
+/** A script that was lost on its way is fetched again, a few times. */
+async function loading<T>(load: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await load();
+    } catch (error) {
+      if (tries === TRIES) throw error;
+      await new Promise((done) => setTimeout(done, PAUSE_MS));
+    }
+  }
+}
+
 const loaded = new Map<PageName, Promise<Shown>>();
 
 export function load_page(name: PageName): Promise<Shown> {
   let page = loaded.get(name);
   if (!page) {
-    page = PAGES[name]().then((module) => module.default as unknown as Shown);
+    page = loading(PAGES[name]).then((module) => module.default as unknown as Shown);
     // What could not be loaded (the server was away) is tried again with the next visit.
     page.catch(() => loaded.delete(name));
     loaded.set(name, page);

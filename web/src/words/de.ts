@@ -31,7 +31,7 @@ export const de: Record<Key, Word> = {
   'nav.tokens': 'Token',
   'nav.audit': 'Protokoll',
   'line.reconnecting': 'Die Verbindung wird neu aufgebaut …',
-  'line.stale': 'Diese Daten sind veraltet: Der Server antwortet seit {time} nicht.',
+  'line.stale': 'Diese Daten sind veraltet: Der Server antwortet nicht.',
   'line.now': 'Jetzt versuchen',
   'line.live': 'Aktuell',
   'fault.title': 'Das ging nicht',

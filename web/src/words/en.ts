@@ -30,7 +30,7 @@ export const en = {
   'nav.tokens': 'Tokens',
   'nav.audit': 'Audit',
   'line.reconnecting': 'Connecting again…',
-  'line.stale': 'You are looking at stale data: the server has not answered for {time}.',
+  'line.stale': 'You are looking at stale data: the server does not answer.',
   'line.now': 'Try now',
   'line.live': 'Live',
   'fault.title': 'That did not work',

@@ -76,6 +76,20 @@ test('a question that is lost while the stream lives is asked again', async () =
   await tab.close();
 });
 
+test('a script that is lost on its way is fetched again', async () => {
+  const tab = await here.open('/triggers', { expected: /ERR_FAILED/ });
+  const { page } = tab;
+  await page.getByText('Nothing starts by itself').waitFor();
+  let lost = 0;
+  await page.route('**/assets/Audit-*.js', (route) => (lost++ < 1 ? route.abort() : route.continue()));
+  await page.keyboard.press('g');
+  await page.keyboard.press('a');
+  await page.getByRole('heading', { level: 1, name: 'Audit' }).waitFor();
+  expect(lost).toBe(2);
+  tab.expect_clean();
+  await tab.close();
+});
+
 test('what nodes tell comes once each, through a restart too', async () => {
   const tab = await here.open('/nodes');
   tab.expected.push(/ERR_|Failed to load/);
