@@ -61,6 +61,7 @@ export const run_de: Record<keyof typeof run_en, Word> = {
   'run.retry_title': 'Diesen Lauf noch einmal versuchen?',
   'run.retry_consequence': 'Was fehlschlug, übersprungen oder abgebrochen wurde, läuft noch einmal, und alles dahinter. Was gelang, bleibt.',
   'run.cancel': 'Abbrechen',
+  'run.cancel_act': 'Den Lauf abbrechen',
   'run.cancel_title': 'Diesen Lauf von {name} abbrechen?',
   'run.cancel_consequence': 'Nichts Neues beginnt; was läuft, soll aufhören und wird sonst beendet. Das lässt sich nicht zurücknehmen, aber der Lauf lässt sich noch einmal versuchen.',
   'run.cancel_done': 'Abgebrochen: was läuft, wird beendet',

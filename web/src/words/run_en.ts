@@ -60,6 +60,7 @@ export const run_en = {
   'run.retry_title': 'Try this run again?',
   'run.retry_consequence': 'What failed, was skipped or canceled runs again, and everything behind it. What succeeded is kept.',
   'run.cancel': 'Cancel',
+  'run.cancel_act': 'Cancel the run',
   'run.cancel_title': 'Cancel this run of {name}?',
   'run.cancel_consequence': 'Nothing new starts; what runs is told to stop, and killed if it does not. This cannot be undone, but the run can be retried.',
   'run.cancel_done': 'Canceled: what runs is being stopped',
