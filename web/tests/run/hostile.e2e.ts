@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const json = (value: unknown): string => JSON.stringify(value);
 
-it('nothing hostile becomes code, wherever it stands', async () => {
+it('nothing hostile becomes code, wherever it stands', { timeout: 120_000 }, async () => {
   const output = json(Object.fromEntries(HOSTILE.map((text, n) => [`k${n}`, text])));
   const document = `
 name: hostile

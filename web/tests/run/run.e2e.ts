@@ -66,7 +66,7 @@ async function rich_run(): Promise<{ run: string; go: () => void }> {
 }
 
 describe('a run', () => {
-  it('shows every part, in both themes, without a fault of axe', async () => {
+  it('shows every part, in both themes, without a fault of axe', { timeout: 180_000 }, async () => {
     const { run } = await rich_run();
     for (const theme of ['light', 'dark'] as const) {
       const tab = await open(`/runs/${run}?step=approve`, { theme });
@@ -300,7 +300,7 @@ describe('acts', () => {
     await agree(tab, 'Leave it');
     await reads(tab, '[data-testid=run-status]', 'running');
     await press(tab, 'Cancel');
-    await agree(tab, 'Cancel');
+    await agree(tab, 'Cancel the run');
     await reads(tab, '[data-testid=run-status]', 'canceled');
     await reads(tab, 'aside', 'canceled');
     writeFileSync(`${folder}-go`, '');
