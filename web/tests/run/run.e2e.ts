@@ -1,11 +1,10 @@
 // The page of a run against the real program: its parts, live, in the past, and everything that can be done to it.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Chromium, type Tab } from '../harness/browser';
-import { Program } from '../harness/program';
+import { binary, Program } from '../harness/program';
 import { artifacts, effects, levels, merging, rich, slow } from './documents';
 import { accessible, agree, names, press, reads } from './helpers';
 
@@ -38,8 +37,7 @@ function unmount(directory: string): void {
 
 beforeAll(async () => {
   // Steps call the program by its name.
-  const binary = resolve(process.env['LANEWAY_BIN'] ?? fileURLToPath(new URL('../../../target/debug/laneway', import.meta.url)));
-  program = await Program.start({ args: ['--slots', '16'], env: { PATH: `${dirname(binary)}:${process.env['PATH'] ?? ''}` } });
+  program = await Program.start({ args: ['--slots', '16'], env: { PATH: `${dirname(binary())}:${process.env['PATH'] ?? ''}` } });
   chromium = await Chromium.start(program);
 });
 afterAll(async () => {
