@@ -34,8 +34,34 @@ async function loading<T>(load: () => Promise<T>): Promise<T> {
     } catch (error) {
       if (tries === TRIES) throw error;
       await new Promise((done) => setTimeout(done, PAUSE_MS));
+      await style_again();
     }
   }
+}
+
+/** Of a style that did not come, some browsers have no sheet, and others one that cannot be read. */
+function is_lost(link: HTMLLinkElement): boolean {
+  try {
+    return link.sheet === null || link.sheet.cssRules === null;
+  } catch {
+    return true;
+  }
+}
+
+/** Styles that were lost too: nobody asks for those a second time. */
+async function style_again(): Promise<void> {
+  const lost = [...document.querySelectorAll<HTMLLinkElement>('link[rel=stylesheet]')].filter(is_lost);
+  await Promise.all(
+    lost.map((link) => {
+      const again = link.cloneNode() as HTMLLinkElement;
+      const ended = new Promise((done) => {
+        again.onload = done;
+        again.onerror = done;
+      });
+      link.replaceWith(again);
+      return ended;
+    }),
+  );
 }
 
 const loaded = new Map<PageName, Promise<Shown>>();
