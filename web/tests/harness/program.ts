@@ -47,7 +47,12 @@ export class Program {
 
   static async start(options: Options = {}): Promise<Program> {
     const program = new Program(mkdtempSync(join(tmpdir(), 'laneway-e2e-')), await free_port(), options);
-    await program.start();
+    try {
+      await program.start();
+    } catch (error) {
+      await program.end();
+      throw error;
+    }
     return program;
   }
 
