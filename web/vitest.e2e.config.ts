@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: [process.env['E2E'] ?? 'tests/**/*.e2e.ts'],
+    include: ['tests/**/*.e2e.ts'],
     environment: 'node',
     fileParallelism: false,
     testTimeout: 60_000,

@@ -1,7 +1,11 @@
 // The stream of this tab, its state for the page to show, and answers that are asked for again when something changes.
 import { onDestroy } from 'svelte';
+import { Unreachable } from './problem';
 import { session } from './session.svelte';
 import { Stream, type Connection } from './stream';
+
+const FIRST_WAIT_MS = 500;
+const LAST_WAIT_MS = 15_000;
 
 class State {
   connection = $state<Connection>('reconnecting');
@@ -27,10 +31,11 @@ export class Live<T> {
   error = $state.raw<Error | null>(null);
   /** The first answer has not come yet. */
   loading = $derived(this.data === null && this.error === null);
-  at = $state<number | null>(null);
   #ask: (signal: AbortSignal) => Promise<T>;
   #cut: AbortController | null = null;
   #again = false;
+  #failures = 0;
+  #later: ReturnType<typeof setTimeout> | null = null;
 
   constructor(ask: (signal: AbortSignal) => Promise<T>) {
     this.#ask = ask;
@@ -42,6 +47,7 @@ export class Live<T> {
       this.#again = true;
       return;
     }
+    this.#wait(null);
     const cut = new AbortController();
     this.#cut = cut;
     try {
@@ -49,10 +55,13 @@ export class Live<T> {
       if (this.#cut !== cut) return;
       this.data = data;
       this.error = null;
-      this.at = Date.now();
+      this.#failures = 0;
     } catch (error) {
       if (this.#cut !== cut || cut.signal.aborted) return;
       this.error = error instanceof Error ? error : new Error(String(error));
+      // A refusal stays one until something changes. Silence is asked again: a request can be lost while the stream lives.
+      if (error instanceof Unreachable) this.#wait(Math.min(LAST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures));
+      this.#failures += 1;
     }
     this.#cut = null;
     if (this.#again) {
@@ -75,6 +84,12 @@ export class Live<T> {
     this.#cut?.abort();
     this.#cut = null;
     this.#again = false;
+    this.#wait(null);
+  }
+
+  #wait(ms: number | null): void {
+    if (this.#later !== null) clearTimeout(this.#later);
+    this.#later = ms === null ? null : setTimeout(() => void this.refresh(), ms);
   }
 }
 

@@ -14,15 +14,21 @@ export type Binding = {
 };
 
 class Keys {
-  bindings = $state.raw<Binding[]>([]);
+  /** For the sheet; the truth is `#all`. What is read while a component is torn down is what was there before its
+      successor bound its keys, so state cannot be read to unbind. */
+  bindings = $state.raw<readonly Binding[]>([]);
+  #all: readonly Binding[] = [];
   #pressed: string[] = [];
   #last = 0;
 
   bind(...added: Binding[]): () => void {
-    this.bindings = [...this.bindings, ...added];
-    return () => {
-      this.bindings = this.bindings.filter((binding) => !added.includes(binding));
-    };
+    this.#put([...this.#all, ...added]);
+    return () => this.#put(this.#all.filter((binding) => !added.includes(binding)));
+  }
+
+  #put(bindings: readonly Binding[]): void {
+    this.#all = bindings;
+    this.bindings = bindings;
   }
 
   start(): void {
@@ -37,7 +43,7 @@ class Keys {
     this.#last = event.timeStamp;
     this.#pressed = [...this.#pressed, key].slice(-3);
     const is_typing = in_field(event.target) || document.querySelector('dialog[open]') !== null;
-    const found = chosen(this.bindings.filter((binding) => !is_typing || binding.everywhere), this.#pressed);
+    const found = chosen(this.#all.filter((binding) => !is_typing || binding.everywhere), this.#pressed);
     if (!found) return;
     event.preventDefault();
     this.#pressed = [];

@@ -65,7 +65,7 @@ describe('lines', () => {
     expect(bytes_of({ ...piece('\ufffd'), hex: 'ff' })).toBe(1);
   });
 
-  it('are the same, however the log was cut', () => {
+  it('are the same, however the log was cut', { timeout: 30_000 }, () => {
     const text = Array.from({ length: 30_000 }, (_, n) => `line ${n} ${'x'.repeat(n % 70)}\n`).join('');
     const whole = text.split('\n').slice(0, -1);
     for (const size of [1000, 65_537, 300_000]) {
@@ -124,7 +124,7 @@ describe('a log of 64 MiB', () => {
   }
   const { ask, asked } = server(frames);
 
-  it('is read once, keeps few pages, and brings others back', async () => {
+  it('is read once, keeps few pages, and brings others back', { timeout: 60_000 }, async () => {
     let changes = 0;
     const store = new LogStore(ask, () => changes++);
     await store.read();
@@ -143,7 +143,7 @@ describe('a log of 64 MiB', () => {
     expect(changes).toBeGreaterThan(0);
   });
 
-  it('is searched through all its pages, and memory stays bounded', async () => {
+  it('is searched through all its pages, and memory stays bounded', { timeout: 60_000 }, async () => {
     const store = new LogStore(ask, () => undefined);
     await store.read();
     let [found, share]: [number[], number] = [[], 0];
@@ -174,6 +174,12 @@ describe('scrolling', () => {
   it('is exact for what a browser can hold', () => {
     expect(scroll_of(1000)).toEqual({ height: 1000 * ROW, is_scaled: false });
     expect(top_line(scroll_top_of(700, 1000, 500), 1000, 500)).toBe(700);
+  });
+
+  it('does the same for rows of another height', () => {
+    expect(scroll_of(1_048_576, 32).is_scaled).toBe(true);
+    expect(top_line(scroll_top_of(1_000_000, 1_048_576, 640, 32), 1_048_576, 640, 32)).toBeCloseTo(1_000_000, 3);
+    expect(top_line(320, 100, 640, 32)).toBe(10);
   });
 
   it('reaches the first and the last of three million lines', () => {

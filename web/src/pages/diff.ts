@@ -4,7 +4,7 @@ export type DiffLine = { kind: 'same' | 'added' | 'removed'; text: string; old: 
 export type DiffPart = { kind: 'lines'; lines: DiffLine[] } | { kind: 'gap'; count: number };
 
 /** Beyond so many changes the shortest way costs too much: then all of the old goes and all of the new comes. */
-const MOST_CHANGES = 2_000;
+const MOST_CHANGES = 1_000;
 
 export function diff(before: string, after: string): DiffLine[] {
   const [a, b] = [lines_of(before), lines_of(after)];

@@ -23,12 +23,53 @@ const PAGES: Record<PageName, Load> = {
   missing: () => import('./Missing.svelte'),
 };
 
+const TRIES = 3;
+const PAUSE_MS = 700;
+
+/** A script that was lost on its way is fetched again, a few times. */
+async function loading<T>(load: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await load();
+    } catch (error) {
+      if (tries === TRIES) throw error;
+      await new Promise((done) => setTimeout(done, PAUSE_MS));
+      await style_again();
+    }
+  }
+}
+
+/** Of a style that did not come, some browsers have no sheet, and others one that cannot be read. */
+function is_lost(link: HTMLLinkElement): boolean {
+  try {
+    return link.sheet === null || link.sheet.cssRules === null;
+  } catch {
+    return true;
+  }
+}
+
+/** Styles that were lost too: nobody asks for those a second time. */
+async function style_again(): Promise<void> {
+  const lost = [...document.querySelectorAll<HTMLLinkElement>('link[rel=stylesheet]')].filter(is_lost);
+  await Promise.all(
+    lost.map((link) => {
+      const again = link.cloneNode() as HTMLLinkElement;
+      const ended = new Promise((done) => {
+        again.onload = done;
+        again.onerror = done;
+      });
+      link.replaceWith(again);
+      return ended;
+    }),
+  );
+}
+
 const loaded = new Map<PageName, Promise<Shown>>();
 
 export function load_page(name: PageName): Promise<Shown> {
   let page = loaded.get(name);
   if (!page) {
-    page = PAGES[name]().then((module) => module.default as unknown as Shown);
+    page = loading(PAGES[name]).then((module) => module.default as unknown as Shown);
     // What could not be loaded (the server was away) is tried again with the next visit.
     page.catch(() => loaded.delete(name));
     loaded.set(name, page);

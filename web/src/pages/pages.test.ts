@@ -4,7 +4,7 @@ import { bars } from '../parts/outcomes';
 import { text_of, values_of } from './form';
 import { offset_of, pieces_of } from './marks';
 import { from_local, to_local } from './moments';
-import { detail_of, kept, parts_of } from './told';
+import { detail_of, joined_before, kept, parts_of } from './told';
 
 const param = (name: string, type: string, more: Partial<Param> = {}): Param => ({ name, type, required: false, default: null, choices: [], ...more });
 
@@ -92,4 +92,13 @@ test('ids of runs are found in a text, and nothing is lost of it', () => {
   const run = '01a1e9a5-3fda-704e-93a7-6315d2852990';
   expect(parts_of(`run ${run} of <b>`)).toEqual([{ text: 'run ' }, { text: run, run }, { text: ' of <b>' }]);
   expect(parts_of('')).toEqual([]);
+});
+
+test('pages of entries are joined without a gap or a repeat', () => {
+  const entries = (...seqs: number[]) => seqs.map((seq) => ({ seq }));
+  expect(joined_before(entries(6, 5, 4), entries(5, 4, 3))).toEqual(entries(6, 5, 4, 3));
+  expect(joined_before(entries(6, 5), entries(4, 3))).toEqual(entries(6, 5, 4, 3));
+  expect(joined_before(entries(9, 8), entries(6))).toBeNull();
+  expect(joined_before(entries(), entries(2, 1))).toEqual(entries(2, 1));
+  expect(joined_before(entries(2, 1), entries())).toEqual(entries(2, 1));
 });

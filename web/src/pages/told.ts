@@ -34,3 +34,12 @@ export function parts_of(text: string): { text: string; run?: string }[] {
     .filter((part) => part !== '')
     .map((part) => (RUN.test(part) ? { text: part, run: part } : { text: part }));
 }
+
+/** Newer entries before older ones, newest first and each once; null if there may be some between them that nobody has read. */
+export function joined_before<E extends { seq: number }>(newer: readonly E[], older: readonly E[]): E[] | null {
+  const oldest = newer.at(-1)?.seq;
+  const newest = older[0]?.seq;
+  if (oldest === undefined) return [...older];
+  if (newest !== undefined && newest < oldest - 1) return null;
+  return [...newer, ...older.filter((entry) => entry.seq < oldest)];
+}

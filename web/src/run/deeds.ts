@@ -31,7 +31,7 @@ export async function run_deed(act: RunAct, on: On): Promise<void> {
       return reopened(() => post('/v1/runs/{run}/retry', { path, body: {} }), on);
     }
     case 'cancel': {
-      const question = { title: t('run.cancel_title', { name: on.workflow }), consequence: t('run.cancel_consequence'), act: t('run.cancel'), danger: true };
+      const question = { title: t('run.cancel_title', { name: on.workflow }), consequence: t('run.cancel_consequence'), act: t('run.cancel_act'), danger: true };
       if (!(await confirm(question))) return;
       return act_on(() => post('/v1/runs/{run}/cancel', { path }), t('run.cancel_done'));
     }

@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { de } from './de';
 import { en } from './en';
@@ -29,4 +32,17 @@ test('a number chooses the form and is written as the language does', () => {
 
 test('what is put into a gap is never read for gaps again', () => {
   expect(say('{a} {b}', { a: '{b}', b: '$&' }, 'en')).toBe('{b} $&');
+});
+
+test('every word is said somewhere', () => {
+  const source = fileURLToPath(new URL('..', import.meta.url));
+  const text = readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.(svelte|ts)$/.test(name) && !name.startsWith('words'))
+    .map((name) => readFileSync(join(source, name), 'utf8'))
+    .join('\n');
+  // A key that is put together from a word of the server, or of a list, is there by its beginning.
+  const parts = [...text.matchAll(/t\(`([\w.]+\.)\$\{/g)].map((match) => match[1] ?? '');
+  const kinds = ['state.', 'role.', 'reason.', 'gate.', 'act.', ...parts];
+  const unsaid = Object.keys(en).filter((key) => !text.includes(`'${key}'`) && !kinds.some((kind) => key.startsWith(kind)));
+  expect(unsaid).toEqual([]);
 });

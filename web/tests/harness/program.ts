@@ -10,7 +10,7 @@ const here = fileURLToPath(new URL('../..', import.meta.url));
 const START_MS = 20_000;
 const STOP_MS = 15_000;
 
-function binary(): string {
+export function binary(): string {
   const path = resolve(process.env['LANEWAY_BIN'] ?? join(here, '../target/debug/laneway'));
   if (!existsSync(path)) throw new Error(`${path} is not there: build it with \`cargo build --bin laneway\`, or name another in LANEWAY_BIN`);
   return path;
@@ -47,7 +47,12 @@ export class Program {
 
   static async start(options: Options = {}): Promise<Program> {
     const program = new Program(mkdtempSync(join(tmpdir(), 'laneway-e2e-')), await free_port(), options);
-    await program.start();
+    try {
+      await program.start();
+    } catch (error) {
+      await program.end();
+      throw error;
+    }
     return program;
   }
 

@@ -60,6 +60,51 @@ test('while the server is away the page says that it is stale; when it is back i
   await tab.close();
 });
 
+test('a question that is lost while the stream lives is asked again', async () => {
+  const tab = await here.open('/triggers', { expected: /ERR_FAILED/ });
+  const { page } = tab;
+  await page.getByText('Nothing starts by itself').waitFor();
+  let lost = 0;
+  await page.route('**/v1/pools', (route) => (lost++ < 2 ? route.abort() : route.continue()));
+  await page.keyboard.press('g');
+  await page.keyboard.press('p');
+  await page.getByText('The server does not answer').waitFor();
+  await page.getByText('No pool is warm').waitFor();
+  expect(await page.getByText('The server does not answer').count()).toBe(0);
+  expect(lost).toBeGreaterThan(2);
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('a script and styles that are lost on their way are fetched again', async () => {
+  const tab = await here.open('/triggers', { expected: /ERR_FAILED/ });
+  const { page } = tab;
+  await page.getByText('Nothing starts by itself').waitFor();
+  let lost = 0;
+  let styles = 0;
+  await page.route('**/assets/Audit-*.js', (route) => (lost++ < 1 ? route.abort() : route.continue()));
+  await page.route('**/assets/Audit-*.css', (route) => (styles++ < 1 ? route.abort() : route.continue()));
+  await page.keyboard.press('g');
+  await page.keyboard.press('a');
+  await page.getByRole('heading', { level: 1, name: 'Audit' }).waitFor();
+  expect(lost).toBe(2);
+  expect(styles).toBe(2);
+  // Of one that did not come, the rules cannot be read.
+  const unstyled = await page.evaluate(
+    () =>
+      [...document.styleSheets].filter((sheet) => {
+        try {
+          return sheet.cssRules === null;
+        } catch {
+          return true;
+        }
+      }).length,
+  );
+  expect(unstyled).toBe(0);
+  tab.expect_clean();
+  await tab.close();
+});
+
 test('what nodes tell comes once each, through a restart too', async () => {
   const tab = await here.open('/nodes');
   tab.expected.push(/ERR_|Failed to load/);

@@ -18,7 +18,7 @@ afterAll(async () => {
 
 const json = (value: unknown): string => JSON.stringify(value);
 
-it('nothing hostile becomes code, wherever it stands', async () => {
+it('nothing hostile becomes code, wherever it stands', { timeout: 120_000 }, async () => {
   const output = json(Object.fromEntries(HOSTILE.map((text, n) => [`k${n}`, text])));
   const document = `
 name: hostile
@@ -69,6 +69,7 @@ steps:
     // An address that is code itself, and one that names nothing.
     await tab.page.goto(`/runs/${run}?tab=tasks&q=${encodeURIComponent(HOSTILE[0]!)}&step=${encodeURIComponent(HOSTILE[1]!)}`);
     await reads(tab, 'aside', HOSTILE[1]!);
+    await reads(tab, '[role=row]', HOSTILE[0]!);
     await unharmed(tab);
     await tab.shot(`run-hostile-${theme}`);
     tab.expect_clean();

@@ -1,10 +1,9 @@
 // Runs on several nodes and in containers: where each task ran is on the page. Containers need the Docker that `cargo xtask web` lends.
 import { spawn, type ChildProcess } from 'node:child_process';
-import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { Chromium } from '../harness/browser';
-import { Program } from '../harness/program';
+import { binary, Program } from '../harness/program';
 import { accessible, reads } from './helpers';
 
 const docker = process.env['LANEWAY_TEST_DOCKER'];
@@ -16,12 +15,9 @@ beforeAll(async () => {
   program = await Program.start({ args: ['--slots', '2'], ...(docker ? { env: { LANEWAY_DOCKER_HOST: docker } } : {}) });
   chromium = await Chromium.start(program);
   // A second node on the same store.
-  const binary = resolve(process.env['LANEWAY_BIN'] ?? fileURLToPath(new URL('../../../target/debug/laneway', import.meta.url)));
   const args = ['--store', join(program.directory, 'laneway.db'), 'worker', '--node-address', 'there', '--slots', '2'];
-  other = spawn(binary, args, { cwd: program.directory, env: { PATH: process.env['PATH'] ?? '', HOME: program.directory }, stdio: 'ignore' });
-  await expect
-    .poll(async () => JSON.stringify(await program.ask('GET', '/v1/nodes')), { timeout: 20_000 })
-    .toContain('there');
+  other = spawn(binary(), args, { cwd: program.directory, env: { PATH: process.env['PATH'] ?? '', HOME: program.directory }, stdio: 'ignore' });
+  await vi.waitUntil(async () => JSON.stringify(await program.ask('GET', '/v1/nodes')).includes('there'), { timeout: 20_000 });
 });
 afterAll(async () => {
   await chromium.end();

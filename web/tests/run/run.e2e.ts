@@ -1,11 +1,10 @@
 // The page of a run against the real program: its parts, live, in the past, and everything that can be done to it.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Chromium, type Tab } from '../harness/browser';
-import { Program } from '../harness/program';
+import { binary, Program } from '../harness/program';
 import { artifacts, effects, levels, merging, rich, slow } from './documents';
 import { accessible, agree, names, press, reads } from './helpers';
 
@@ -38,8 +37,7 @@ function unmount(directory: string): void {
 
 beforeAll(async () => {
   // Steps call the program by its name.
-  const binary = resolve(process.env['LANEWAY_BIN'] ?? fileURLToPath(new URL('../../../target/debug/laneway', import.meta.url)));
-  program = await Program.start({ args: ['--slots', '16'], env: { PATH: `${dirname(binary)}:${process.env['PATH'] ?? ''}` } });
+  program = await Program.start({ args: ['--slots', '16'], env: { PATH: `${dirname(binary())}:${process.env['PATH'] ?? ''}` } });
   chromium = await Chromium.start(program);
 });
 afterAll(async () => {
@@ -66,7 +64,7 @@ async function rich_run(): Promise<{ run: string; go: () => void }> {
 }
 
 describe('a run', () => {
-  it('shows every part, in both themes, without a fault of axe', async () => {
+  it('shows every part, in both themes, without a fault of axe', { timeout: 180_000 }, async () => {
     const { run } = await rich_run();
     for (const theme of ['light', 'dark'] as const) {
       const tab = await open(`/runs/${run}?step=approve`, { theme });
@@ -87,12 +85,18 @@ describe('a run', () => {
 
   it('fits a narrow screen', async () => {
     const { run } = await rich_run();
-    const tab = await open(`/runs/${run}`, { width: 360, height: 740 });
-    for (const part of ['graph', 'timeline', 'tasks', 'events', 'outputs', 'merges']) {
-      await tab.page.goto(`/runs/${run}?tab=${part}`);
-      await tab.page.locator('.part > *').first().waitFor();
-      expect(await tab.overflow(), part).toBe(0);
-      await tab.shot(`run-${part}-narrow`);
+    for (const language of ['en', 'de']) {
+      const tab = await open(`/runs/${run}`, { width: 360, height: 740, language });
+      for (const part of ['graph', 'timeline', 'tasks', 'events', 'outputs', 'merges']) {
+        await tab.page.goto(`/runs/${run}?tab=${part}&step=approve`);
+        await tab.page.locator('.part > *').first().waitFor();
+        expect(await tab.overflow(), `${part} ${language}`).toBe(0);
+        await tab.shot(`run-${part}-narrow-${language}`);
+      }
+      await tab.page.goto(`/runs/${run}/tasks/fetch`);
+      await reads(tab, '.row', 'fetched');
+      expect(await tab.overflow(), `task ${language}`).toBe(0);
+      await tab.shot(`task-narrow-${language}`);
     }
   });
 
@@ -178,6 +182,16 @@ describe('a run', () => {
     await expect.poll(async () => Math.round((await box.boundingBox())!.width)).toBe(Math.round(before.width));
   });
 
+  it('moves what runs, unless motion is not wanted', async () => {
+    const { run } = await rich_run();
+    for (const [reduced, name] of [[false, 'breathe'], [true, 'none']] as const) {
+      const tab = await open(`/runs/${run}`, { reduced });
+      const mark = tab.page.locator('.paper .is-running .mark').first();
+      await mark.waitFor();
+      expect(await mark.evaluate((element) => getComputedStyle(element).animationName)).toBe(name);
+    }
+  });
+
   it('follows what happens without being asked again', async () => {
     const { run, go } = await rich_run();
     const tab = await open(`/runs/${run}?tab=tasks`);
@@ -225,6 +239,21 @@ describe('a run', () => {
   });
 });
 
+describe('a run that is not there', () => {
+  it('is said so, with a heading, and what to do', async () => {
+    const tab = await open('/nodes');
+    tab.expected.push(/404/);
+    await tab.page.goto('/runs/ffffffff');
+    await reads(tab, '[role=alert]', /./);
+    expect(await tab.page.locator('h1').count()).toBe(1);
+    await accessible(tab);
+    const { run } = await rich_run();
+    await tab.page.goto(`/runs/${run}/tasks/nothing`);
+    await reads(tab, '.panel', 'This run has no task nothing.');
+    await accessible(tab);
+  });
+});
+
 describe('acts', () => {
   it('approve with a reason, which is kept', async () => {
     const { run, go } = await rich_run();
@@ -269,7 +298,7 @@ describe('acts', () => {
     await agree(tab, 'Leave it');
     await reads(tab, '[data-testid=run-status]', 'running');
     await press(tab, 'Cancel');
-    await agree(tab, 'Cancel');
+    await agree(tab, 'Cancel the run');
     await reads(tab, '[data-testid=run-status]', 'canceled');
     await reads(tab, 'aside', 'canceled');
     writeFileSync(`${folder}-go`, '');

@@ -1,0 +1,41 @@
+// Warm containers on a real engine: seen as they change, warmed and drained.
+// `cargo xtask docker …` lends the engine by LANEWAY_TEST_DOCKER.
+import { expect, test } from 'vitest';
+import { site } from '../harness/site';
+
+const engine = process.env['LANEWAY_TEST_DOCKER'];
+if (!engine) throw new Error('there is no container engine: run this with `cargo xtask docker npm run e2e`, which names one in LANEWAY_TEST_DOCKER');
+const DOCUMENT = `name: warmed
+steps:
+  work: {run: "echo worked", pool: oven}
+pools:
+  oven: {image: "laneway-test/busybox:1", max: 3, dormancy: 5m}
+`;
+const here = site({ env: { LANEWAY_DOCKER_HOST: engine } }, async (program) => {
+  await program.apply(DOCUMENT);
+  expect(await program.until_ended(await program.submit({ workflow: 'warmed' }))).toBe('succeeded');
+});
+
+test('every container’s state and its transitions are shown; the pool is warmed and drained', async () => {
+  // A container that starts is a change of the network, at which Chromium drops what is on its way.
+  const tab = await here.open('/pools', { expected: /ERR_NETWORK_CHANGED/ });
+  const { page } = tab;
+  await page.getByRole('heading', { name: 'oven', level: 2 }).waitFor();
+  await page.getByRole('row').filter({ hasText: 'container running' }).first().waitFor();
+  await page.getByRole('button', { name: 'Warm…' }).last().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Containers').fill('2');
+  await dialog.getByRole('button', { name: 'Warm it' }).click();
+  await page.getByText('oven: 1 node was told').waitFor();
+  const card = page.getByRole('article');
+  await expect.poll(() => card.getByRole('row').count(), { timeout: 30_000 }).toBe(3);
+  expect(await tab.axe()).toEqual([]);
+  await tab.shot('pools-warm');
+  await page.getByRole('button', { name: 'Drain…' }).click();
+  await dialog.getByText('Its containers are removed').waitFor();
+  await dialog.getByRole('button', { name: 'Drain it' }).click();
+  await page.getByText('oven is being drained').waitFor();
+  await page.getByRole('row').filter({ hasText: 'container terminated' }).first().waitFor({ timeout: 30_000 });
+  tab.expect_clean();
+  await tab.close();
+});
