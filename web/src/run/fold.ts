@@ -32,7 +32,7 @@ export interface Task {
   cause: Cause | null;
   /** The signal that it waits for. */
   signal: string | null;
-  wait: { until: number | null; timeout_at: number | null; signaled_by: string | null; reason: string | null } | null;
+  wait: { until: number | null; timeout_at: number | null; signaled_by: string | null; reason: string | null; child: string | null } | null;
   effects: { name: string; key: string; status: string; attempt: number; exit_code: number | null }[];
   items: Items | null;
 }
@@ -89,6 +89,7 @@ export function task_of(task: RunTask): Task {
       timeout_at: moment(wait.timeout_at),
       signaled_by: wait.signaled_by ?? null,
       reason: wait.reason ?? null,
+      child: wait.child ?? null,
     },
     effects: (task.effects ?? []).map((effect) => ({
       name: effect.name,
@@ -255,6 +256,7 @@ export class RunFold {
                   timeout_at: moment(event.timeout_at),
                   signaled_by: wait?.signaled_by ?? null,
                   reason: wait?.reason ?? null,
+                  child: null,
                 },
           items: total !== null ? { total, added: before.items?.added ?? 0, states: before.items?.states ?? {} } : before.items,
         });
@@ -268,6 +270,19 @@ export class RunFold {
             timeout_at: before.wait?.timeout_at ?? null,
             signaled_by: text(event.by),
             reason: maybe_text(event.reason),
+            child: null,
+          },
+        });
+        break;
+      case 'child_run_started':
+        this.#put({
+          ...before,
+          wait: {
+            until: before.wait?.until ?? null,
+            timeout_at: before.wait?.timeout_at ?? null,
+            signaled_by: null,
+            reason: null,
+            child: maybe_text(event.child),
           },
         });
         break;

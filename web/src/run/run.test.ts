@@ -115,6 +115,12 @@ describe('a run', () => {
     fold.apply({ event: 'task_signaled', seq: 4, at: at(4), step: 'approve', signal: 'approved', by: 'ada', reason: 'fine' });
     expect(fold.tasks.get('approve')!.wait).toMatchObject({ signaled_by: 'ada', reason: 'fine', timeout_at: 5 });
   });
+
+  it('knows the run that a step has started', () => {
+    const fold = told(['run_started', { node: 'host:1' }], ['task_parked', { step: 'approve', workflow: './deploy.yaml' }]);
+    fold.apply({ event: 'child_run_started', seq: 4, at: at(4), step: 'approve', child: '0199f2a0-0000-7000-8000-1a2b3c4d5e6f', workflow: './deploy.yaml' });
+    expect(fold.tasks.get('approve')).toMatchObject({ status: 'parked', wait: { child: '0199f2a0-0000-7000-8000-1a2b3c4d5e6f' } });
+  });
 });
 
 const bar = (step: string, node: string | null, start: number, end: number | null, state = 'succeeded'): Bar => ({
