@@ -63,6 +63,11 @@ impl Printer {
         self.err
     }
 
+    /// Whether what is noted goes to a terminal.
+    pub(crate) fn is_read_by_a_person(&self) -> bool {
+        self.is_err_terminal
+    }
+
     /// Whether lines that move can be drawn: a person looks, at both streams, on a capable terminal.
     pub(crate) fn can_animate(&self) -> bool {
         self.is_out_terminal && self.is_err_terminal && !env::is_dumb_terminal()

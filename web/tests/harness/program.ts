@@ -1,5 +1,5 @@
 // The real program on a temporary store: started, asked, stopped, and started again at the same place.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -65,11 +65,11 @@ export class Program {
     return readFileSync(join(this.directory, 'admin.token'), 'utf8').trim();
   }
 
-  /** The link of this start; it signs in once. */
-  get link(): string {
-    const link = /https?:\/\/\S+#code=\S+/.exec(this.#said)?.[0];
-    if (!link) throw new Error(`no link was printed:\n${this.#said}`);
-    return link;
+  /** A link that signs in once. */
+  link(): string {
+    const args = ['--store', join(this.directory, 'laneway.db'), 'web', '--server', this.url];
+    const env = { PATH: process.env['PATH'] ?? '', HOME: this.directory };
+    return execFileSync(binary(), args, { cwd: this.directory, env, encoding: 'utf8' }).trim();
   }
 
   async start(): Promise<void> {

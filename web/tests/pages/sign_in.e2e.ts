@@ -5,7 +5,7 @@ import { site } from '../harness/site';
 const here = site();
 
 test('the printed link signs in once, and its code is taken out of the address', async () => {
-  const link = new URL(here.program.link);
+  const link = new URL(here.program.link());
   const tab = await here.open(`/${link.hash}`, { token: null });
   await tab.page.getByRole('heading', { name: 'Overview' }).waitFor();
   expect(tab.page.url()).toBe(`${here.chromium.url}/`);

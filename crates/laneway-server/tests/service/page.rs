@@ -158,3 +158,18 @@ async fn nobody_lets_others_do_more_than_he_may() {
     assert_eq!(ask(Role::Admin, "worker").await.refusal(), (403, "forbidden".to_owned()));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn code_of_a_revoked_token_lets_nobody_in() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let made = server.post("/v1/tokens", json!({ "name": "guest", "role": "viewer" })).await.json();
+    let token = made["token"].as_str().expect("a token").to_owned();
+    let asked = server.ask(Method::POST, "/v1/sign-in/codes").bearing(&token).json(&json!({})).send().await;
+    let code = asked.json()["code"].clone();
+    let revoked = server.ask(Method::DELETE, "/v1/tokens/guest").by(Role::Admin).send().await;
+    assert_eq!(revoked.status, 200, "{revoked:?}");
+    let signed = server.ask(Method::POST, "/v1/sign-in").json(&json!({ "code": code })).send().await;
+    assert_eq!(signed.refusal(), (403, "bad_code".to_owned()));
+    server.stop().await;
+}

@@ -108,7 +108,6 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         },
     };
     let app = service.app(stop.clone());
-    let code = app.code(Role::Admin, &name, None).context("there are no random bytes")?;
     // Before anybody is told that it is there: they may want it to end.
     let interrupts = Interrupts::listen()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
@@ -119,8 +118,15 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     tell_settings(context, otherwise);
     let made = if is_new { "was made" } else { "is" };
     context.printer.note(&format!("the admin token {made} in {}", token_file.display()));
-    let page = page(listening);
-    context.printer.note(&format!("the web page is at {scheme}://{page}/#code={code} (once, for an hour; `laneway web` prints another link)"));
+    // To a person alone: what is written to a log lets nobody in.
+    let link = match context.printer.is_read_by_a_person() {
+        true => {
+            let code = app.code(Role::Admin, &name, None).context("there are no random bytes")?;
+            format!("/#code={code} (once, for an hour; `laneway web` prints another link)")
+        }
+        false => "; `laneway web` prints a link that signs in".to_owned(),
+    };
+    context.printer.note(&format!("the web page is at {scheme}://{}{link}", page(listening)));
     context.printer.line(&format!("listening at {scheme}://{listening}"))?;
     let firing = Firing::begin(&store, life.session(), max_parallel);
     let pruning = Pruning::begin(kept, &store, life.session());
