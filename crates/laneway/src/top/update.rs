@@ -396,8 +396,10 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
 }
 
 pub(super) fn open_run(model: &mut Model, run: RunId) -> Vec<Effect> {
-    if model.run.as_ref().is_none_or(|opened| opened.id != run) {
-        model.run = Some(Opened::new(run));
+    match model.run.as_mut().filter(|opened| opened.id == run) {
+        // What went wrong or runs now, and not when it was first seen beside the list.
+        Some(opened) => opened.choose_first(),
+        None => model.run = Some(Opened::new(run)),
     }
     model.screen = Screen::Run;
     looks(model)
