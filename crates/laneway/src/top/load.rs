@@ -112,7 +112,7 @@ impl Loader {
             let begun = Instant::now();
             let answer = match answer(&face, &reader, &load).await {
                 Ok(answer) => answer,
-                Err(error) => Answer::Failed { load, why: told(&error) },
+                Err(error) => Answer::Failed(told(&error)),
             };
             // Nobody listens any more when the screen is gone.
             let _ = answers.send(Loaded { kind: of, took: begun.elapsed(), answer });

@@ -45,10 +45,7 @@ pub(super) enum Answer {
     Pools(Vec<wire::Pool>),
     Limits(Vec<wire::Limit>),
     /// A load did not work. What is shown is old.
-    Failed {
-        load: Load,
-        why: String,
-    },
+    Failed(String),
     /// An act was done, in words.
     Done(String),
     /// An act was refused.

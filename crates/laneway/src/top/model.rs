@@ -311,11 +311,17 @@ impl Opened {
     pub(super) fn take(&mut self, run: Box<wire::Run>) {
         let steps = run.tasks.iter().enumerate().filter(|(_, task)| task.index.is_none());
         self.of_step = steps.map(|(at, task)| (task.step.clone(), at)).collect();
-        if self.chosen.is_none() {
-            self.chosen = first(&run).map(|task| (task.step.clone(), task.index));
-        }
         self.run = Some(run);
+        if self.chosen.is_none() {
+            self.choose_first();
+        }
         self.arrange();
+    }
+
+    pub(super) fn choose_first(&mut self) {
+        if let Some(task) = self.run.as_ref().and_then(|run| first(run)) {
+            self.chosen = Some(key(task));
+        }
     }
 
     /// Makes the rows anew: after an answer, a filter, or a step that was opened.

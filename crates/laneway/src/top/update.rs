@@ -67,7 +67,7 @@ pub(super) fn looks(model: &Model) -> Vec<Effect> {
 }
 
 fn answered(model: &mut Model, answer: Answer) -> Vec<Effect> {
-    if !matches!(answer, Answer::Failed { .. } | Answer::Refused(_)) {
+    if !matches!(answer, Answer::Failed(_) | Answer::Refused(_)) {
         model.stale = None;
     }
     match answer {
@@ -110,8 +110,7 @@ fn answered(model: &mut Model, answer: Answer) -> Vec<Effect> {
         Answer::Nodes(nodes) => model.nodes.take(nodes),
         Answer::Pools(pools) => model.pools.take(pools),
         Answer::Limits(limits) => model.limits.take(limits),
-        Answer::Failed { load: Load::Explain { .. } | Load::Picture(_), why } => model.warn(why),
-        Answer::Failed { load: _, why } => model.stale = Some(why),
+        Answer::Failed(why) => model.stale = Some(why),
         Answer::Done(what) => {
             model.say(what);
             return looks(model);
@@ -396,8 +395,10 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
 }
 
 pub(super) fn open_run(model: &mut Model, run: RunId) -> Vec<Effect> {
-    if model.run.as_ref().is_none_or(|opened| opened.id != run) {
-        model.run = Some(Opened::new(run));
+    match model.run.as_mut().filter(|opened| opened.id == run) {
+        // What went wrong or runs now, and not when it was first seen beside the list.
+        Some(opened) => opened.choose_first(),
+        None => model.run = Some(Opened::new(run)),
     }
     model.screen = Screen::Run;
     looks(model)
