@@ -127,7 +127,7 @@ async fn drain(jobs: usize, concurrency: usize) -> Result<()> {
     };
     all.notified().await;
     let unfinished = || RunFilter {
-        status: Some(laneway_core::state::RunStatus::Running),
+        statuses: vec![laneway_core::state::RunStatus::Running],
         limit: 1,
         ..RunFilter::default()
     };
