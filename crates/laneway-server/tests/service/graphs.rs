@@ -79,6 +79,8 @@ async fn documents_and_graphs_are_there_by_version() {
     assert!(text("/v1/workflows/flow/document").await.contains("two"));
     let drawn = server.get("/v1/workflows/flow/graph?version=1").await.json();
     assert_eq!(drawn["nodes"][0]["step"], "one");
+    let newest = server.get("/v1/workflows/flow/graph").await.json();
+    assert_eq!(newest["nodes"][0]["step"], "two");
     for version in ["0", "3"] {
         let reply = server.get(&format!("/v1/workflows/flow/document?version={version}")).await;
         assert_eq!(reply.refusal(), (404, "no_such_version".to_owned()), "{version}");
