@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-#[expect(clippy::print_stdout, reason = "so a build script speaks to cargo")]
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=web");
     println!("cargo::rerun-if-changed=build.rs");

@@ -55,7 +55,7 @@ async fn files_of_the_page_are_kept_for_ever_and_sent_compressed_to_who_takes_th
     let place = Place::sqlite();
     let server = place.serve().await;
     let page = server.ask(Method::GET, "/").send().await;
-    for path in named(&String::from_utf8(page.body.to_vec()).expect("text")) {
+    for path in named(std::str::from_utf8(&page.body).expect("text")) {
         let plain = server.ask(Method::GET, &path).send().await;
         assert_eq!((plain.status.as_u16(), plain.header("content-encoding")), (200, ""), "{path}");
         assert_eq!(plain.header("cache-control"), "public, max-age=31536000, immutable", "{path}");
