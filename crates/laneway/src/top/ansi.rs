@@ -14,6 +14,20 @@ pub(super) struct Styled {
 }
 
 impl Styled {
+    /// How much memory it takes up.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len() + self.styles.len() * size_of::<(usize, Style)>()
+    }
+
+    /// What follows has this style. One that nothing was written in is forgotten.
+    fn begin(&mut self, style: Style) {
+        let at = self.text.len();
+        match self.styles.last_mut() {
+            Some(last) if last.0 == at => last.1 = style,
+            Some(_) | None => self.styles.push((at, style)),
+        }
+    }
+
     /// Pieces of one style each.
     pub(super) fn pieces(&self) -> impl Iterator<Item = (&str, Style)> {
         let ends = self.styles.iter().skip(1).map(|(at, _)| *at).chain([self.text.len()]);
@@ -41,7 +55,7 @@ pub(super) fn safe(line: &str) -> Styled {
                         if ('@'..='~').contains(&char) {
                             if char == 'm' {
                                 style = select(style, &parameters);
-                                out.styles.push((out.text.len(), style));
+                                out.begin(style);
                             }
                             break;
                         }

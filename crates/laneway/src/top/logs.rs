@@ -84,12 +84,12 @@ impl Log {
         self.offset = part.next_offset;
         self.may_lack_end = part.may_lack_end;
         for line in part.lines {
-            self.bytes += line.text.text.len();
+            self.bytes += line.text.bytes();
             self.lines.push_back(line);
         }
         while self.lines.len() > MAX_LINES || self.bytes > MAX_BYTES && self.lines.len() > 1 {
             if let Some(gone) = self.lines.pop_front() {
-                self.bytes -= gone.text.text.len();
+                self.bytes -= gone.text.bytes();
             }
             self.dropped += 1;
             self.bottom = self.bottom.saturating_sub(1);

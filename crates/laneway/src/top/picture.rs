@@ -13,6 +13,9 @@ const ROW: i32 = 24;
 /// Lines that run beside each other in one gutter. More share their cells.
 const TRACKS: usize = 6;
 
+/// Gutters that all lines together may go through.
+const MAX_HOPS: usize = 2_000_000;
+
 /// Where a line goes from a cell.
 pub(super) const UP: u8 = 1;
 pub(super) const RIGHT: u8 = 2;
@@ -90,8 +93,15 @@ impl Picture {
         }
 
         let mut wires = Wires::default();
+        let columns_of = |edge: &graph::Edge| (column_of[edge.from as usize], column_of[edge.to as usize]);
+        let hops: usize =
+            layout.edges.iter().map(|edge| columns_of(edge).1.saturating_sub(columns_of(edge).0)).sum();
         for edge in &layout.edges {
-            let (from, to) = (column_of[edge.from as usize], column_of[edge.to as usize]);
+            let (from, to) = columns_of(edge);
+            // Lines across the whole of a very large graph could not be told apart, and would take for ever.
+            if hops > MAX_HOPS && to > from + 1 {
+                continue;
+            }
             // Each bend has two points at one height; without bends a long edge goes at the height of its end.
             let bends: Vec<usize> = edge.points.iter().skip(1).step_by(2).map(|(_, y)| row(*y)).collect();
             let end = nodes[edge.to as usize].row;

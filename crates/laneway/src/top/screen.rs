@@ -9,7 +9,9 @@ use anyhow::Context as _;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
+use ratatui::crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -95,7 +97,8 @@ fn begin(has_mouse: bool) -> anyhow::Result<()> {
     enable_raw_mode().context("the terminal cannot be drawn on")?;
     IS_TAKEN.store(true, Ordering::Release);
     print::set_drawn(true);
-    let begun = execute!(io::stdout(), EnterAlternateScreen)
+    // What is pasted comes as one, and not as keys: a word with a `y` in it must not agree to anything.
+    let begun = execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste)
         .and_then(|()| if has_mouse { execute!(io::stdout(), EnableMouseCapture) } else { Ok(()) });
     if begun.is_err() {
         give_back();
@@ -106,7 +109,8 @@ fn begin(has_mouse: bool) -> anyhow::Result<()> {
 /// As it was before. A terminal that went away needs nothing.
 fn give_back() {
     if IS_TAKEN.swap(false, Ordering::AcqRel) {
-        let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, Show);
+        let _ =
+            execute!(io::stdout(), DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, Show);
         let _ = disable_raw_mode();
         let _ = io::stdout().flush();
         print::set_drawn(false);
