@@ -1966,7 +1966,7 @@ export interface components {
             group?: string | null;
             /** Format: int32 */
             height: number;
-            /** @description process, container, call, function, queue, wait, merge or callback. */
+            /** @description process, container, call, function, queue, wait, workflow, merge or callback. */
             kind: string;
             /**
              * Format: int32
@@ -2255,6 +2255,17 @@ export interface components {
             /** @description string, integer, number, boolean, list or object. */
             type: string;
         };
+        /** @description A step that has started a run. */
+        ParentStep: {
+            /**
+             * Format: int32
+             * @description How many runs are above its child.
+             */
+            depth: number;
+            /** Format: uuid */
+            run: string;
+            step: string;
+        };
         /** @description What was paused, or let go on. */
         Paused: {
             paused: boolean;
@@ -2436,6 +2447,7 @@ export interface components {
             /** @description The node that owns it, while that lives. */
             owner?: string | null;
             params: Record<string, unknown>;
+            parent?: components["schemas"]["ParentStep"] | null;
             /** @description What keeps it paused: `run`, `workflow`, or nothing. */
             paused?: string[];
             /** @description Why it ended so. */
@@ -2709,6 +2721,11 @@ export interface components {
         };
         /** @description What a step waits for, or has waited for. */
         Wait: {
+            /**
+             * Format: uuid
+             * @description The run that it has started.
+             */
+            child?: string | null;
             /** @description Why, in their words. */
             reason?: string | null;
             signaled_at?: components["schemas"]["Moment"] | null;
