@@ -235,7 +235,8 @@ pub async fn limits(store: &dyn Store) -> Result<wire::LimitList> {
 /// Tasks that are named of a line.
 const IN_LINE: usize = 100;
 
-/// Locks that are listed.
+/// The same of each in a list of locks, and how many of those are listed.
+const IN_A_LOCK: usize = 10;
 const LOCKS: usize = 100;
 
 /// A limit, who holds it and who waits for it.
@@ -254,7 +255,7 @@ pub async fn locks(store: &dyn Store) -> Result<wire::LockList> {
     names.truncate(LOCKS);
     let mut locks = Vec::with_capacity(names.len());
     for name in names {
-        let line = store.line(Shared::Lock(name.clone()), IN_LINE).await?;
+        let line = store.line(Shared::Lock(name.clone()), IN_A_LOCK).await?;
         // It was let go between the two looks.
         if line.held + line.waiting > 0 {
             locks.push(wire::Lock::new(name, &line));
