@@ -34,7 +34,7 @@ pub(crate) struct VersionQuery {
 }
 
 pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::WorkflowList>> {
-    Ok(Json(ask::workflows(app.store.as_ref(), &app.forms).await?))
+    Ok(Json(ask::workflows(app.store.as_ref(), Some(&app.forms)).await?))
 }
 
 pub(crate) async fn versions(
