@@ -19,14 +19,23 @@ pub(crate) async fn sign_in(
     From(origin): From,
     Body(asked): Body<wire::SignIn>,
 ) -> Answer<impl IntoResponse> {
-    let Given { role, by, name } = app.codes.take(&asked.code, Instant::now()).ok_or_else(|| {
+    let given = app.codes.take(&asked.code, Instant::now()).ok_or_else(|| {
         Problem::new(
             Code::BadCode,
             "the code was used, is older than an hour, or was made before the server was started",
         )
         .hint("`laneway web` prints a new link; any token of `laneway token create` is good here too")
     })?;
-    let (secret, _) = make(app.store.as_ref(), &name, role, &by).await?;
+    let Given { role, by, name, .. } = given.clone();
+    let secret = match make(app.store.as_ref(), &name, role, &by).await {
+        Ok((secret, _)) => secret,
+        Err(error) => {
+            if error.is_passing() {
+                app.codes.put_back(&asked.code, given);
+            }
+            return Err(error.into());
+        }
+    };
     let what = format!("token {name} with the role {role}, by a code of {by}");
     app.store.record(Deed { by: name.clone(), act: "sign_in".to_owned(), what, origin }).await?;
     let token = secret.reveal().to_owned();
