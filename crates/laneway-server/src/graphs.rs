@@ -1,24 +1,43 @@
 //! Graphs that were drawn: the same plan always gives the same one, and its version is made of content, so what is kept here is never
-//! out of date. A large graph takes a good part of a second to lay out, and whoever looks at a run asks for it.
+//! out of date. A large graph takes a good part of a second to lay out, and whoever looks at a run asks for it: each is laid out once
+//! for all who ask meanwhile, and few at a time, so that pictures do not take the processors from the work.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use axum::body::Bytes;
 use laneway_core::hash::Version;
 use laneway_core::plan::Plan;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::problem::{Answer, Code, Problem};
 use crate::wire::Graph;
 
-/// Of all graphs together; with more, the oldest go.
-const BYTES: usize = 16 << 20;
+/// Of all graphs together; with more, the oldest go. One that is larger is not kept at all.
+const BYTES: usize = 64 << 20;
 
 /// Steps of a plan that is drawn where it is asked for: that takes less than to hand it to another thread.
 const SMALL: usize = 64;
 
-#[derive(Debug, Default)]
-pub(crate) struct Graphs(Mutex<VecDeque<(Version, Bytes)>>);
+/// Large ones that are laid out at once.
+const AT_ONCE: usize = 2;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Graphs {
+    kept: Arc<Mutex<VecDeque<(Version, Bytes)>>>,
+    drawing: Arc<Mutex<Drawing>>,
+    places: Arc<Semaphore>,
+}
+
+/// Those that are being drawn, each until it is.
+type Drawing = HashMap<Version, Weak<OnceCell<Bytes>>>;
+
+impl Default for Graphs {
+    fn default() -> Self {
+        let (kept, drawing) = (Arc::default(), Arc::default());
+        Self { kept, drawing, places: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+}
 
 impl Graphs {
     /// As JSON.
@@ -26,36 +45,63 @@ impl Graphs {
         if let Some(known) = self.known(&plan.version) {
             return Ok(known);
         }
-        let (version, steps) = (plan.version.clone(), plan.workflow.steps.len());
-        let draw = move || serde_json::to_vec(&Graph::of(&plan)).map(Bytes::from);
-        let drawn = if steps <= SMALL {
-            draw()
-        } else {
-            tokio::task::spawn_blocking(draw)
-                .await
-                .unwrap_or_else(|error| Err(serde::ser::Error::custom(error)))
+        let version = plan.version.clone();
+        if plan.workflow.steps.len() <= SMALL {
+            let drawn = drawn(&plan)?;
+            self.keep(version, &drawn);
+            return Ok(drawn);
+        }
+        let (graphs, cell) = (self.clone(), self.drawing(&version));
+        // Apart from who asks: one who leaves takes nothing from those who wait for the same.
+        let draw = async move {
+            let draw = || async { graphs.lay_out(plan).await.inspect(|drawn| graphs.keep(version, drawn)) };
+            cell.get_or_try_init(draw).await.cloned()
         };
-        let drawn = drawn.map_err(|error| {
-            tracing::error!(%version, %error, "a graph cannot be drawn");
-            Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
-        })?;
-        self.keep(version, &drawn);
-        Ok(drawn)
+        tokio::spawn(draw).await.unwrap_or_else(|error| Err(wrong(&error)))
+    }
+
+    /// What everybody waits on who asks for a version while it is being drawn.
+    fn drawing(&self, version: &Version) -> Arc<OnceCell<Bytes>> {
+        let mut drawing = self.drawing.lock().unwrap_or_else(PoisonError::into_inner);
+        drawing.retain(|_, cell| cell.strong_count() > 0);
+        let known = drawing.get(version).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let cell = Arc::new(OnceCell::new());
+            drawing.insert(version.clone(), Arc::downgrade(&cell));
+            cell
+        })
+    }
+
+    async fn lay_out(&self, plan: Arc<Plan>) -> Answer<Bytes> {
+        let _place = self.places.acquire().await;
+        tokio::task::spawn_blocking(move || drawn(&plan)).await.unwrap_or_else(|error| Err(wrong(&error)))
     }
 
     fn known(&self, version: &Version) -> Option<Bytes> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|(known, _)| known == version).map(|(_, drawn)| drawn.clone())
     }
 
     fn keep(&self, version: Version, drawn: &Bytes) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if drawn.len() > BYTES {
+            return;
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, _)| *known != version);
         kept.push_back((version, drawn.clone()));
         while kept.iter().map(|(_, drawn)| drawn.len()).sum::<usize>() > BYTES {
             kept.pop_front();
         }
     }
+}
+
+fn drawn(plan: &Plan) -> Answer<Bytes> {
+    serde_json::to_vec(&Graph::of(plan)).map(Bytes::from).map_err(|error| wrong(&error))
+}
+
+fn wrong(error: &dyn std::error::Error) -> Problem {
+    tracing::error!(%error, "a graph cannot be drawn");
+    Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
 }
 
 #[cfg(test)]
@@ -74,5 +120,19 @@ mod tests {
         assert!(graphs.known(&version("b")).is_some() && graphs.known(&version("c")).is_some());
         graphs.keep(version("d"), &Bytes::from(vec![b'x'; BYTES + 1]));
         assert!(graphs.known(&version("d")).is_none(), "larger than all of them may be");
+        assert!(graphs.known(&version("c")).is_some(), "and it drives nobody out");
+    }
+
+    #[test]
+    fn who_asks_for_the_same_waits_for_the_same() {
+        let graphs = Graphs::default();
+        let version = |name: &str| Version::from_stored(name.to_owned());
+        let first = graphs.drawing(&version("a"));
+        assert!(Arc::ptr_eq(&first, &graphs.drawing(&version("a"))));
+        assert!(!Arc::ptr_eq(&first, &graphs.drawing(&version("b"))));
+        drop(first);
+        graphs.drawing(&version("c"));
+        let drawing = graphs.drawing.lock().expect("nobody panicked");
+        assert!(!drawing.contains_key(&version("a")), "nobody waits for it any more");
     }
 }

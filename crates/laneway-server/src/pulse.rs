@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use laneway_core::id::RunId;
+use laneway_store::model::Stamp;
 use laneway_store::{Error, Result, Store};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -38,9 +39,17 @@ const OF_A_PAGE: usize = 128;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
-    beats: watch::Sender<u64>,
+    beats: watch::Sender<Beat>,
     is_beating: AtomicBool,
     pages: Mutex<Pages>,
+}
+
+/// That there may be something new.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Beat {
+    pub(crate) no: u64,
+    /// Of the store as it was then, read once for all who listen; none before the first beat, and where the store has none.
+    pub(crate) stamp: Option<Stamp>,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +83,7 @@ impl Line {
 }
 
 /// Changes whenever there may be something new. Whoever reads after having asked for this misses nothing.
-pub(crate) fn listen(app: &App) -> watch::Receiver<u64> {
+pub(crate) fn listen(app: &App) -> watch::Receiver<Beat> {
     let beats = app.pulse.beats.subscribe();
     if !app.pulse.is_beating.swap(true, Ordering::AcqRel) {
         tokio::spawn(beat(app.clone(), app.store.changes()));
@@ -94,7 +103,7 @@ async fn beat(app: App, mut changes: watch::Receiver<u64>) {
                 sleep(MOMENT).await;
             }
             changes.mark_unchanged();
-            app.pulse.turn();
+            app.pulse.turn(app.store.stamp());
             sleep(INTERVAL).await;
         }
     };
@@ -116,13 +125,13 @@ pub(crate) async fn page(app: &App, source: Source, after: u64) -> Result<Arc<[L
 }
 
 impl Pulse {
-    fn turn(&self) {
+    fn turn(&self, stamp: Option<Stamp>) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.beat += 1;
         pages.kept.clear();
         pages.bytes = 0;
         drop(pages);
-        self.beats.send_modify(|beat| *beat += 1);
+        self.beats.send_modify(|beat| *beat = Beat { no: beat.no + 1, stamp });
     }
 
     fn kept(&self, source: Source, after: u64) -> (u64, Option<Arc<[Line]>>) {
@@ -179,7 +188,7 @@ mod tests {
         pulse.keep(beat, Source::Nodes, 0, &page);
         assert!(pulse.kept(Source::Nodes, 0).1.is_some_and(|kept| Arc::ptr_eq(&kept, &page)));
         assert!(pulse.kept(Source::Nodes, 1).1.is_none() && pulse.kept(Source::Pools, 0).1.is_none());
-        pulse.turn();
+        pulse.turn(None);
         assert!(pulse.kept(Source::Nodes, 0).1.is_none(), "what was committed since is not in it");
         pulse.keep(beat, Source::Nodes, 0, &page);
         assert!(pulse.kept(Source::Nodes, 0).1.is_none(), "its reader asked before the beat");
@@ -193,7 +202,7 @@ mod tests {
         (0..2 * empty as u64).for_each(|after| pulse.keep(0, Source::Nodes, after, &page));
         let kept = (0..2 * empty as u64).filter(|after| pulse.kept(Source::Nodes, *after).1.is_some());
         assert_eq!(kept.count(), empty);
-        pulse.turn();
+        pulse.turn(None);
         let large: Arc<[Line]> = vec![Line::new(1, "x", &json!("x".repeat(BYTES)))].into();
         pulse.keep(1, Source::Nodes, 0, &large);
         assert!(pulse.kept(Source::Nodes, 0).1.is_none(), "larger than all of them may be");

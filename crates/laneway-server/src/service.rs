@@ -10,6 +10,7 @@ use laneway_core::id::SessionId;
 use laneway_core::role::Role;
 use laneway_store::Store;
 use laneway_store::model::Deed;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +22,9 @@ use crate::memo::Memo;
 use crate::metrics::Metrics;
 use crate::problem::Answer;
 use crate::pulse::Pulse;
+
+/// Documents that are validated at once: so many processors at most, whoever writes.
+const VALIDATIONS: usize = 2;
 
 /// A service that is to be.
 #[derive(Debug)]
@@ -60,6 +64,8 @@ pub struct Shared {
     pub(crate) graphs: Graphs,
     pub(crate) forms: Forms,
     pub(crate) glance: Glance,
+    /// Documents that are validated at once.
+    pub(crate) validations: Arc<Semaphore>,
     /// Ends streams.
     pub(crate) stop: CancellationToken,
 }
@@ -85,6 +91,7 @@ impl Service {
             graphs: Graphs::default(),
             forms: Forms::default(),
             glance: Glance::default(),
+            validations: Arc::new(Semaphore::new(VALIDATIONS)),
             stop,
         }))
     }

@@ -21,7 +21,6 @@ use futures_util::stream::{Stream, unfold};
 use laneway_core::id::RunId;
 use laneway_core::time::Millis;
 use laneway_store::Result;
-use laneway_store::model::Stamp;
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -31,7 +30,7 @@ use crate::access::{self, Caller};
 use crate::extract::Query;
 use crate::metrics::OpenStream;
 use crate::problem::{Answer, Code, Problem};
-use crate::pulse::{self, Line, PAGE, Source, page};
+use crate::pulse::{self, Beat, Line, PAGE, Source, page};
 use crate::service::App;
 use crate::wire::Moment;
 
@@ -86,7 +85,8 @@ pub(crate) async fn events(
     let open = app.metrics.stream();
     let hello = Event::default().retry(RETRY).comment("events");
     let (ready, next_read) = (VecDeque::from([hello]), Instant::now());
-    let changes = wants_changes.then(Changes::begin);
+    let last = Beat { no: beats.borrow().no, stamp: app.store.stamp() };
+    let changes = wants_changes.then(|| Changes::begin(last));
     let feed = Feed { app, caller, cursors, changes, beats, ready, turn: 0, next_read, _open: open };
     let stream = unfold(feed, |mut feed| async move {
         let event = feed.next().await?;
@@ -124,11 +124,15 @@ impl Cursors {
 
     /// Refuses a stream on which nothing would ever come.
     fn check(&self, wants_changes: bool) -> Answer<()> {
-        if self.runs.is_empty() && self.nodes.is_none() && self.pools.is_none() && !wants_changes {
+        if self.is_empty() && !wants_changes {
             let detail = "nothing is subscribed to: neither `runs`, `nodes`, `pools` nor `changes` is given";
             return Err(Problem::new(Code::BadRequest, detail).hint("write `runs=ID:SEQ,ID:SEQ`"));
         }
         Ok(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.nodes.is_none() && self.pools.is_none()
     }
 
     /// Takes the place of an event's id, which is further than what the query says.
@@ -173,11 +177,11 @@ impl Cursors {
     }
 }
 
-/// What a client knows of changes of any kind. Pure: it is told of beats, stamps and the time.
+/// What a client knows of changes of any kind. Pure: it is told of beats and the time.
 #[derive(Debug)]
 struct Changes {
-    beat: Option<u64>,
-    stamp: Option<Stamp>,
+    /// The newest that it was told of, with the stamp of the store then or later.
+    last: Beat,
     /// Something has changed since it was told of something.
     is_owed: bool,
     /// Not before.
@@ -185,19 +189,18 @@ struct Changes {
 }
 
 impl Changes {
-    fn begin() -> Self {
+    /// With the beat that was the newest, and the stamp as it was read after that.
+    fn begin(last: Beat) -> Self {
         // Between a list and this stream something may have happened: the first is owed from the beginning.
-        Self { beat: None, stamp: None, is_owed: true, next: Instant::now() }
+        Self { last, is_owed: true, next: Instant::now() }
     }
 
     /// A beat says that there may be something new; where the store has a stamp, that says whether there is.
-    fn look(&mut self, beat: u64, stamp: Option<Stamp>) {
-        let is_new = match stamp {
-            Some(_) => self.stamp != stamp,
-            None => self.beat != Some(beat),
-        };
-        self.is_owed |= is_new;
-        (self.beat, self.stamp) = (Some(beat), stamp);
+    fn look(&mut self, beat: Beat) {
+        self.is_owed |= beat.no != self.last.no && (beat.stamp.is_none() || beat.stamp != self.last.stamp);
+        if beat.no != self.last.no {
+            self.last = beat;
+        }
     }
 
     fn tell(&mut self, now: Instant) -> bool {
@@ -220,7 +223,7 @@ struct Feed {
     cursors: Cursors,
     /// Of a client that wants to be told of changes of any kind.
     changes: Option<Changes>,
-    beats: watch::Receiver<u64>,
+    beats: watch::Receiver<Beat>,
     /// What was read and not yet sent.
     ready: VecDeque<Event>,
     /// Whose turn it is to be read first, so that one busy run does not hide the others.
@@ -269,6 +272,11 @@ impl Feed {
     /// Until the next beat, or until a change may be told that came too soon behind another one.
     async fn rest(&mut self) -> bool {
         let owed = self.changes.as_ref().and_then(Changes::owed);
+        // Whoever waits for that alone learns nothing of a beat: what it is owed says the same.
+        if let (Some(at), true) = (owed, self.cursors.is_empty()) {
+            sleep_until(at).await;
+            return true;
+        }
         tokio::select! {
             beat = self.beats.changed() => beat.is_ok(),
             () = sleep_until(owed.unwrap_or_else(Instant::now)), if owed.is_some() => true,
@@ -276,9 +284,9 @@ impl Feed {
     }
 
     /// It has no place of its own: lists are state, and whoever is told of a change asks for them again.
-    fn tell_change(&mut self, beat: u64) {
+    fn tell_change(&mut self, beat: Beat) {
         let Some(changes) = &mut self.changes else { return };
-        changes.look(beat, self.app.store.stamp());
+        changes.look(beat);
         if changes.tell(Instant::now()) {
             let at = Moment(Millis(jiff::Timestamp::now().as_millisecond()));
             let data = serde_json::json!({ "at": at }).to_string();
@@ -329,6 +337,8 @@ impl Feed {
 
 #[cfg(test)]
 mod tests {
+    use laneway_store::model::Stamp;
+
     use super::*;
 
     const ONE: &str = "0199f2a0-0000-7000-8000-1a2b3c4d5e6f";
@@ -363,30 +373,34 @@ mod tests {
         assert!(nothing.check(true).is_ok());
     }
 
+    fn beat(no: u64, stamp: Option<u64>) -> Beat {
+        Beat { no, stamp: stamp.map(Stamp) }
+    }
+
     #[test]
     fn changes_are_told_once_a_second_and_none_is_left_out() {
-        let (mut changes, second) = (Changes::begin(), BETWEEN_CHANGES);
+        let (mut changes, second) = (Changes::begin(beat(1, Some(1))), BETWEEN_CHANGES);
         let start = Instant::now();
-        changes.look(1, Some(Stamp(1)));
+        // The stamp of that beat is older than what was read since.
+        changes.look(beat(1, Some(0)));
         assert!(changes.tell(start), "the first at once");
-        changes.look(2, Some(Stamp(1)));
+        changes.look(beat(2, Some(1)));
         assert!(!changes.tell(start + second) && changes.owed().is_none(), "a beat by the clock alone");
-        changes.look(3, Some(Stamp(2)));
+        changes.look(beat(3, Some(2)));
         assert!(!changes.tell(start + second / 2), "too soon");
-        changes.look(3, Some(Stamp(2)));
+        changes.look(beat(3, Some(2)));
         assert_eq!(changes.owed(), Some(start + second), "and told later, though nothing happens any more");
         assert!(changes.tell(start + second));
     }
 
     #[test]
     fn without_a_stamp_every_beat_is_a_change() {
-        let mut changes = Changes::begin();
+        let mut changes = Changes::begin(beat(1, None));
         let now = Instant::now();
-        changes.look(1, None);
         assert!(changes.tell(now));
-        changes.look(1, None);
+        changes.look(beat(1, None));
         assert!(!changes.tell(now + BETWEEN_CHANGES));
-        changes.look(2, None);
+        changes.look(beat(2, None));
         assert!(changes.tell(now + BETWEEN_CHANGES));
     }
 }

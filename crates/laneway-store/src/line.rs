@@ -1,12 +1,13 @@
 //! Who holds a lock or a limit, and who stands in line for it.
 
+use laneway_core::hash::Version;
 use laneway_core::id::RunId;
+use laneway_core::plan::Plan;
 use laneway_core::rank;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
 
 use crate::keeper::Key;
-use crate::model::RunHead;
 
 /// Something that tasks of all runs share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,7 @@ pub struct Line {
 pub struct InLine {
     pub run: RunId,
     pub workflow: String,
+    /// Empty where its plan cannot be read.
     pub step: String,
     pub status: TaskStatus,
     pub node: Option<String>,
@@ -52,6 +54,8 @@ pub struct InLine {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) run: RunId,
+    pub(crate) workflow: String,
+    pub(crate) version: Version,
     pub(crate) position: u32,
     pub(crate) status: TaskStatus,
     pub(crate) node: Option<String>,
@@ -60,14 +64,15 @@ pub(crate) struct Row {
     pub(crate) rank: Option<i64>,
 }
 
-pub(crate) fn told(row: Row, head: &RunHead) -> InLine {
-    let Row { run, position, status, node, started_at, rank } = row;
-    let is_known = head.plan.base(position).is_some();
-    let priority = || if is_known { head.plan.step(position).demands().priority } else { 0 };
+/// By its names, as far as its plan can be read and has it: one that cannot hides none of the others.
+pub(crate) fn told(row: Row, plan: Option<&Plan>) -> InLine {
+    let Row { run, workflow, position, status, node, started_at, rank, .. } = row;
+    let plan = plan.filter(|plan| plan.base(position).is_some());
+    let priority = plan.map_or(0, |plan| plan.step(position).demands().priority);
     let since = match rank {
-        Some(rank) => Some(rank::since(rank, priority())),
+        Some(rank) => Some(rank::since(rank, priority)),
         None => started_at,
     };
-    let step = if is_known { head.plan.task_name(position) } else { String::new() };
-    InLine { run, workflow: head.plan.workflow.name.clone(), step, status, node, since }
+    let step = plan.map(|plan| plan.task_name(position)).unwrap_or_default();
+    InLine { run, workflow, step, status, node, since }
 }

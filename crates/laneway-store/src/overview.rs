@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 
 use laneway_core::gate::Gate;
+use laneway_core::hash::Version;
 use laneway_core::id::RunId;
+use laneway_core::plan::Plan;
 use laneway_core::rank;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
 
-use crate::model::{RunHead, RunSummary};
+use crate::model::RunSummary;
 
 /// How far back ends of runs are counted.
 pub const WINDOW_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -21,12 +23,15 @@ const MINUTE_MS: i64 = 60_000;
 /// The newest runs that are looked at.
 pub(crate) const NEWEST: i64 = 10_000;
 
-/// Events of attempts that are read, newest runs first, and of each of them.
-pub(crate) const EVENTS: i64 = 20_000;
+/// Events that are read, newest runs first.
+pub(crate) const EVENTS: i64 = 40_000;
 
 /// The oldest runs that have not ended, and how many of their tasks, in whose lines it looks for those that wait.
 pub(crate) const OLDEST: i64 = 100;
-pub(crate) const TASKS: i64 = 2_000;
+pub(crate) const TASKS: i64 = 100;
+
+/// Tasks of a run that are counted; of a larger one none are.
+pub(crate) const COUNTED: i64 = 1_000;
 
 /// Runs and tasks that are named.
 pub(crate) const NAMED: usize = 10;
@@ -41,10 +46,12 @@ pub struct Overview {
     pub unfinished: Unfinished,
     pub ended: Ended,
     pub attempts: Attempts,
-    /// Runs that failed within the window, newest first.
+    /// Runs that failed within the window, newest first, of those whose ends were counted. Tasks of a large one are not counted.
     pub failing: Vec<RunSummary>,
     /// Tasks that wait for something other than the steps they need, longest first.
     pub waiting: Vec<Waiting>,
+    /// There are runs or tasks that were not looked at.
+    pub is_waiting_partial: bool,
 }
 
 /// Runs that have not ended, each in one of these.
@@ -54,6 +61,8 @@ pub struct Unfinished {
     /// For another run of their workflow.
     pub queued: u64,
     pub paused: u64,
+    /// There are more: the newest are counted.
+    pub is_partial: bool,
 }
 
 /// Runs that ended within the window.
@@ -62,7 +71,7 @@ pub struct Ended {
     pub succeeded: u64,
     pub failed: u64,
     pub canceled: u64,
-    /// There are more than were looked at.
+    /// There are runs that were not looked at.
     pub is_partial: bool,
 }
 
@@ -71,7 +80,7 @@ pub struct Ended {
 pub struct Attempts {
     /// The last sixty, oldest first, also those in which nothing happened.
     pub minutes: Vec<Minute>,
-    /// There are more than were looked at.
+    /// There are runs or events that were not looked at.
     pub is_partial: bool,
 }
 
@@ -99,6 +108,7 @@ impl Minute {
 pub struct Waiting {
     pub run: RunId,
     pub workflow: String,
+    /// Empty where its plan cannot be read.
     pub step: String,
     pub status: TaskStatus,
     pub since: Millis,
@@ -119,10 +129,22 @@ pub(crate) struct Deed {
     pub(crate) took_ms: Option<u64>,
 }
 
+/// One of the oldest runs that have not ended.
+#[derive(Debug, Clone)]
+pub(crate) struct OldRun {
+    pub(crate) no: i64,
+    pub(crate) run: RunId,
+    pub(crate) workflow: String,
+    pub(crate) version: Version,
+    /// It has more tasks than are looked at.
+    pub(crate) is_large: bool,
+}
+
 /// The row of a task that waits.
 #[derive(Debug, Clone)]
 pub(crate) struct WaitingRow {
-    pub(crate) run: RunId,
+    /// Of its run among the oldest.
+    pub(crate) of: usize,
     pub(crate) position: u32,
     pub(crate) status: String,
     pub(crate) gate: Option<String>,
@@ -173,9 +195,15 @@ fn share(sorted: &[u64], of_hundred: usize) -> Option<u64> {
     sorted.get(place.checked_sub(1)?).copied()
 }
 
+/// Of a run that has no more tasks than so many; of a larger one not all were counted, and so none are told.
+pub(crate) fn few(counts: Vec<(TaskStatus, u64)>, most: i64) -> Vec<(TaskStatus, u64)> {
+    let all: u64 = counts.iter().map(|(_, number)| number).sum();
+    if all > most.unsigned_abs() { Vec::new() } else { counts }
+}
+
 /// Keeps those that may have waited longest.
 pub(crate) fn candidates(rows: &mut Vec<WaitingRow>) {
-    rows.sort_by_key(|row| (row.order, row.run, row.position));
+    rows.sort_by_key(|row| (row.order, row.of, row.position));
     rows.truncate(CANDIDATES);
 }
 
@@ -186,24 +214,24 @@ pub(crate) fn longest(mut waiting: Vec<Waiting>) -> Vec<Waiting> {
     waiting
 }
 
-/// One of them by its names; nothing of one whose plan does not have it.
-pub(crate) fn told(row: &WaitingRow, head: &RunHead) -> Option<Waiting> {
+/// One of them by its names, as far as its plan can be read and has it; nothing of one whose state cannot.
+pub(crate) fn told(row: &WaitingRow, of: &OldRun, plan: Option<&Plan>) -> Option<Waiting> {
     let status = TaskStatus::parse(&row.status)?;
-    head.plan.base(row.position)?;
-    let step = head.plan.step(row.position);
+    let plan = plan.filter(|plan| plan.base(row.position).is_some());
+    let step = plan.map(|plan| plan.step(row.position));
     let since = match status {
         TaskStatus::Parked => Millis(row.order),
-        _ => rank::since(row.order, step.demands().priority),
+        _ => rank::since(row.order, step.map_or(0, |step| step.demands().priority)),
     };
     Some(Waiting {
-        run: row.run,
-        workflow: head.plan.workflow.name.clone(),
-        step: head.plan.task_name(row.position),
+        run: of.run,
+        workflow: of.workflow.clone(),
+        step: plan.map(|plan| plan.task_name(row.position)).unwrap_or_default(),
         status,
         since,
         gate: row.gate.as_deref().and_then(Gate::parse),
         key: row.key.clone(),
-        wait: step.wait().map(ToString::to_string),
+        wait: step.and_then(|step| step.wait()).map(ToString::to_string),
     })
 }
 

@@ -270,9 +270,13 @@ impl Face {
         }
     }
 
-    pub(crate) async fn workflows(&self) -> anyhow::Result<Vec<wire::WorkflowSummary>> {
+    /// What they ask for is read from their documents, which takes its time: for who wants to know it.
+    pub(crate) async fn workflows(&self, with_params: bool) -> anyhow::Result<Vec<wire::WorkflowSummary>> {
         Ok(match self {
-            Self::Store(store) => ask::workflows(store.as_ref(), &ask::Forms::default()).await?.workflows,
+            Self::Store(store) => {
+                let forms = with_params.then(ask::Forms::default);
+                ask::workflows(store.as_ref(), forms.as_ref()).await?.workflows
+            }
             Self::Server(client) => client.workflows().await?.workflows,
         })
     }

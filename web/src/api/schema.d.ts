@@ -2220,19 +2220,23 @@ export interface components {
         OutputStream: "stdout" | "stderr";
         Overview: {
             ended: components["schemas"]["Ended"];
-            /** @description Up to 10 runs that failed within the window, newest first. */
+            /** @description Up to 10 runs that failed within the window, newest first. Tasks of one that has more than 1,000 are not counted. */
             failing: components["schemas"]["RunSummary"][];
             /** @description The last 60, oldest first. */
             minutes: components["schemas"]["Minute"][];
-            /** @description There were more attempts than were looked at: those of the newest runs are counted. */
+            /** @description There were more runs or events than were looked at: those of the newest runs are counted. */
             minutes_are_partial: boolean;
             observed_at: components["schemas"]["Moment"];
             runs: components["schemas"]["OverviewRuns"];
             /** @description Up to 10 tasks that wait for something other than the steps they need, longest first. */
             waiting: components["schemas"]["Waiting"][];
+            /** @description There were runs or tasks that were not looked at: those of the oldest runs are. */
+            waiting_is_partial: boolean;
         };
         /** @description Runs that have not ended, each in one of these. */
         OverviewRuns: {
+            /** @description There are more: the newest 10,000 are counted. */
+            is_partial: boolean;
             /** Format: int64 */
             paused: number;
             /** Format: int64 */
@@ -2741,6 +2745,7 @@ export interface components {
             since: components["schemas"]["Moment"];
             /** @description pending, available or parked. */
             status: string;
+            /** @description Empty where its plan cannot be read. */
             step: string;
             /** @description What it waits for, in a few words; `explain` tells all of it. */
             text: string;

@@ -9,10 +9,13 @@ mod pool;
 mod submit;
 mod validate;
 
+use std::collections::HashMap;
+
 use laneway_core::effect::EffectId;
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
 use laneway_store::cache::Which;
 use laneway_store::effect::Settlement;
 use laneway_store::line::Shared;
@@ -55,21 +58,30 @@ pub async fn runs(store: &dyn Store, filter: RunFilter) -> Result<wire::RunList>
 /// Runs of a workflow of which a list says how they went.
 const OUTCOMES: usize = 20;
 
-/// Workflows that were applied, by name, each with how it went of late, what it asks for and when it starts next.
-pub async fn workflows(store: &dyn Store, forms: &Forms) -> Result<wire::WorkflowList> {
+/// Workflows that were applied, by name, each with how it went of late and when it starts next; with forms also with what it asks for,
+/// for which documents are read.
+pub async fn workflows(store: &dyn Store, forms: Option<&Forms>) -> Result<wire::WorkflowList> {
     let views = store.workflows().await?;
     let names = views.iter().map(|view| view.definition.name.clone()).collect();
     let outcomes = store.outcomes(names, OUTCOMES).await?;
+    let mut outcomes_of: HashMap<&str, Vec<wire::Outcome>> = HashMap::new();
+    for outcome in &outcomes {
+        outcomes_of.entry(&outcome.workflow).or_default().push(wire::Outcome::from(outcome));
+    }
     let triggers = store.triggers().await?;
+    let mut next_of: HashMap<&str, Millis> = HashMap::new();
+    for (workflow, due_at) in triggers.iter().filter_map(|one| Some((&one.at.workflow, one.due_at?))) {
+        next_of.entry(workflow).and_modify(|next| *next = due_at.min(*next)).or_insert(due_at);
+    }
     let mut workflows = Vec::with_capacity(views.len());
     for view in &views {
-        let name = &view.definition.name;
+        let name = view.definition.name.as_str();
         let mut summary = wire::WorkflowSummary::from(view);
-        let own = outcomes.iter().filter(|outcome| outcome.workflow == *name);
-        summary.outcomes = own.map(wire::Outcome::from).collect();
-        let ticks = triggers.iter().filter(|trigger| trigger.at.workflow == *name);
-        summary.next_at = ticks.filter_map(|trigger| trigger.due_at).min().map(wire::Moment);
-        summary.params = forms.of(store, &view.definition).await?.to_vec();
+        summary.outcomes = outcomes_of.remove(name).unwrap_or_default();
+        summary.next_at = next_of.get(name).copied().map(wire::Moment);
+        if let Some(forms) = forms {
+            summary.params = forms.of(store, &view.definition).await.to_vec();
+        }
         workflows.push(summary);
     }
     Ok(wire::WorkflowList { workflows })
@@ -235,7 +247,8 @@ pub async fn limits(store: &dyn Store) -> Result<wire::LimitList> {
 /// Tasks that are named of a line.
 const IN_LINE: usize = 100;
 
-/// Locks that are listed.
+/// The same of each in a list of locks, and how many of those are listed.
+const IN_A_LOCK: usize = 10;
 const LOCKS: usize = 100;
 
 /// A limit, who holds it and who waits for it.
@@ -254,7 +267,7 @@ pub async fn locks(store: &dyn Store) -> Result<wire::LockList> {
     names.truncate(LOCKS);
     let mut locks = Vec::with_capacity(names.len());
     for name in names {
-        let line = store.line(Shared::Lock(name.clone()), IN_LINE).await?;
+        let line = store.line(Shared::Lock(name.clone()), IN_A_LOCK).await?;
         // It was let go between the two looks.
         if line.held + line.waiting > 0 {
             locks.push(wire::Lock::new(name, &line));

@@ -1,34 +1,37 @@
 //! What is wrong with a document, place by place, for whoever is writing it.
 
-use laneway_core::definition::Diagnostic;
+use std::collections::BTreeMap;
 
-use super::submit::{name_of, read};
-use crate::problem::{Answer, Code, Problem};
+use laneway_core::definition::{Diagnostic, Source, compile};
+
+use super::submit::name_of;
+use crate::problem::Answer;
 use crate::wire;
 
-/// A document that is wrong is an answer too. A good one is drawn.
-pub async fn validate(asked: wire::Validate) -> Answer<wire::Validated> {
+/// A document that is wrong is an answer too. A good one is drawn. Takes its time with a large one.
+pub fn validate(asked: wire::Validate) -> Answer<wire::Validated> {
     let wire::Validate { document, name } = asked;
-    let (plan, _) = match read(document, name_of(name)?).await? {
-        Ok(good) => good,
-        Err((diagnostics, text)) => {
-            let problems = diagnostics.all.iter().map(|one| fault(&text, one)).collect();
-            return Ok(wire::Validated { ok: false, problems, more: diagnostics.more, graph: None });
+    let source = Source { file: "<document>".to_owned(), default_name: name_of(name)?, text: document };
+    Ok(match compile(&source) {
+        Ok(plan) => {
+            wire::Validated { ok: true, problems: Vec::new(), more: 0, graph: Some(wire::Graph::of(&plan)) }
         }
-    };
-    let drawn = tokio::task::spawn_blocking(move || wire::Graph::of(&plan)).await.map_err(|error| {
-        tracing::error!(%error, "a graph cannot be drawn");
-        Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
-    })?;
-    Ok(wire::Validated { ok: true, problems: Vec::new(), more: 0, graph: Some(drawn) })
+        Err(diagnostics) => {
+            let ends = places(&source.text, diagnostics.all.iter().map(|one| one.span.end));
+            let problems = diagnostics.all.iter().map(|one| fault(&ends, one)).collect();
+            wire::Validated { ok: false, problems, more: diagnostics.more, graph: None }
+        }
+    })
 }
 
-fn fault(text: &str, found: &Diagnostic) -> wire::Fault {
-    let (mut end_line, mut end_column) = place(text, found.span.end);
-    if (end_line, end_column) <= (found.line, found.column) {
-        // Something is missing there: the next character is marked.
-        (end_line, end_column) = (found.line, found.column + 1);
-    }
+/// Line and column of bytes, both from 1 on.
+type Places = BTreeMap<usize, (usize, usize)>;
+
+fn fault(ends: &Places, found: &Diagnostic) -> wire::Fault {
+    let start = (found.line, found.column);
+    // Where something is missing, the next character is marked.
+    let end = ends.get(&found.span.end).copied().filter(|end| *end > start);
+    let (end_line, end_column) = end.unwrap_or((found.line, found.column + 1));
     let message = match &found.note {
         Some(note) => format!("{} ({} in line {})", found.message, note.message, note.line),
         None => found.message.clone(),
@@ -37,12 +40,17 @@ fn fault(text: &str, found: &Diagnostic) -> wire::Fault {
     wire::Fault { line, column, end_line, end_column, message, help }
 }
 
-/// Line and column of a byte, both from 1 on.
-fn place(text: &str, byte: usize) -> (usize, usize) {
-    let before = text.get(..byte.min(text.len())).unwrap_or(text);
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    let begun = before.rfind('\n').map_or(0, |at| at + 1);
-    (line, before[begun..].chars().count() + 1)
+/// In one pass over the text.
+fn places(text: &str, bytes: impl Iterator<Item = usize>) -> Places {
+    let mut places: Places = bytes.map(|byte| (byte, (1, 1))).collect();
+    let (mut signs, mut line, mut column) = (text.char_indices().peekable(), 1, 1);
+    for (byte, place) in &mut places {
+        while let Some((_, sign)) = signs.next_if(|(at, _)| at < byte) {
+            (line, column) = if sign == '\n' { (line + 1, 1) } else { (line, column + 1) };
+        }
+        *place = (line, column);
+    }
+    places
 }
 
 #[cfg(test)]
@@ -50,11 +58,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn place_is_counted_in_characters_from_one() {
+    fn places_are_counted_in_characters_from_one() {
         let text = "ab\nä: c\n";
+        let places = places(text, [99, 0, 2, 3, 5, 6, 2].into_iter());
         assert_eq!(
-            [0, 2, 3, 5, 6, 99].map(|byte| place(text, byte)),
-            [(1, 1), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1)]
+            places.into_iter().collect::<Vec<_>>(),
+            [(0, (1, 1)), (2, (1, 3)), (3, (2, 1)), (5, (2, 2)), (6, (2, 3)), (99, (3, 1))]
         );
     }
 }

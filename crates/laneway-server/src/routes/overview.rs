@@ -8,5 +8,5 @@ use crate::service::App;
 use crate::wire;
 
 pub(crate) async fn show(State(app): State<App>) -> Answer<Json<wire::Overview>> {
-    Ok(Json(app.glance.look(app.store.as_ref()).await?))
+    Ok(Json(app.glance.look(&app.store).await?))
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::page;
-use super::tag::{tagged, unchanged};
+use super::tag::{of_graph, tagged, unchanged};
 use crate::access::Caller;
 use crate::extract::{Body, LARGE, Path, Query};
 use crate::problem::{Answer, Code, Problem};
@@ -145,12 +145,13 @@ pub(crate) async fn graph(
 ) -> Answer<Response> {
     let run = ask::find(app.store.as_ref(), &run).await?;
     let head = app.store.head(run).await?;
-    if let Some(unchanged) = unchanged(&headers, &head.plan.version) {
+    let tag = of_graph(&head.plan.version);
+    if let Some(unchanged) = unchanged(&headers, &tag) {
         return Ok(unchanged);
     }
     let drawn = app.graphs.draw(Arc::clone(&head.plan)).await?;
     let response = ([(header::CONTENT_TYPE, "application/json")], drawn).into_response();
-    Ok(tagged(response, &head.plan.version))
+    Ok(tagged(response, &tag))
 }
 
 pub(crate) async fn explain(

@@ -19,16 +19,28 @@ pub(crate) async fn sign_in(
     From(origin): From,
     Body(asked): Body<wire::SignIn>,
 ) -> Answer<impl IntoResponse> {
-    let given = app.codes.take(&asked.code, Instant::now());
-    let Given { role, by, token, name } = given.ok_or_else(|| {
+    let given = app.codes.take(&asked.code, Instant::now()).ok_or_else(|| {
         bad("the code was used, is older than an hour, or was made before the server was started")
     })?;
-    if let Some(token) = token
-        && app.store.token(&token).await?.is_none_or(|token| token.revoked.is_some())
-    {
-        return Err(bad("the token with which the code was made is revoked"));
-    }
-    let (secret, _) = make(app.store.as_ref(), &name, role, &by).await?;
+    let Given { role, by, token, name, .. } = given.clone();
+    let made = async {
+        if let Some(token) = token
+            && app.store.token(&token).await?.is_none_or(|token| token.revoked.is_some())
+        {
+            return Ok(None);
+        }
+        make(app.store.as_ref(), &name, role, &by).await.map(Some)
+    };
+    let secret = match made.await {
+        Ok(Some((secret, _))) => secret,
+        Ok(None) => return Err(bad("the token with which the code was made is revoked")),
+        Err(error) => {
+            if error.is_passing() {
+                app.codes.put_back(&asked.code, given);
+            }
+            return Err(error.into());
+        }
+    };
     let what = format!("token {name} with the role {role}, by a code of {by}");
     app.store.record(Deed { by: name.clone(), act: "sign_in".to_owned(), what, origin }).await?;
     let token = secret.reveal().to_owned();

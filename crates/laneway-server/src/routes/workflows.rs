@@ -9,7 +9,7 @@ use laneway_store::model::Pausable;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::tag::{tagged, unchanged};
+use super::tag::{of_document, of_graph, tagged, unchanged};
 use crate::access::Caller;
 use crate::extract::{Body, LARGE, Path, Query, Raw};
 use crate::problem::Answer;
@@ -34,7 +34,7 @@ pub(crate) struct VersionQuery {
 }
 
 pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::WorkflowList>> {
-    Ok(Json(ask::workflows(app.store.as_ref(), &app.forms).await?))
+    Ok(Json(ask::workflows(app.store.as_ref(), Some(&app.forms)).await?))
 }
 
 pub(crate) async fn versions(
@@ -74,13 +74,14 @@ pub(crate) async fn show(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let known = app.store.latest(&name).await?;
-    if let Some(unchanged) = unchanged(&headers, &known.version) {
+    let tag = of_document(&known.version);
+    if let Some(unchanged) = unchanged(&headers, &tag) {
         return Ok(unchanged);
     }
     let document = app.store.document(&known.version).await?;
     let version = known.version.to_string();
     let workflow = wire::Workflow { name, version, directory: known.dir, document };
-    Ok(tagged(Json(workflow).into_response(), &known.version))
+    Ok(tagged(Json(workflow).into_response(), &tag))
 }
 
 pub(crate) async fn document(
@@ -90,12 +91,13 @@ pub(crate) async fn document(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let version = ask::version(app.store.as_ref(), &name, query.version).await?;
-    if let Some(unchanged) = unchanged(&headers, &version) {
+    let tag = of_document(&version);
+    if let Some(unchanged) = unchanged(&headers, &tag) {
         return Ok(unchanged);
     }
     let document = app.store.document(&version).await?;
     let response = ([(header::CONTENT_TYPE, "application/yaml")], document).into_response();
-    Ok(tagged(response, &version))
+    Ok(tagged(response, &tag))
 }
 
 pub(crate) async fn graph(
@@ -105,12 +107,13 @@ pub(crate) async fn graph(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let version = ask::version(app.store.as_ref(), &name, query.version).await?;
-    if let Some(unchanged) = unchanged(&headers, &version) {
+    let tag = of_graph(&version);
+    if let Some(unchanged) = unchanged(&headers, &tag) {
         return Ok(unchanged);
     }
     let drawn = app.graphs.draw(app.store.plan(&version).await?).await?;
     let response = ([(header::CONTENT_TYPE, "application/json")], drawn).into_response();
-    Ok(tagged(response, &version))
+    Ok(tagged(response, &tag))
 }
 
 pub(crate) async fn plan(
@@ -119,12 +122,13 @@ pub(crate) async fn plan(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let known = app.store.latest(&name).await?;
-    if let Some(unchanged) = unchanged(&headers, &known.version) {
+    let tag = of_document(&known.version);
+    if let Some(unchanged) = unchanged(&headers, &tag) {
         return Ok(unchanged);
     }
     let plan = app.store.plan(&known.version).await?;
     let response = Json(laneway_core::plan::wire::Plan::from(plan.as_ref())).into_response();
-    Ok(tagged(response, &known.version))
+    Ok(tagged(response, &tag))
 }
 
 pub(crate) async fn pause(

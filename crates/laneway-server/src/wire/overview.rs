@@ -16,12 +16,14 @@ pub struct Overview {
     pub ended: Ended,
     /// The last 60, oldest first.
     pub minutes: Vec<Minute>,
-    /// There were more attempts than were looked at: those of the newest runs are counted.
+    /// There were more runs or events than were looked at: those of the newest runs are counted.
     pub minutes_are_partial: bool,
-    /// Up to 10 runs that failed within the window, newest first.
+    /// Up to 10 runs that failed within the window, newest first. Tasks of one that has more than 1,000 are not counted.
     pub failing: Vec<RunSummary>,
     /// Up to 10 tasks that wait for something other than the steps they need, longest first.
     pub waiting: Vec<Waiting>,
+    /// There were runs or tasks that were not looked at: those of the oldest runs are.
+    pub waiting_is_partial: bool,
 }
 
 /// Runs that have not ended, each in one of these.
@@ -31,6 +33,8 @@ pub struct OverviewRuns {
     /// For other runs of their workflow to end.
     pub waiting: u64,
     pub paused: u64,
+    /// There are more: the newest 10,000 are counted.
+    pub is_partial: bool,
 }
 
 /// Runs that ended within the window.
@@ -62,6 +66,7 @@ pub struct Waiting {
     #[schema(value_type = String, format = "uuid")]
     pub run: RunId,
     pub workflow: String,
+    /// Empty where its plan cannot be read.
     pub step: String,
     /// pending, available or parked.
     #[schema(value_type = String)]
@@ -73,7 +78,7 @@ pub struct Waiting {
 
 impl From<&overview::Overview> for Overview {
     fn from(seen: &overview::Overview) -> Self {
-        let overview::Unfinished { running, queued, paused } = seen.unfinished;
+        let overview::Unfinished { running, queued, paused, is_partial: are_more } = seen.unfinished;
         let overview::Ended { succeeded, failed, canceled, is_partial } = seen.ended;
         let minute = |minute: &overview::Minute| {
             let overview::Minute { at, started, succeeded, failed, p50_ms, p95_ms } = *minute;
@@ -82,12 +87,13 @@ impl From<&overview::Overview> for Overview {
         let window_s = u64::try_from(overview::WINDOW_MS / 1_000).unwrap_or_default();
         Self {
             observed_at: Moment(seen.observed_at),
-            runs: OverviewRuns { running, waiting: queued, paused },
+            runs: OverviewRuns { running, waiting: queued, paused, is_partial: are_more },
             ended: Ended { window_s, succeeded, failed, canceled, is_partial },
             minutes: seen.attempts.minutes.iter().map(minute).collect(),
             minutes_are_partial: seen.attempts.is_partial,
             failing: seen.failing.iter().map(RunSummary::from).collect(),
             waiting: seen.waiting.iter().map(Waiting::from).collect(),
+            waiting_is_partial: seen.is_waiting_partial,
         }
     }
 }

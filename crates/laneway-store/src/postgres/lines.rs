@@ -1,20 +1,23 @@
 //! Who holds a lock or a limit, and who waits for it (`crate::line`). Inside a transaction that reads.
 
+use laneway_core::hash::Version;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
 
 use super::fault::Done;
 use super::link::{Link, Sql, sql};
 use super::row::{self, unreadable};
-use super::shelf::Shelf;
+use super::shelf::{Seen, Shelf};
 use crate::line::{InLine, Line, Row, Shared, told};
 
 pub(super) async fn line(link: &Link, shelf: &Shelf, of: &Shared, limit: usize) -> Done<Line> {
     let (key, limit) = (of.key(), i64::try_from(limit).unwrap_or(i64::MAX));
     let counts = link.row(sql!("key_counts", TEXT), &[&key]).await?;
     let counts = counts.ok_or_else(|| unreadable("count", "nothing"))?;
-    let holders = tasks(link, shelf, sql!("key_held_by", TEXT, INT8), (&key, limit), None).await?;
-    let queue = tasks(link, shelf, sql!("key_queue", TEXT, INT8), (&key, limit), Some(5)).await?;
+    let mut known = Seen::new();
+    let holders =
+        tasks(link, shelf, sql!("key_held_by", TEXT, INT8), (&key, limit), &mut known, None).await?;
+    let queue = tasks(link, shelf, sql!("key_queue", TEXT, INT8), (&key, limit), &mut known, Some(7)).await?;
     Ok(Line { holders, held: row::number(&counts, 0)?, queue, waiting: row::number(&counts, 1)? })
 }
 
@@ -29,15 +32,23 @@ async fn tasks(
     shelf: &Shelf,
     sql: &Sql,
     (key, limit): (&str, i64),
+    known: &mut Seen,
     rank: Option<usize>,
 ) -> Done<Vec<InLine>> {
     let mut tasks = Vec::new();
     for found in link.rows(sql, &[&key, &limit]).await? {
-        let run = row::word(&found, 0, "run id", RunId::parse)?;
+        let (Some(run), Some(status)) =
+            (RunId::parse(&row::text(&found, 0)?), TaskStatus::parse(&row::text(&found, 2)?))
+        else {
+            tracing::warn!("a task is not listed, because its row cannot be read; `laneway doctor` names it");
+            continue;
+        };
         let row = Row {
             run,
+            workflow: row::text(&found, 5)?,
+            version: Version::from_stored(row::text(&found, 6)?),
             position: row::number(&found, 1)?,
-            status: row::word(&found, 2, "status of a task", TaskStatus::parse)?,
+            status,
             node: row::maybe_text(&found, 3)?,
             started_at: row::moment(&found, 4)?,
             rank: match rank {
@@ -45,7 +56,8 @@ async fn tasks(
                 None => None,
             },
         };
-        tasks.push(told(row, &shelf.head(link, run).await?.head));
+        let plan = shelf.seen(link, known, &row.version).await?;
+        tasks.push(told(row, plan.as_deref()));
     }
     Ok(tasks)
 }

@@ -32,6 +32,9 @@ pub(super) struct Head {
     pub(super) head: Arc<RunHead>,
 }
 
+/// Plans that were asked for in one answer.
+pub(super) type Seen = HashMap<Version, Option<Arc<Plan>>>;
+
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     pub(super) plans: Plans,
@@ -160,6 +163,25 @@ impl Shelf {
         let found = link.row(sql!("workflow", TEXT), &[&version.as_str()]).await?;
         let found = found.ok_or_else(|| row::unreadable("workflow", version.as_str()))?;
         Ok(self.plans.make(version, row::text(&found, 0)?, row::text(&found, 1)?)?)
+    }
+
+    /// One of those of which one answer tells; nothing of one that cannot be read, which hides none of the others.
+    pub(super) async fn seen(
+        &self,
+        link: &Link,
+        seen: &mut Seen,
+        version: &Version,
+    ) -> Done<Option<Arc<Plan>>> {
+        if let Some(known) = seen.get(version) {
+            return Ok(known.clone());
+        }
+        let read = match self.plan(link, version).await {
+            Ok(plan) => Some(plan),
+            Err(Failure::Refused(_)) => None,
+            Err(failure) => return Err(failure),
+        };
+        seen.insert(version.clone(), read.clone());
+        Ok(read)
     }
 
     /// Versions whose every step may wait for its place in a worker's hand, as far as they are known: it must not be lost

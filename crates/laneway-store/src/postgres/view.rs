@@ -22,6 +22,7 @@ use crate::model::{
     ClaimView, LimitView, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView, SetAside,
 };
 use crate::offer;
+use crate::overview::few;
 use crate::tally;
 
 /// Inside a transaction that reads.
@@ -91,14 +92,25 @@ pub(super) async fn runs(link: &Link, now: Option<Millis>, filter: &RunFilter) -
             &[&statuses, &filter.workflow, &limit, &before, &since, &until, &filter.begins],
         )
         .await?;
-    listed(link, now, &rows).await
+    listed(link, now, &rows, None).await
 }
 
-/// The runs of rows, with what a list says of them.
-pub(super) async fn listed(link: &Link, now: Option<Millis>, rows: &[Row]) -> Done<Vec<RunSummary>> {
+/// The runs of rows, with what a list says of them. Tasks of one that has more than `most` are not counted.
+pub(super) async fn listed(
+    link: &Link,
+    now: Option<Millis>,
+    rows: &[Row],
+    most: Option<i64>,
+) -> Done<Vec<RunSummary>> {
     let numbers: Vec<i64> = rows.iter().map(|found| row::number(found, 0)).collect::<Done<_>>()?;
     let mut flight = link.flight();
-    flight.ask(sql!("task_counts", INT8_ARRAY), vec![&numbers]);
+    let one_more = most.map(|most| most + 1);
+    match &one_more {
+        None => flight.ask(sql!("task_counts", INT8_ARRAY), vec![&numbers]),
+        Some(one_more) => {
+            flight.ask(sql!("task_counts_of_few", INT8_ARRAY, INT8), vec![&numbers, one_more]);
+        }
+    }
     flight.ask(sql!("quarantine_read", INT8_ARRAY), vec![&numbers]);
     let answers = flight.land().await?;
     let mut counts = counts(answers.first().map_or(&[][..], Vec::as_slice))?;
@@ -113,7 +125,11 @@ pub(super) async fn listed(link: &Link, now: Option<Millis>, rows: &[Row]) -> Do
             tracing::warn!("a run is not listed, because its id cannot be read; `laneway doctor` names it");
             continue;
         };
-        run.counts = counts.remove(&no).unwrap_or_default();
+        let counted = counts.remove(&no).unwrap_or_default();
+        run.counts = match most {
+            None => counted,
+            Some(most) => few(counted, most),
+        };
         run.is_interrupted = run.is_interrupted
             && run.status.is_some_and(|status| !status.is_final())
             && !owner.is_some_and(|owner| living.contains_key(&owner));

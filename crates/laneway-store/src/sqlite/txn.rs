@@ -196,6 +196,23 @@ pub(super) fn plan(connection: &Connection, plans: &Plans, version: &Version) ->
     Ok(plans.make(version, name, document)?)
 }
 
+/// Those that were asked for in one answer; nothing of one that cannot be read, which hides none of the others.
+pub(super) type Seen = HashMap<Version, Option<Arc<Plan>>>;
+
+pub(super) fn seen(
+    connection: &Connection,
+    plans: &Plans,
+    seen: &mut Seen,
+    version: &Version,
+) -> Option<Arc<Plan>> {
+    if let Some(known) = seen.get(version) {
+        return known.clone();
+    }
+    let read = plan(connection, plans, version).ok();
+    seen.insert(version.clone(), read.clone());
+    read
+}
+
 /// As `run_head.sql` says it: what a head is made of, but for the plan.
 pub(super) struct HeadRow {
     no: i64,

@@ -20,6 +20,7 @@ use crate::keeper::unreadable;
 use crate::locks::{Life, SessionLocks};
 use crate::model::{ClaimView, LimitView, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView};
 use crate::offer;
+use crate::overview::few;
 use crate::tally;
 
 pub(super) fn run(
@@ -83,15 +84,16 @@ pub(super) fn runs(
         filter.until.map(|at| at.0),
         filter.begins
     ];
-    listed(connection, locks, sql!("runs"), asked)
+    listed(connection, locks, sql!("runs"), asked, None)
 }
 
-/// The runs that a statement finds, with what a list says of them.
+/// The runs that a statement finds, with what a list says of them. Tasks of one that has more than `most` are not counted.
 pub(super) fn listed(
     connection: &Connection,
     locks: &SessionLocks,
     sql: &str,
     asked: impl rusqlite::Params,
+    most: Option<i64>,
 ) -> Done<Vec<RunSummary>> {
     let rows: Vec<Done<Option<Listed>>> = connection
         .prepare_cached(sql)?
@@ -103,7 +105,13 @@ pub(super) fn listed(
             tracing::warn!("a run is not listed, because its row cannot be read; `laneway doctor` names it");
             continue;
         };
-        run.counts = task_counts(connection, no)?;
+        run.counts = match most {
+            None => task_counts(connection, sql!("task_counts"), [no])?,
+            Some(most) => {
+                let counts = task_counts(connection, sql!("task_counts_of_few"), [no, most + 1])?;
+                few(counts, most)
+            }
+        };
         run.is_interrupted = run.is_interrupted
             && run.status.is_some_and(|status| !status.is_final())
             && living_owner(connection, locks, owner.as_deref())?.is_none();
@@ -138,10 +146,14 @@ fn summary(row: &Row<'_>) -> Done<Option<Listed>> {
     Ok(Some((row.get(0)?, row.get(9).unwrap_or_default(), run)))
 }
 
-fn task_counts(connection: &Connection, no: i64) -> Done<Vec<(TaskStatus, u64)>> {
+fn task_counts(
+    connection: &Connection,
+    sql: &str,
+    asked: impl rusqlite::Params,
+) -> Done<Vec<(TaskStatus, u64)>> {
     let rows: Vec<(String, u64)> = connection
-        .prepare_cached(sql!("task_counts"))?
-        .query_map([no], |row| Ok((row.get(0).unwrap_or_default(), row.get(1)?)))?
+        .prepare_cached(sql)?
+        .query_map(asked, |row| Ok((row.get(0).unwrap_or_default(), row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let mut counts: Vec<(TaskStatus, u64)> =
         rows.into_iter().filter_map(|(status, count)| Some((TaskStatus::parse(&status)?, count))).collect();

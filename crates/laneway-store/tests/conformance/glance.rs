@@ -10,6 +10,7 @@ use laneway_store::model::{Pausable, RunFilter};
 use laneway_store::overview::Unfinished;
 
 use crate::harness::{Node, Place, START, failed, flat, flow, for_each_database, succeeded};
+use crate::server;
 
 for_each_database! {
     runs_are_filtered_by_several_states,
@@ -22,6 +23,9 @@ for_each_database! {
     overview_counts_ends_of_the_last_day_and_names_failures,
     overview_counts_attempts_by_the_minute,
     overview_names_who_has_waited_longest,
+    overview_finds_who_waits_behind_many_that_do_not,
+    what_cannot_be_read_hides_nobody_else_in_line,
+    overview_says_where_it_looked_no_further,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -153,11 +157,11 @@ async fn overview_counts_runs_that_have_not_ended_by_what_they_do(place: Place) 
     let alone = "max_runs: {limit: 1, strategy: queue}";
     let first = node.submit(&named(&flow(alone, &[("a", "")]), "alone")).await;
     node.submit(&named(&flow(alone, &[("a", "")]), "alone")).await;
-    assert_eq!(unfinished().await, Unfinished { running: 2, queued: 1, paused: 0 });
+    assert_eq!(unfinished().await, Unfinished { running: 2, queued: 1, paused: 0, is_partial: false });
     node.store.pause(Pausable::Run(first), "ada").await.expect("a pause");
-    assert_eq!(unfinished().await, Unfinished { running: 1, queued: 1, paused: 1 });
+    assert_eq!(unfinished().await, Unfinished { running: 1, queued: 1, paused: 1, is_partial: false });
     node.store.resume(Pausable::Run(first), "ada").await.expect("an end of it");
-    assert_eq!(unfinished().await, Unfinished { running: 2, queued: 1, paused: 0 });
+    assert_eq!(unfinished().await, Unfinished { running: 2, queued: 1, paused: 0, is_partial: false });
 }
 
 async fn overview_counts_ends_of_the_last_day_and_names_failures(place: Place) {
@@ -219,4 +223,84 @@ async fn overview_names_who_has_waited_longest(place: Place) {
     assert_eq!(seen[0].wait.as_deref(), Some("the signal approved"));
     assert_eq!(seen[0].since, START);
     assert_eq!((seen[1].key.as_deref(), seen[1].since), (Some("lock:db"), Millis(START.0 + 120_000)));
+}
+
+async fn overview_finds_who_waits_behind_many_that_do_not(place: Place) {
+    let node = place.node("one").await;
+    let small = node.submit(&flow("", &[("a", "")])).await;
+    let seen = node.store.overview().await.expect("an overview");
+    assert!(!seen.is_waiting_partial && seen.waiting.len() == 1);
+    node.cancel(small).await;
+    // The first hundred of its tasks wait for the first step alone.
+    let mut steps = String::from("  first: {run: \"true\"}\n");
+    (0..120).for_each(|number| steps += &format!("  s{number:03}: {{needs: [first], run: \"true\"}}\n"));
+    steps += "  zz: {wait: {signal: approved}}\n";
+    let large = node.submit(&format!("name: large\nsteps:\n{steps}")).await;
+    node.begin(large, "first").await;
+    let seen = node.store.overview().await.expect("an overview");
+    let told: Vec<&str> = seen.waiting.iter().map(|task| task.step.as_str()).collect();
+    assert_eq!(told, ["zz"]);
+    assert!(seen.is_waiting_partial, "not all of its tasks were looked at");
+}
+
+/// Beneath the verbs.
+async fn change(node: &Node, sql: &str) {
+    if let Some(beneath) = server::beneath(node.store.dir()).await {
+        return beneath.batch_execute(sql).await.expect("a change");
+    }
+    let connection = rusqlite::Connection::open(node.store.dir().join("laneway.db")).expect("the database");
+    // Every row is changed as if it were whole.
+    connection.pragma_update(None, "foreign_keys", false).expect("a rule");
+    connection.execute_batch(sql).expect("a change");
+}
+
+async fn what_cannot_be_read_hides_nobody_else_in_line(place: Place) {
+    let node = place.node("one").await;
+    let step = [("a", "lock: db")];
+    let held = node.submit(&named(&flow("", &step), "good")).await;
+    let bad = node.submit(&named(&flow("", &step), "bad")).await;
+    let last = node.submit(&named(&flow("", &step), "good")).await;
+    let damage = "UPDATE workflows SET document = replace(document, 'steps', '][') WHERE name = 'bad'";
+    change(&node, damage).await;
+    // Another one, which has no plans in memory.
+    let other = place.node("other").await;
+    let line = other.store.line(Shared::Lock("db".to_owned()), 9).await.expect("a line");
+    assert_eq!((line.holders[0].run, line.holders[0].step.as_str()), (held, "a"));
+    let queue: Vec<(RunId, &str, &str)> =
+        line.queue.iter().map(|task| (task.run, task.workflow.as_str(), task.step.as_str())).collect();
+    assert_eq!(queue, [(bad, "bad", ""), (last, "good", "a")]);
+    let seen = other.store.overview().await.expect("an overview").waiting;
+    let told: Vec<(RunId, &str)> = seen.iter().map(|task| (task.run, task.step.as_str())).collect();
+    assert_eq!(told, [(held, "a"), (bad, ""), (last, "a")]);
+}
+
+async fn overview_says_where_it_looked_no_further(place: Place) {
+    let node = place.node("one").await;
+    let busy = node.submit(&flat(1, 1)).await;
+    let seen = node.store.overview().await.expect("an overview");
+    assert!(!seen.unfinished.is_partial && !seen.ended.is_partial && !seen.attempts.is_partial);
+    let numbers = |upto: u32| {
+        format!("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {upto})")
+    };
+    let events = format!(
+        "INSERT INTO events (run_no, seq, at, name, version, body)
+         {} SELECT no, 1000 + i, {}, 'task_started', 1, '{{}}' FROM n, runs WHERE id = '{busy}'",
+        numbers(40_000),
+        START.0
+    );
+    change(&node, &events).await;
+    let seen = node.store.overview().await.expect("an overview");
+    assert!(seen.attempts.is_partial && !seen.ended.is_partial, "more events than are read");
+    assert_eq!(seen.attempts.minutes[59].started, 40_000);
+    let runs = format!(
+        "INSERT INTO runs (no, id, tail, workflow, version, dir, params, max_parallel, status, placement, submitted_by,
+                           submitted_from, submitted_at, last_event, unsettled, is_visible)
+         {} SELECT 1000 + i, 'x' || i, 'x' || i, workflow, version, dir, params, max_parallel, status, 'spread', submitted_by,
+                   submitted_from, submitted_at, 0, 1, is_visible FROM n, runs WHERE id = '{busy}'",
+        numbers(10_000)
+    );
+    change(&node, &runs).await;
+    let seen = node.store.overview().await.expect("an overview");
+    assert_eq!((seen.unfinished.running, seen.unfinished.is_partial), (10_001, true));
+    assert!(seen.ended.is_partial && seen.attempts.is_partial && seen.is_waiting_partial);
 }

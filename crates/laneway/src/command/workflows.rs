@@ -38,7 +38,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             }
         }
         None => {
-            let workflows = face.workflows().await?;
+            let workflows = face.workflows(args.json).await?;
             if args.json {
                 context.printer.json(&workflows)?;
             } else if workflows.is_empty() {

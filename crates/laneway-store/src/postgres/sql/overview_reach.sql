@@ -1,2 +1,2 @@
--- When the oldest of the newest was submitted, if there are so many. Along the primary key. Locks nothing.
-SELECT submitted_at FROM runs WHERE is_visible ORDER BY no DESC LIMIT 1 OFFSET $1;
+-- Whether there are more runs than so many. Along the primary key. Locks nothing.
+SELECT 1 FROM runs WHERE is_visible ORDER BY no DESC LIMIT 1 OFFSET $1;

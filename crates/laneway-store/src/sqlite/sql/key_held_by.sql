@@ -1,5 +1,5 @@
 -- Who holds a key, oldest first.
-SELECT runs.id, tasks.position, tasks.status, tasks.node, tasks.started_at
+SELECT runs.id, tasks.position, tasks.status, tasks.node, tasks.started_at, runs.workflow, runs.version
 FROM holds
 JOIN tasks ON tasks.run_no = holds.run_no AND tasks.position = holds.position
 JOIN runs ON runs.no = holds.run_no
