@@ -2259,6 +2259,17 @@ export interface components {
             /** @description string, integer, number, boolean, list or object. */
             type: string;
         };
+        /** @description A step that has started a run. */
+        ParentStep: {
+            /**
+             * Format: int32
+             * @description How many runs are above its child.
+             */
+            depth: number;
+            /** Format: uuid */
+            run: string;
+            step: string;
+        };
         /** @description What was paused, or let go on. */
         Paused: {
             paused: boolean;
@@ -2440,6 +2451,7 @@ export interface components {
             /** @description The node that owns it, while that lives. */
             owner?: string | null;
             params: Record<string, unknown>;
+            parent?: components["schemas"]["ParentStep"] | null;
             /** @description What keeps it paused: `run`, `workflow`, or nothing. */
             paused?: string[];
             /** @description Why it ended so. */
@@ -2713,6 +2725,11 @@ export interface components {
         };
         /** @description What a step waits for, or has waited for. */
         Wait: {
+            /**
+             * Format: uuid
+             * @description The run that it has started.
+             */
+            child?: string | null;
             /** @description Why, in their words. */
             reason?: string | null;
             signaled_at?: components["schemas"]["Moment"] | null;
