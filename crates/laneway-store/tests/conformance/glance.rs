@@ -22,6 +22,7 @@ for_each_database! {
     overview_counts_runs_that_have_not_ended_by_what_they_do,
     overview_counts_ends_of_the_last_day_and_names_failures,
     overview_counts_attempts_by_the_minute,
+    overview_counts_what_an_old_run_did_of_late,
     overview_names_who_has_waited_longest,
     overview_finds_who_waits_behind_many_that_do_not,
     what_cannot_be_read_hides_nobody_else_in_line,
@@ -202,6 +203,22 @@ async fn overview_counts_attempts_by_the_minute(place: Place) {
     let last = attempts.minutes[59];
     assert_eq!((last.p50_ms, last.p95_ms), (Some(7), Some(7)), "as their holders measured it");
     assert_eq!(attempts.minutes[58].p50_ms, None);
+}
+
+async fn overview_counts_what_an_old_run_did_of_late(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("", &[("a", ""), ("b", ""), ("c", "")])).await;
+    let held = [node.begin(run, "a").await, node.begin(run, "b").await];
+    place.advance(61 * MINUTE);
+    node.fail(&held[0]).await;
+    place.advance(MINUTE);
+    node.fail(&held[1]).await;
+    let attempts = node.store.overview().await.expect("an overview").attempts;
+    let told: Vec<(u64, u64, u64)> =
+        attempts.minutes.iter().map(|minute| (minute.started, minute.succeeded, minute.failed)).collect();
+    assert_eq!(told[58..], [(0, 0, 1), (0, 0, 1)]);
+    assert!(told[..58].iter().all(|minute| *minute == (0, 0, 0)), "not what it did before: {told:?}");
+    assert!(!attempts.is_partial);
 }
 
 async fn overview_names_who_has_waited_longest(place: Place) {

@@ -1,7 +1,7 @@
 -- What happened in runs since a moment, newest runs first: of the newest $2 that go on, and of the newest $2 those that ended after it.
 -- $3 events are read at most and all of them given, so that whoever counts them knows. A run that is younger than the moment is read from
 -- its newest event to its first; an older one event by event until one is older than the moment, which is the last of it.
--- Locks nothing. Index: runs_unfinished; along primary keys.
+-- Locks nothing. Index: runs_unfinished. Along primary keys.
 SELECT event.at, event.name,
        CASE WHEN event.at >= $1 AND event.name = 'task_finished' THEN event.body::json ->> 'status' END,
        CASE WHEN event.at >= $1 AND event.name IN ('task_finished', 'task_retrying') THEN (event.body::json ->> 'took_ms')::bigint END

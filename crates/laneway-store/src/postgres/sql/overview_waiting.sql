@@ -1,6 +1,6 @@
 -- Tasks of some runs that wait for something but what they need, with what orders them: their rank, or since when they are parked; the
 -- $3 that have waited longest. Of each run its first $2, $2 that are available or run, the first $3 that are parked, and $3 that wait for
--- a place in it. Locks nothing. Index: tasks_parked, tasks_live, tasks_waiting; along the primary key.
+-- a place in it. Locks nothing. Index: tasks_parked, tasks_live, tasks_waiting. Along the primary key.
 SELECT run.no, task.position, task.status, task.gate, task.gate_key,
        CASE WHEN task.status = 'parked' THEN task.started_at ELSE task.rank END AS waits_by
 FROM unnest($1) AS run (no)

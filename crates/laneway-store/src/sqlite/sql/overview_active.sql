@@ -1,5 +1,5 @@
 -- Runs of which something may have happened since a moment, newest first: of the newest ?2 that go on, and of the newest ?2 those that
--- ended after it. Index: runs_unfinished; along the primary key.
+-- ended after it. Index: runs_unfinished. Along the primary key.
 SELECT no FROM (
     SELECT no FROM (
         SELECT no FROM runs INDEXED BY runs_unfinished

@@ -1,6 +1,6 @@
 -- Tasks of a run that wait for something but what they need, with what orders them: their rank, or since when they are parked. Of its
 -- first ?2, of ?2 that are available or run, of the first ?3 that are parked, and of ?3 that wait for a place in it.
--- Index: tasks_parked, tasks_live, tasks_waiting; along the primary key.
+-- Index: tasks_parked, tasks_live, tasks_waiting. Along the primary key.
 SELECT position, status, gate, gate_key, CASE WHEN status = 'parked' THEN started_at ELSE rank END
 FROM (
     SELECT * FROM (SELECT position, status, gate, gate_key, wait, started_at, rank FROM tasks WHERE run_no = ?1 ORDER BY position LIMIT ?2)
