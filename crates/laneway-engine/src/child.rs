@@ -22,6 +22,8 @@ use laneway_store::model::Submission;
 use laneway_store::{Error, Store};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::bundle;
+
 /// How many are dealt with at a time.
 const AT_ONCE: usize = 1_000;
 
@@ -201,13 +203,26 @@ impl Starter {
     /// A file beside that of the parent, as it is now.
     async fn read(&self, wanted: &WantedRun) -> Result<Result<Found, String>, Error> {
         let head = self.store.head(wanted.parent.run).await?;
-        if head.bundle.is_some() || !wanted.is_local && !self.store.is_embedded() {
-            return Ok(Err(
-                "a file is found only where its run was started; apply it, and name the workflow".to_owned(),
-            ));
-        }
-        let path = Path::new(&head.dir).join(&wanted.workflow);
-        let read = tokio::task::spawn_blocking(move || file(path)).await;
+        let dir = head.dir.clone();
+        let read = match &head.bundle {
+            Some(bundle) => {
+                let name = wanted.workflow.trim_start_matches("./").to_owned();
+                if name.contains('/') {
+                    let why = "only a file in the same directory goes with a run; apply this one, and name the workflow";
+                    return Ok(Err(why.to_owned()));
+                }
+                let (bytes, bundle) = (self.store.blob(bundle).await?, bundle.clone());
+                tokio::task::spawn_blocking(move || packed(&bytes, &name, dir, bundle)).await
+            }
+            None if !wanted.is_local && !self.store.is_embedded() => {
+                let why = "a file is found only where its run was started; apply it, and name the workflow";
+                return Ok(Err(why.to_owned()));
+            }
+            None => {
+                let path = Path::new(&dir).join(&wanted.workflow);
+                tokio::task::spawn_blocking(move || file(path)).await
+            }
+        };
         Ok(read.unwrap_or_else(|error| Err(error.to_string())))
     }
 }
@@ -216,12 +231,23 @@ fn file(path: PathBuf) -> Result<Found, String> {
     let bytes =
         std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
     let path = path.canonicalize().map_err(|error| error.to_string())?;
+    let dir = path.parent().unwrap_or(Path::new("/")).display().to_string();
+    compiled(&path, bytes, dir, None)
+}
+
+/// A file that goes with the parent, and whose child the same files go with.
+fn packed(bytes: &[u8], name: &str, dir: String, bundle: ContentHash) -> Result<Found, String> {
+    let found = bundle::top_file(bytes, name).map_err(|error| error.to_string())?;
+    let bytes = found.ok_or_else(|| format!("there is no file {name} beside the workflow"))?;
+    compiled(Path::new(name), bytes, dir, Some(bundle))
+}
+
+fn compiled(path: &Path, bytes: Vec<u8>, dir: String, bundle: Option<ContentHash>) -> Result<Found, String> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let wrong = |faults: definition::Diagnostics| faults.render(false).trim_end().to_owned();
     let source = Source::from_bytes(path.display().to_string(), stem, bytes).map_err(wrong)?;
     let plan = definition::compile(&source).map_err(wrong)?;
-    let dir = path.parent().unwrap_or(Path::new("/")).display().to_string();
-    Ok(Found { plan: Arc::new(plan), document: source.text, dir, bundle: None })
+    Ok(Found { plan: Arc::new(plan), document: source.text, dir, bundle })
 }
 
 /// What is wrong with this one is told to the step; any other error is given back.

@@ -10,7 +10,7 @@ mod unpack;
 use std::path::PathBuf;
 
 pub use pack::{IGNORE_FILE, pack};
-pub use unpack::unpack;
+pub use unpack::{top_file, unpack};
 
 /// What a bundle holds at most: all of its files together.
 pub const MAX_BYTES: u64 = 32 << 20;

@@ -57,6 +57,20 @@ pub fn unpack(bytes: &[u8], into: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// What is in a file at the top of an archive; `None` if it has no such file.
+pub fn top_file(bytes: &[u8], name: &str) -> Result<Option<Vec<u8>>, Error> {
+    let mut archive = tar::Archive::new(bytes);
+    for entry in archive.entries().map_err(damaged)?.take(MAX_ENTRIES) {
+        let mut entry = entry.map_err(damaged)?;
+        if entry.header().entry_type() == tar::EntryType::Regular && checked(&entry)? == Path::new(name) {
+            let mut bytes = Vec::new();
+            entry.by_ref().take(MAX_BYTES).read_to_end(&mut bytes).map_err(damaged)?;
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
 /// Where an entry goes, below the new directory.
 fn checked(entry: &tar::Entry<'_, &[u8]>) -> Result<PathBuf, Error> {
     let bytes = entry.path_bytes();

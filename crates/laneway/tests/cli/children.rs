@@ -163,3 +163,15 @@ fn a_server_runs_what_was_applied_by_its_name_and_refuses_to_go_too_deep() {
     let why = served.json(&format!("show {run} --json"))["tasks"][0]["detail"].clone();
     assert!(why.as_str().is_some_and(|why| why.contains("there is no workflow `nobody`") && why.contains("laneway apply")), "{why}");
 }
+
+#[test]
+fn a_server_finds_a_file_among_those_that_go_with_the_run() {
+    let place = Place::with("deploy.yaml", DEPLOY);
+    place.write("release.yaml", &PARENT.replace("jobs/deploy.yaml", "./deploy.yaml"));
+    let served = Served::start(&place, &[]);
+    let run = served.json("submit release.yaml --json")["run"].as_str().expect("an id").to_owned();
+    until("the end of the run", || served.json(&format!("show {run} --json"))["finished_at"].is_string());
+    let shown = served.json(&format!("show {run} --json"));
+    assert_eq!(shown["status"], "succeeded", "{shown}");
+    assert_eq!(shown["tasks"][1]["output"]["push"]["url"], "https://x/v7");
+}

@@ -43,7 +43,7 @@ groups: {g: {steps: [a, b], step: c}}
     4 |   b: {run: make, retry: {max: 1, backof: 1s}, zzzz: 1}
       |                                               ^^^^
       |
-      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, cache, image, container, pool, call, wait, for_each, max_parallel, fail_fast, description
+      = help: the keys are: run, command, args, function, queue, with, needs, when, if, env, workdir, timeout, retry, on_lost, lock, order, limits, runs_on, prefers, priority, artifacts, inputs, cache, image, container, pool, call, wait, workflow, for_each, max_parallel, fail_fast, description
 
     error: a parameter has no key `defualt`
      --> flow.yaml:5:28
@@ -443,7 +443,7 @@ steps:
     9 |   e: {run: make, command: [make]}
       |       --- the other one
       |
-      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, or `wait` for a signal or a moment
+      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, `wait` for a signal or a moment, or `workflow` for a run of another workflow
 
     error: step `f` has no `run` or `command`
       --> flow.yaml:10:3
@@ -540,7 +540,7 @@ steps:
     4 |   c: {run: make, with: {size: 1}}
       |                  ^^^^
       |
-      = help: `with` is the input of a `function` or a `queue`; a script or program takes `args` or `env`
+      = help: `with` is the input of a `function`, a `queue` or a `workflow`; a script or program takes `args` or `env`
 
     error: an expression cannot stand in `function`
      --> flow.yaml:5:18
@@ -561,6 +561,6 @@ steps:
     6 |   e: {function: resize, command: [make]}
       |       -------- the other one
       |
-      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, or `wait` for a signal or a moment
+      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, `wait` for a signal or a moment, or `workflow` for a run of another workflow
     "#);
 }

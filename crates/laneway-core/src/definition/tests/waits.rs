@@ -246,7 +246,7 @@ groups: {g: {steps: [e], isolate: true}}
     4 |   b: {wait: {signal: go}, run: make}
       |       ---- the other one
       |
-      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, or `wait` for a signal or a moment
+      = help: keep `run` for a script, `command` for a program and its arguments, `function` for a function, `queue` for remote workers, `call` for a container's endpoint, `wait` for a signal or a moment, or `workflow` for a run of another workflow
 
     error: step `c` reads step `a` without needing it, so it may not be done by then
      --> flow.yaml:5:26
@@ -264,7 +264,7 @@ groups: {g: {steps: [e], isolate: true}}
       |
       = help: pass it through `env: {X: "${{ secrets.NAME }}"}` and use "$X"
 
-    error: step `e` waits, and runs nothing, so there is no copy for it
+    error: step `e` has no directory: it waits for something else, so there is no copy for it
      --> flow.yaml:8:22
       |
     8 | groups: {g: {steps: [e], isolate: true}}
