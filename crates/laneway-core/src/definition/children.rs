@@ -4,30 +4,12 @@
 use std::time::Duration;
 
 use super::input::Input;
-use super::read::{does_not_belong, is_workflow_name};
+use super::read::is_workflow_name;
 use super::reader::{Field, Reader};
 use crate::child::{SubWorkflow, is_file};
 use crate::wait::{Awaited, Wait};
 
 const WORKFLOW: &str = "the name of a workflow that was applied, or a file such as ./deploy.yaml";
-
-/// Takes the key `workflow` out of the fields of a step, and with it those that mean nothing beside it: these are told of.
-pub(super) fn sorted<'t>(
-    reader: &mut Reader<'_>,
-    fields: Vec<Field<'t>>,
-) -> (Vec<Field<'t>>, Option<Field<'t>>) {
-    let Some(workflow) = fields.iter().find(|field| field.name == "workflow").copied() else {
-        return (fields, None);
-    };
-    let mut kept = Vec::with_capacity(fields.len());
-    for field in fields {
-        match advice(field.name) {
-            None => kept.push(field),
-            Some(advice) => does_not_belong(reader, field, advice),
-        }
-    }
-    (kept, Some(workflow))
-}
 
 /// Why a key does not belong to a step that runs a workflow.
 pub(super) fn advice(key: &str) -> Option<&'static str> {

@@ -266,8 +266,8 @@ pub(super) fn step(reader: &mut Reader<'_>, entry: Field<'_>, keys: &Keys) -> (S
         spans.has_broken_needs = true;
         return (step, spans);
     };
-    let (fields, wait) = waits::sorted(reader, fields);
-    let (fields, workflow) = children::sorted(reader, fields);
+    let (fields, wait) = waits::sorted(reader, fields, ("wait", waits::advice));
+    let (fields, workflow) = waits::sorted(reader, fields, ("workflow", children::advice));
     let (mut run, mut command, mut function, mut queue) = (None, None, None, None);
     let (mut args, mut with) = (None, None);
     let mut housed = Housed::default();

@@ -18,12 +18,14 @@ const SIGNAL: &str = "the name of a signal, such as approved";
 const MOMENT: &str = "a moment such as 2026-12-24T18:00:00Z";
 const SPAN: &str = "a duration such as 500ms, 30s, 5m or 2h";
 
-/// Takes the key `wait` out of the fields of a step, and with it those that mean nothing to what waits: these are told of.
+/// Takes a key that says what a step waits for (`wait`, `workflow`) out of its fields, and with it those that mean nothing beside it, for
+/// which there is an advice: these are told of.
 pub(super) fn sorted<'t>(
     reader: &mut Reader<'_>,
     fields: Vec<Field<'t>>,
+    (key, advice): (&str, fn(&str) -> Option<&'static str>),
 ) -> (Vec<Field<'t>>, Option<Field<'t>>) {
-    let Some(wait) = fields.iter().find(|field| field.name == "wait").copied() else {
+    let Some(found) = fields.iter().find(|field| field.name == key).copied() else {
         return (fields, None);
     };
     let mut kept = Vec::with_capacity(fields.len());
@@ -33,7 +35,7 @@ pub(super) fn sorted<'t>(
             Some(advice) => does_not_belong(reader, field, advice),
         }
     }
-    (kept, Some(wait))
+    (kept, Some(found))
 }
 
 /// Why a key does not belong to a step that waits.
