@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Caller, Codes, Names};
-use crate::ask::Forms;
+use crate::ask::{Documents, Forms};
 use crate::glance::Glance;
 use crate::graphs::Graphs;
 use crate::memo::Memo;
@@ -63,6 +63,7 @@ pub struct Shared {
     pub(crate) codes: Codes,
     pub(crate) graphs: Graphs,
     pub(crate) forms: Forms,
+    pub(crate) documents: Documents,
     pub(crate) glance: Glance,
     /// Documents that are validated at once.
     pub(crate) validations: Arc<Semaphore>,
@@ -90,6 +91,7 @@ impl Service {
             codes: Codes::default(),
             graphs: Graphs::default(),
             forms: Forms::default(),
+            documents: Documents::default(),
             glance: Glance::default(),
             validations: Arc::new(Semaphore::new(VALIDATIONS)),
             stop,

@@ -127,9 +127,6 @@ pub(crate) enum Command {
     /// Write manual pages, one for each command
     #[command(hide = true)]
     Man(command::man::Args),
-    /// Start steps for a node, and leave none of them behind
-    #[command(hide = true)]
-    Warden(command::warden::Args),
 }
 
 #[cfg(test)]

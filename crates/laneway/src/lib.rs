@@ -31,6 +31,13 @@ use crate::settings::{File, Settings};
 
 /// The whole program.
 pub fn run() -> ExitCode {
+    // Every page of a warden counts, and its node waits for it: it has no use for settings, commands or a runtime.
+    if let Some(args) = command::warden::typed() {
+        return match command::warden::execute(args) {
+            Ok(exit) => exit.into(),
+            Err(error) => Printer::new().failure(&error).into(),
+        };
+    }
     let file = match File::load() {
         Ok(file) => file,
         Err(refusal) => return Printer::new().failure(&refusal.into()).into(),
@@ -54,13 +61,6 @@ pub fn run() -> ExitCode {
         return printer.failure(&error).into();
     }
     let context = command::Context { printer, store: cli.store, server: cli.server, settings };
-    // Alone with its thread: a warden has no use for a runtime, and every page of it counts.
-    if let cli::Command::Warden(args) = cli.command {
-        return match command::warden::execute(args) {
-            Ok(exit) => exit.into(),
-            Err(error) => context.printer.failure(&error).into(),
-        };
-    }
     // Ends as what it ran.
     if let cli::Command::Effect(args) = cli.command {
         return command::effect::execute(&context.printer, args);

@@ -16,7 +16,7 @@ use serde_json::Value;
 /// A page of WAL with its frame's header.
 const FRAME: f64 = 4096.0 + 24.0;
 
-/// What a commit costs beside its tasks: begin and end, the clock, savepoints, the run's row. Measured: 9.
+/// What a commit costs beside its tasks: begin and end, the clock, the run's row. Measured: 9.
 const STATEMENTS_PER_COMMIT: f64 = 10.0;
 /// The same in the WAL: the pages of the run, of the clock, and the last ones of each table and index.
 /// Measured: 7.

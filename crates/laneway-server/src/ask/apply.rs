@@ -7,7 +7,8 @@ use laneway_core::hash::ContentHash;
 use laneway_store::Store;
 use laneway_store::model::Application;
 
-use super::submit::{absolute, compile};
+use super::documents::{compile, name_of};
+use super::submit::absolute;
 use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
@@ -35,7 +36,7 @@ pub async fn apply(
     }
     let bundle = bundle.map(|hash| ContentHash::parse(&hash).ok_or_else(|| bad_hash(&hash))).transpose()?;
     let directory = directory.map(|given| absolute(&given)).transpose()?;
-    let (plan, document) = compile(document, name).await?;
+    let (plan, document) = compile(document, name_of(name)?).await?;
     let workflow = plan.workflow.name.clone();
     let application = Application {
         plan: Arc::new(plan),

@@ -2,6 +2,7 @@
 //! own. One path for both, so that they cannot part.
 
 mod apply;
+mod documents;
 mod explain;
 mod forms;
 mod past;
@@ -26,6 +27,7 @@ use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
 pub use apply::{apply, bring};
+pub use documents::Documents;
 pub use explain::{explain_run, explain_step};
 pub use forms::Forms;
 pub use past::run_at;

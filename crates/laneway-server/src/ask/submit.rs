@@ -1,16 +1,15 @@
 //! From what somebody sent to a run: its document is read, its parameters bound, and it is submitted for whoever takes it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use laneway_core::definition::{self, Diagnostics, Placement, Source};
+use laneway_core::definition::Placement;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;
 use laneway_core::params;
-use laneway_core::plan::Plan;
 use laneway_store::Store;
 use laneway_store::model::Submission;
 
+use super::Documents;
 use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
@@ -29,7 +28,12 @@ pub struct Terms {
     pub directory: PathBuf,
 }
 
-pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Answer<wire::Submitted> {
+pub async fn submit(
+    store: &dyn Store,
+    documents: &Documents,
+    asked: wire::Submit,
+    terms: Terms,
+) -> Answer<wire::Submitted> {
     let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel, paused } = asked;
     if [&name, &workflow, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
@@ -39,8 +43,8 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
     let (plan, document, dir, bundle) = match (document, workflow) {
         (Some(document), None) => {
             let dir = directory.unwrap_or(terms.directory);
-            let (plan, document) = compile(document, name).await?;
-            (Arc::new(plan), document, dir.to_string_lossy().into_owned(), brought)
+            let (plan, document) = documents.read(document, name).await?;
+            (plan, document, dir.to_string_lossy().into_owned(), brought)
         }
         (None, Some(workflow)) => {
             let known = store.latest(&workflow).await?;
@@ -110,45 +114,4 @@ pub(super) fn absolute(given: &str) -> Answer<PathBuf> {
         return Ok(path.to_owned());
     }
     Err(Problem::new(Code::BadBody, "`directory` is no absolute path"))
-}
-
-/// Documents up to so many bytes are read where they came in, unless they have aliases, by which few bytes may say much: that takes
-/// less than to hand them to another thread.
-const SHORT: usize = 4_096;
-
-pub(super) async fn compile(document: String, name: Option<String>) -> Answer<(Plan, String)> {
-    read(document, name_of(name)?).await?.map_err(|(diagnostics, _)| Problem::document(&diagnostics))
-}
-
-/// What a document is called that does not say so itself.
-pub(super) fn name_of(given: Option<String>) -> Answer<String> {
-    let name = given.unwrap_or_else(|| "workflow".to_owned());
-    if definition::is_workflow_name(&name) {
-        return Ok(name);
-    }
-    Err(Problem::new(Code::BadBody, "`name` is no name of a workflow")
-        .hint("use 1 to 100 characters without line breaks"))
-}
-
-/// A plan, or what is wrong with the document; either with the text.
-pub(super) async fn read(
-    document: String,
-    name: String,
-) -> Answer<Result<(Plan, String), (Diagnostics, String)>> {
-    let is_short = document.len() <= SHORT && !document.contains('*');
-    let compile = move || {
-        let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
-        match definition::compile(&source) {
-            Ok(plan) => Ok((plan, source.text)),
-            Err(diagnostics) => Err((diagnostics, source.text)),
-        }
-    };
-    if is_short {
-        return Ok(compile());
-    }
-    // On a thread of its own: a large one takes its time, and others are asking.
-    tokio::task::spawn_blocking(compile).await.map_err(|error| {
-        tracing::error!(%error, "a document could not be read");
-        Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
-    })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use laneway_core::definition::{Diagnostic, Source, compile};
 
-use super::submit::name_of;
+use super::documents::name_of;
 use crate::problem::Answer;
 use crate::wire;
 

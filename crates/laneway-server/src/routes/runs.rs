@@ -90,7 +90,7 @@ pub(crate) async fn submit(
         max_parallel: app.max_parallel,
         directory: app.directory.clone(),
     };
-    let submitted = ask::submit(app.store.as_ref(), asked, terms).await?;
+    let submitted = ask::submit(app.store.as_ref(), &app.documents, asked, terms).await?;
     let location = format!("/v1/runs/{}", submitted.run);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], Json(submitted)))
 }

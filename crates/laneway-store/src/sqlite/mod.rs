@@ -12,6 +12,7 @@ mod doctor;
 mod fault;
 mod files;
 mod lines;
+mod load;
 mod migrate;
 mod overview;
 mod pools;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   async callers ──verb──▶ channel ──▶ BEGIN IMMEDIATE
-//!        ▲                              ├─ (savepoint,) verb          (one failure fails alone)
+//!        ▲                              ├─ verb          (one failure fails alone: see `Undo`)
 //!        │                              ├─ … as long as verbs wait, for at most BATCH
 //!        └──────────answer───────────── COMMIT, one fsync for all of them
 //! ```
@@ -27,6 +27,7 @@ use super::clock::Clock;
 use super::connect;
 use super::counts::Counts;
 use super::fault::{self, Reach};
+use super::load::{self, Load};
 use super::quarantine;
 use super::txn::{Failure, Shelf, Txn, sql};
 use crate::error::{Error, Result};
@@ -39,12 +40,6 @@ const BATCH: Duration = Duration::from_millis(5);
 /// and a sync in place costs half of one that makes the file longer; few pages differ, so that it is cheap.
 /// A test build comes by more often.
 const CHECKPOINT_PAGES: i32 = if ARMED { 50 } else { 1_000 };
-
-/// How long the store must have been left alone before it lets go of the pages that it keeps.
-const QUIET: Duration = Duration::from_secs(2);
-
-/// Batches since then that make it worth while.
-const MANY: u32 = 100;
 
 /// A handle on the thread. Dropping the last one ends it after what was sent.
 #[derive(Debug)]
@@ -149,14 +144,24 @@ impl<T: Send, F: FnMut(&mut Txn<'_>) -> Result<T, Failure> + Send> Verb for Pend
     }
 }
 
-/// Where a verb stands in its batch.
+/// How a verb that fails is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// Nothing is lost if the whole transaction is taken back. A savepoint keeps a copy of every page that is changed,
-    /// and most batches are of one verb.
-    First,
-    /// Behind a savepoint.
-    Later,
+enum Undo {
+    /// With the whole transaction, if it has written anything. The others of its batch are done again, and then alone can be taken back:
+    /// few verbs fail, most of those before they write, and a savepoint keeps a copy of every page that is changed.
+    Batch,
+    /// Alone: it runs behind a savepoint.
+    Verb,
+}
+
+/// What became of a verb, and the moment of its transaction, which is another one if that was begun anew.
+enum Turn {
+    /// It waits for the commit, with what it said or with its refusal.
+    Done(Millis),
+    /// It has failed, and its caller knows.
+    Told(Millis),
+    /// The whole batch has to be done again, each verb behind a savepoint.
+    Again,
 }
 
 struct Work {
@@ -179,12 +184,12 @@ struct Work {
 impl Work {
     fn run(mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>) {
         let mut waiting: VecDeque<Box<dyn Verb>> = VecDeque::new();
-        let mut batches = 0;
+        let mut load = Load::new(Instant::now());
         // A batch that ran out of time leaves some for the next.
-        while let Some(next) = waiting.pop_front().or_else(|| self.next(receiver, &mut batches)) {
+        while let Some(next) = waiting.pop_front().or_else(|| self.next(receiver, &mut load)) {
             waiting.push_front(next);
             self.batch(receiver, &mut waiting);
-            batches = batches.saturating_add(1);
+            load.add_batch();
             if let Err(error) = self.checkpoint_if_due() {
                 self.on_checkpoint_failed(&error);
             }
@@ -192,24 +197,29 @@ impl Work {
         self.counts.tell();
     }
 
-    /// Waits for a verb. Once nobody has come for a while, what a load has left in memory is let go: the pages are in the file, and
-    /// the system keeps those that it has room for.
-    fn next(&self, receiver: &mpsc::Receiver<Box<dyn Verb>>, batches: &mut u32) -> Option<Box<dyn Verb>> {
-        if *batches >= MANY {
-            match receiver.recv_timeout(QUIET) {
+    /// Waits for a verb, and lets go of what a load has left in memory once that is over.
+    fn next(&self, receiver: &mpsc::Receiver<Box<dyn Verb>>, load: &mut Load) -> Option<Box<dyn Verb>> {
+        if load.is_over(Instant::now()) {
+            self.let_pages_go();
+        }
+        while load.has_left_pages() {
+            match receiver.recv_timeout(load::WHILE) {
                 Ok(verb) => return Some(verb),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => {
-                    *batches = 0;
-                    let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-                    for connection in self.connection.iter().chain(readers.iter()) {
-                        // It only costs memory if that fails.
-                        let _ = connection.execute_batch("PRAGMA shrink_memory");
-                    }
-                }
+                Err(RecvTimeoutError::Timeout) if load.is_over(Instant::now()) => self.let_pages_go(),
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
         receiver.recv().ok()
+    }
+
+    /// The pages are in the file, and the system keeps those that it has room for.
+    fn let_pages_go(&self) {
+        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        for connection in self.connection.iter().chain(readers.iter()) {
+            // It only costs memory if that fails.
+            let _ = connection.execute_batch("PRAGMA shrink_memory");
+        }
     }
 
     fn batch(&mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>, waiting: &mut VecDeque<Box<dyn Verb>>) {
@@ -286,13 +296,34 @@ impl Work {
     ) -> rusqlite::Result<bool> {
         pass(Point::BatchBefore);
         let mut now = self.begin(connection)?;
-        let before = connection.total_changes();
+        let mut before = connection.total_changes();
         let begun = Instant::now();
+        // So many have been taken back because of one of them.
+        let mut again = 0_usize;
         while let Some(mut verb) = waiting.pop_front() {
-            let place = if done.is_empty() { Place::First } else { Place::Later };
-            let outcome = self.one(connection, now, verb.as_mut(), place);
-            done.push(verb);
-            now = outcome?;
+            let undo = if again > 0 { Undo::Verb } else { Undo::Batch };
+            again = again.saturating_sub(1);
+            let is_alone = connection.total_changes() == before;
+            match self.one(connection, now, verb.as_mut(), undo, is_alone) {
+                Ok(Turn::Done(at)) => {
+                    now = at;
+                    done.push(verb);
+                }
+                Ok(Turn::Told(at)) => now = at,
+                Ok(Turn::Again) => {
+                    waiting.push_front(verb);
+                    again = done.len() + 1;
+                    done.drain(..).rev().for_each(|verb| waiting.push_front(verb));
+                    self.shelf.forget();
+                    now = self.begin_again(connection)?;
+                    before = connection.total_changes();
+                    continue;
+                }
+                Err(error) => {
+                    done.push(verb);
+                    return Err(error);
+                }
+            }
             pass(Point::VerbAfter);
             if begun.elapsed() > BATCH {
                 break;
@@ -328,19 +359,21 @@ impl Work {
         Ok(has_changed)
     }
 
-    /// One verb behind its savepoint. An error that reaches further than the verb ends the batch. A run of which
-    /// something cannot be read is set aside in the same transaction, and the verb is asked again: it goes on with
+    /// One verb; `is_alone` if nothing has been written before it. An error that reaches further than the verb ends the batch. A run of
+    /// which something cannot be read is set aside in the same transaction, and the verb is asked again: it goes on with
     /// other runs, or says what became of this one.
     fn one(
         &self,
         connection: &Connection,
         now: Millis,
         verb: &mut dyn Verb,
-        mut place: Place,
-    ) -> rusqlite::Result<Millis> {
+        mut undo: Undo,
+        is_alone: bool,
+    ) -> rusqlite::Result<Turn> {
         let mut txn = Txn { connection, now, shelf: &self.shelf, subject: Cell::new(None) };
+        let before = connection.total_changes();
         loop {
-            if place == Place::Later {
+            if undo == Undo::Verb {
                 connection.prepare_cached("SAVEPOINT verb")?.execute([])?;
             }
             let Err(failure) = quarantine::guard(|| verb.apply(&mut txn)) else { break };
@@ -350,30 +383,35 @@ impl Work {
                 let Failure::Sqlite(error) = failure else { break };
                 return Err(error);
             }
-            match place {
-                Place::First => {
-                    connection.prepare_cached("ROLLBACK")?.execute([])?;
-                    txn.now = self.begin(connection)?;
-                }
-                Place::Later => connection.execute_batch("ROLLBACK TO verb; RELEASE verb")?,
+            match undo {
+                Undo::Verb => connection.execute_batch("ROLLBACK TO verb; RELEASE verb")?,
+                Undo::Batch if connection.total_changes() == before => {}
+                Undo::Batch if is_alone => txn.now = self.begin_again(connection)?,
+                Undo::Batch => return Ok(Turn::Again),
             }
             if quarantine::set_aside(&txn, &failure)? {
                 // That stays, whatever becomes of the verb.
-                place = Place::Later;
+                undo = Undo::Verb;
                 continue;
             }
-            // What a verb refuses by its own judgement it has kept as its answer.
             match failure {
-                Failure::Refused(_) => {}
+                // What a verb refuses by its own judgement it has kept as its answer.
+                Failure::Refused(_) => return Ok(Turn::Done(txn.now)),
                 Failure::Sqlite(error) => verb.answer(Err(fault::explain(&error, &self.path))),
                 Failure::Panicked(why) => verb.answer(Err(quarantine::panicked(why))),
             }
-            return Ok(txn.now);
+            return Ok(Turn::Told(txn.now));
         }
-        if place == Place::Later {
+        if undo == Undo::Verb {
             connection.prepare_cached("RELEASE verb")?.execute([])?;
         }
-        Ok(txn.now)
+        Ok(Turn::Done(txn.now))
+    }
+
+    /// Takes back all that was written, and begins anew.
+    fn begin_again(&self, connection: &Connection) -> rusqlite::Result<Millis> {
+        connection.prepare_cached("ROLLBACK")?.execute([])?;
+        self.begin(connection)
     }
 
     /// Takes the write lock. From here on nobody else can write, so the clock can be read.

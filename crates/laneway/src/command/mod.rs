@@ -218,8 +218,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Init(_)
         | Command::Man(_)
         | Command::Top(_)
-        | Command::Watch(_)
-        | Command::Warden(_) => None,
+        | Command::Watch(_) => None,
     };
     if let Some(name) = alone {
         context.refuse_server(name)?;
@@ -273,8 +272,6 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Completions(args) => completions::execute(context, args),
         // Before there is a runtime, in lib.rs.
         Command::Effect(_) => unreachable!("it has ended before there was a runtime"),
-        // Before there is a runtime, in main.rs.
-        Command::Warden(args) => warden::execute(args),
     }
 }
 
