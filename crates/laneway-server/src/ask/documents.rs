@@ -10,8 +10,7 @@ use laneway_core::plan::Plan;
 
 use crate::problem::{Answer, Code, Problem};
 
-/// Documents up to so many bytes are read where they came in, unless they have aliases, by which few bytes may say much: that takes
-/// less than to hand them to another thread.
+/// Documents up to so many bytes are kept, and read where they came in: that takes less than to hand them to another thread.
 const SHORT: usize = 4_096;
 
 /// Plans that are kept; with more, they go. Those of short documents are small.
@@ -25,7 +24,7 @@ impl Documents {
     /// The plan of a document, with its text.
     pub(super) async fn read(&self, document: String, name: Option<String>) -> Answer<(Arc<Plan>, String)> {
         let name = name_of(name)?;
-        if document.len() > SHORT {
+        if !is_short(&document) {
             let (plan, document) = compile(document, name).await?;
             return Ok((Arc::new(plan), document));
         }
@@ -45,7 +44,6 @@ impl Documents {
     }
 }
 
-
 /// What a document is called that does not say so itself.
 pub(super) fn name_of(given: Option<String>) -> Answer<String> {
     let name = given.unwrap_or_else(|| "workflow".to_owned());
@@ -56,9 +54,14 @@ pub(super) fn name_of(given: Option<String>) -> Answer<String> {
         .hint("use 1 to 100 characters without line breaks"))
 }
 
+/// With aliases few bytes may say much.
+fn is_short(document: &str) -> bool {
+    document.len() <= SHORT && !document.contains('*')
+}
+
 /// A plan, with its text, or what is wrong with that.
 pub(super) async fn compile(document: String, name: String) -> Answer<(Plan, String)> {
-    let is_cheap = document.len() <= SHORT && !document.contains('*');
+    let is_short = is_short(&document);
     let compile = move || {
         let source = Source { file: "<document>".to_owned(), default_name: name, text: document };
         match definition::compile(&source) {
@@ -66,7 +69,7 @@ pub(super) async fn compile(document: String, name: String) -> Answer<(Plan, Str
             Err(diagnostics) => Err(Problem::document(&diagnostics)),
         }
     };
-    if is_cheap {
+    if is_short {
         return compile();
     }
     // On a thread of its own: a large one takes its time, and others are asking.
@@ -111,6 +114,8 @@ mod tests {
         }
         let long = format!("{}# {}", document(1), "x".repeat(SHORT));
         read(&documents, long, "a").await;
+        let alias = "steps: {a: &a {command: [/bin/true]}, b: *a}".to_owned();
+        read(&documents, alias, "a").await;
         documents.read("steps: 7".to_owned(), None).await.expect_err("a wrong one");
         assert_eq!(documents.0.lock().expect("whole").len(), 1);
     }

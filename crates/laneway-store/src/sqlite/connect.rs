@@ -25,6 +25,13 @@ const BUSY: Duration = Duration::from_secs(20);
 /// More statements than the verbs have, so that none is ever prepared twice.
 const STATEMENTS: usize = 128;
 
+/// Pages that the writer keeps, in KiB: what a batch touches, many times over. The system has the rest at hand, and what is kept here
+/// stays with the process for good: the allocator gives none of it back.
+const WRITER_PAGES: u32 = 8_192;
+
+/// Those of a reader. Questions are short, or pass over a run once.
+const READER_PAGES: u32 = 2_048;
+
 /// Makes sure that the file is a store of a schema we know, creating or migrating it if asked.
 pub(super) fn prepare(path: &Path, mode: Open) -> Result<()> {
     if rusqlite::version_number() < OLDEST_SQLITE.0 {
@@ -82,10 +89,10 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
     // FULL: a commit is on disk before it is acknowledged. Checkpoints run between batches (writer.rs). What a savepoint
     // needs to take a verb back stays in memory: it is gone with the process anyway.
     connection
-        .execute_batch(
-            "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -65536;
+        .execute_batch(&format!(
+            "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{WRITER_PAGES};
              PRAGMA temp_store = MEMORY;",
-        )
+        ))
         .map_err(tell)?;
     keep_statements(&connection).map_err(tell)?;
     Ok(connection)
@@ -121,7 +128,8 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(tell)?;
     connection.busy_timeout(BUSY).map_err(tell)?;
-    connection.execute_batch("PRAGMA query_only = 1; PRAGMA cache_size = -8192;").map_err(tell)?;
+    let pragmas = format!("PRAGMA query_only = 1; PRAGMA cache_size = -{READER_PAGES};");
+    connection.execute_batch(&pragmas).map_err(tell)?;
     keep_statements(&connection).map_err(tell)?;
     Ok(connection)
 }

@@ -12,7 +12,6 @@ mod doctor;
 mod fault;
 mod files;
 mod lines;
-mod load;
 mod migrate;
 mod overview;
 mod pools;
@@ -108,10 +107,13 @@ struct Shared {
     leases: remote::Leases,
     clock: Arc<Clock>,
     waits: Arc<Mutex<GateWaits>>,
-    /// Idle connections; one is made when none is idle.
-    idle: Arc<Mutex<Vec<Connection>>>,
+    /// Idle connections, few of them; one is made when none is idle.
+    idle: Mutex<Vec<Connection>>,
     stamps: Mutex<stamp::Stamps>,
 }
+
+/// Connections that are kept for the next reader.
+const IDLE: usize = 8;
 
 /// Tasks of a run that is read on the caller's thread, or events: some tens of microseconds.
 const SMALL: usize = 64;
@@ -134,7 +136,7 @@ impl SqliteStore {
             leases: remote::Leases::default(),
             clock: Arc::clone(&clock),
             waits: Arc::default(),
-            idle: Arc::default(),
+            idle: Mutex::default(),
             stamps: Mutex::default(),
         };
         let instance = shared.now(|connection| {
@@ -143,8 +145,7 @@ impl SqliteStore {
             Ok(InstanceId::new(uuid))
         })?;
         let shelf = Shelf::new(plans, Arc::clone(&shared.waits));
-        let readers = Arc::clone(&shared.idle);
-        let writer = Writer::start(path.to_owned(), shelf, clock, changes.clone(), readers)?;
+        let writer = Writer::start(path.to_owned(), shelf, clock, changes.clone())?;
         Ok(Self {
             path: path.to_owned(),
             dir,
@@ -261,7 +262,11 @@ impl Shared {
             .and_then(|answer| run("COMMIT").map(|_| answer));
         match answer {
             Ok(answer) => {
-                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+                let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+                // Each keeps its pages and statements, and so many are seldom wanted at once.
+                if idle.len() < IDLE {
+                    idle.push(connection);
+                }
                 Ok(answer)
             }
             // The connection goes with its open transaction.

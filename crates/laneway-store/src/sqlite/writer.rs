@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{self, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,6 @@ use super::clock::Clock;
 use super::connect;
 use super::counts::Counts;
 use super::fault::{self, Reach};
-use super::load::{self, Load};
 use super::quarantine;
 use super::txn::{Failure, Shelf, Txn, sql};
 use crate::error::{Error, Result};
@@ -56,14 +55,13 @@ impl Writer {
         shelf: Shelf,
         clock: Arc<Clock>,
         changes: watch::Sender<u64>,
-        readers: Arc<Mutex<Vec<Connection>>>,
     ) -> Result<Self> {
         let (sender, receiver) = mpsc::channel();
         let failed = path.clone();
         let counts = Counts::default();
         let counted = counts.clone();
         let mut work =
-            Work { path, connection: None, file: None, counts, shelf, clock, changes, readers, broken: None };
+            Work { path, connection: None, file: None, counts, shelf, clock, changes, broken: None };
         work.connection = Some(work.connect()?);
         work.file = identity(&work.path);
         let thread = std::thread::Builder::new()
@@ -147,21 +145,29 @@ impl<T: Send, F: FnMut(&mut Txn<'_>) -> Result<T, Failure> + Send> Verb for Pend
 /// How a verb that fails is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undo {
-    /// With the whole transaction, if it has written anything. The others of its batch are done again, and then alone can be taken back:
-    /// few verbs fail, most of those before they write, and a savepoint keeps a copy of every page that is changed.
+    /// With the whole transaction, if it has written anything. Its batch is then done again, each verb behind a savepoint. Few fail, most
+    /// of those before they write, and a savepoint keeps a copy of every page that is changed.
     Batch,
     /// Alone: it runs behind a savepoint.
     Verb,
 }
 
-/// What became of a verb, and the moment of its transaction, which is another one if that was begun anew.
+/// What became of a verb.
 enum Turn {
     /// It waits for the commit, with what it said or with its refusal.
-    Done(Millis),
+    Done,
     /// It has failed, and its caller knows.
-    Told(Millis),
-    /// The whole batch has to be done again, each verb behind a savepoint.
+    Told,
+    /// The whole batch has to be done again.
     Again,
+}
+
+/// The transaction of a batch.
+struct Open {
+    now: Millis,
+    /// Changes of the connection when it began.
+    before: u64,
+    undo: Undo,
 }
 
 struct Work {
@@ -174,8 +180,6 @@ struct Work {
     shelf: Shelf,
     clock: Arc<Clock>,
     changes: watch::Sender<u64>,
-    /// Those that nobody reads with just now.
-    readers: Arc<Mutex<Vec<Connection>>>,
     /// Set by an fsync error, when the disk did not keep what it was given, and when the file is gone: nothing is
     /// written any more.
     broken: Option<Error>,
@@ -184,42 +188,15 @@ struct Work {
 impl Work {
     fn run(mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>) {
         let mut waiting: VecDeque<Box<dyn Verb>> = VecDeque::new();
-        let mut load = Load::new(Instant::now());
         // A batch that ran out of time leaves some for the next.
-        while let Some(next) = waiting.pop_front().or_else(|| self.next(receiver, &mut load)) {
+        while let Some(next) = waiting.pop_front().or_else(|| receiver.recv().ok()) {
             waiting.push_front(next);
             self.batch(receiver, &mut waiting);
-            load.add_batch();
             if let Err(error) = self.checkpoint_if_due() {
                 self.on_checkpoint_failed(&error);
             }
         }
         self.counts.tell();
-    }
-
-    /// Waits for a verb, and lets go of what a load has left in memory once that is over.
-    fn next(&self, receiver: &mpsc::Receiver<Box<dyn Verb>>, load: &mut Load) -> Option<Box<dyn Verb>> {
-        if load.is_over(Instant::now()) {
-            self.let_pages_go();
-        }
-        while load.has_left_pages() {
-            match receiver.recv_timeout(load::WHILE) {
-                Ok(verb) => return Some(verb),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if load.is_over(Instant::now()) => self.let_pages_go(),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-        receiver.recv().ok()
-    }
-
-    /// The pages are in the file, and the system keeps those that it has room for.
-    fn let_pages_go(&self) {
-        let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        for connection in self.connection.iter().chain(readers.iter()) {
-            // It only costs memory if that fails.
-            let _ = connection.execute_batch("PRAGMA shrink_memory");
-        }
     }
 
     fn batch(&mut self, receiver: &mpsc::Receiver<Box<dyn Verb>>, waiting: &mut VecDeque<Box<dyn Verb>>) {
@@ -295,28 +272,17 @@ impl Work {
         done: &mut Vec<Box<dyn Verb>>,
     ) -> rusqlite::Result<bool> {
         pass(Point::BatchBefore);
-        let mut now = self.begin(connection)?;
-        let mut before = connection.total_changes();
-        let begun = Instant::now();
-        // So many have been taken back because of one of them.
-        let mut again = 0_usize;
+        let mut open = self.begin(connection)?;
+        let mut begun = Instant::now();
         while let Some(mut verb) = waiting.pop_front() {
-            let undo = if again > 0 { Undo::Verb } else { Undo::Batch };
-            again = again.saturating_sub(1);
-            let is_alone = connection.total_changes() == before;
-            match self.one(connection, now, verb.as_mut(), undo, is_alone) {
-                Ok(Turn::Done(at)) => {
-                    now = at;
-                    done.push(verb);
-                }
-                Ok(Turn::Told(at)) => now = at,
+            match self.one(connection, &mut open, verb.as_mut()) {
+                Ok(Turn::Done) => done.push(verb),
+                Ok(Turn::Told) => {}
                 Ok(Turn::Again) => {
                     waiting.push_front(verb);
-                    again = done.len() + 1;
                     done.drain(..).rev().for_each(|verb| waiting.push_front(verb));
-                    self.shelf.forget();
-                    now = self.begin_again(connection)?;
-                    before = connection.total_changes();
+                    open = Open { undo: Undo::Verb, ..self.begin_again(connection)? };
+                    begun = Instant::now();
                     continue;
                 }
                 Err(error) => {
@@ -333,6 +299,7 @@ impl Work {
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
             }
         }
+        let Open { now, before, .. } = open;
         // A batch that changed nothing (a claim that found nothing) writes nothing and costs no fsync.
         let has_changed = connection.total_changes() != before;
         if has_changed {
@@ -359,23 +326,15 @@ impl Work {
         Ok(has_changed)
     }
 
-    /// One verb; `is_alone` if nothing has been written before it. An error that reaches further than the verb ends the batch. A run of
-    /// which something cannot be read is set aside in the same transaction, and the verb is asked again: it goes on with
-    /// other runs, or says what became of this one.
-    fn one(
-        &self,
-        connection: &Connection,
-        now: Millis,
-        verb: &mut dyn Verb,
-        mut undo: Undo,
-        is_alone: bool,
-    ) -> rusqlite::Result<Turn> {
-        let mut txn = Txn { connection, now, shelf: &self.shelf, subject: Cell::new(None) };
+    /// One verb. An error that reaches further than the verb ends the batch. A run of which something cannot be read is set
+    /// aside in the same transaction, and the verb is asked again: it goes on with other runs, or says what became of this one.
+    fn one(&self, connection: &Connection, open: &mut Open, verb: &mut dyn Verb) -> rusqlite::Result<Turn> {
         let before = connection.total_changes();
         loop {
-            if undo == Undo::Verb {
+            if open.undo == Undo::Verb {
                 connection.prepare_cached("SAVEPOINT verb")?.execute([])?;
             }
+            let mut txn = Txn { connection, now: open.now, shelf: &self.shelf, subject: Cell::new(None) };
             let Err(failure) = quarantine::guard(|| verb.apply(&mut txn)) else { break };
             if let Failure::Sqlite(error) = &failure
                 && (fault::reach(error) != Reach::Verb || connection.is_autocommit())
@@ -383,42 +342,48 @@ impl Work {
                 let Failure::Sqlite(error) = failure else { break };
                 return Err(error);
             }
-            match undo {
-                Undo::Verb => connection.execute_batch("ROLLBACK TO verb; RELEASE verb")?,
+            match open.undo {
+                Undo::Verb => {
+                    connection.execute_batch("ROLLBACK TO verb; RELEASE verb")?;
+                    self.shelf.forget();
+                }
                 Undo::Batch if connection.total_changes() == before => {}
-                Undo::Batch if is_alone => txn.now = self.begin_again(connection)?,
+                Undo::Batch if before == open.before => *open = self.begin_again(connection)?,
                 Undo::Batch => return Ok(Turn::Again),
             }
+            txn.now = open.now;
             if quarantine::set_aside(&txn, &failure)? {
-                // That stays, whatever becomes of the verb.
-                undo = Undo::Verb;
+                // That stays, whatever becomes of this verb and of those behind it.
+                open.undo = Undo::Verb;
                 continue;
             }
             match failure {
                 // What a verb refuses by its own judgement it has kept as its answer.
-                Failure::Refused(_) => return Ok(Turn::Done(txn.now)),
+                Failure::Refused(_) => return Ok(Turn::Done),
                 Failure::Sqlite(error) => verb.answer(Err(fault::explain(&error, &self.path))),
                 Failure::Panicked(why) => verb.answer(Err(quarantine::panicked(why))),
             }
-            return Ok(Turn::Told(txn.now));
+            return Ok(Turn::Told);
         }
-        if undo == Undo::Verb {
+        if open.undo == Undo::Verb {
             connection.prepare_cached("RELEASE verb")?.execute([])?;
         }
-        Ok(Turn::Done(txn.now))
-    }
-
-    /// Takes back all that was written, and begins anew.
-    fn begin_again(&self, connection: &Connection) -> rusqlite::Result<Millis> {
-        connection.prepare_cached("ROLLBACK")?.execute([])?;
-        self.begin(connection)
+        Ok(Turn::Done)
     }
 
     /// Takes the write lock. From here on nobody else can write, so the clock can be read.
-    fn begin(&self, connection: &Connection) -> rusqlite::Result<Millis> {
+    fn begin(&self, connection: &Connection) -> rusqlite::Result<Open> {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let floor: i64 = connection.prepare_cached(sql!("clock_read"))?.query_row([], |row| row.get(0))?;
-        Ok(self.clock.now(Millis(floor)))
+        let now = self.clock.now(Millis(floor));
+        Ok(Open { now, before: connection.total_changes(), undo: Undo::Batch })
+    }
+
+    /// Takes back all that was written, and begins anew.
+    fn begin_again(&self, connection: &Connection) -> rusqlite::Result<Open> {
+        connection.prepare_cached("ROLLBACK")?.execute([])?;
+        self.shelf.forget();
+        self.begin(connection)
     }
 
     fn connect(&self) -> Result<Connection> {

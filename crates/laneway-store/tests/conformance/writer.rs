@@ -9,7 +9,7 @@ use laneway_store::{Error, Fate};
 use serde_json::json;
 
 use crate::audit;
-use crate::harness::{Node, Place, failed, flat, for_each_database, left, submission, succeeded};
+use crate::harness::{Place, failed, flat, flow, for_each_database, submission, succeeded};
 
 for_each_database! {
     refused_verb_does_not_harm_its_neighbours,
@@ -25,12 +25,10 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
     let ended = node.submit(&flat(1, 1)).await;
     node.work(ended, |_| failed(1)).await;
     let held = node.take(good, 40).await;
-    let gone = Node::register(node.store.clone(), "gone").await;
-    gone.store.retire(gone.session, left()).await.expect("a session that can end");
     let unknown = RunId::new(uuid::Uuid::now_v7());
     let mut all = Vec::new();
     for (index, held) in held.into_iter().enumerate() {
-        let (node, gone) = (node.clone(), gone.clone());
+        let node = node.clone();
         all.push(tokio::spawn(async move {
             match index % 4 {
                 0 => {
@@ -42,10 +40,11 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
                     assert!(matches!(refusal, Error::NoSuchStep { .. }), "{refusal}");
                 }
                 2 => {
-                    // It has written a whole run by the time it is refused.
-                    let late = submission(&flat(3, 3), json!({}), gone.session);
-                    let refusal = node.store.submit(late).await.expect_err("its session is over");
-                    assert!(matches!(refusal, Error::SessionOver { .. }), "{refusal}");
+                    // It has made a limit by the time it is refused.
+                    let late = flow("limits: {made: 1}", &[("a", "limits: [nowhere]")]);
+                    let late = submission(&late, json!({}), node.session);
+                    let refusal = node.store.submit(late).await.expect_err("there is no such limit");
+                    assert!(matches!(refusal, Error::NoSuchLimit { .. }), "{refusal}");
                 }
                 _ => {
                     let lost = Finished {
@@ -70,6 +69,7 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
     assert_eq!(node.status(ended).await, RunStatus::Failed);
     let all = RunFilter { limit: 99, ..RunFilter::default() };
     assert_eq!(node.store.runs(all).await.expect("runs").len(), 2, "nothing of what was refused is left");
+    assert_eq!(node.store.limits().await.expect("limits").len(), 0, "nor of what it had made before");
 }
 
 async fn verb_behind_a_slow_batch_is_not_forgotten(place: Place) {
