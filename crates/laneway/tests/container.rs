@@ -331,8 +331,12 @@ groups: {{pair: {{steps: [one, two], isolate: true, merge: workspace}}}}
         cells.map(|cell| cell.path()).filter(|cell| cell.is_dir()).collect::<Vec<_>>()
     };
     assert_eq!(isolates(), [""; 0].map(std::path::PathBuf::from), "no copy is left");
+    for made in ["own", "one", "two"] {
+        std::fs::remove_file(place.path().join(made)).expect("the first run has made it");
+    }
     let (code, said) = laneway(&["run", "fails.yaml"]);
     assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("last failed: exit code 3"), "{said}");
     // Of a run that failed copies are kept, and say how they were made.
     let cells = isolates();
     assert_eq!(cells.len(), 2, "{cells:?}");

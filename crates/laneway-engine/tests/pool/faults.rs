@@ -123,3 +123,23 @@ async fn a_tag_that_has_moved_begins_another_pool() {
     node.close().await;
     sh("docker --host $0 rmi --force $1");
 }
+
+#[tokio::test]
+async fn what_is_being_made_while_its_node_ends_is_not_left() {
+    let pool = pool(3);
+    let mut ended = Vec::new();
+    for _ in 0..5 {
+        let mut node = Node::new();
+        node.pools.warm(&pool, &node.path("work"), 3);
+        node.told(ContainerState::Starting).await;
+        node.pools.close().await;
+        ended.push(node);
+    }
+    // Whatever was on its way is there by now: the engine has made another one meanwhile.
+    let later = Node::new();
+    later.run(later.script(&pool, "true")).await;
+    later.close().await;
+    for node in ended {
+        node.close().await;
+    }
+}

@@ -5,8 +5,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests start programs as a person does")]
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -23,8 +24,8 @@ pub(crate) struct Registry {
     gate: watch::Sender<bool>,
 }
 
-/// By path: its type and its bytes.
-type Shelf = HashMap<String, (String, Vec<u8>)>;
+/// By path: its type, its digest and its bytes.
+type Shelf = HashMap<String, (String, String, Vec<u8>)>;
 
 impl Registry {
     /// Serves what an engine saved (`docker save`), unpacked in a directory.
@@ -58,9 +59,10 @@ fn shelf(dir: &Path, name: &str) -> Shelf {
     let file = |value: &Value| value.as_str().expect("a path").to_owned();
     let mut shelf = Shelf::new();
     let mut keep = |kind: &str, bytes: Vec<u8>| {
-        let digest = format!("sha256:{}", laneway_core::hash::ContentHash::of(&bytes));
+        let digest = digest(&bytes);
         let entry = json!({"mediaType": kind, "size": bytes.len(), "digest": digest});
-        shelf.insert(format!("/v2/{name}/blobs/{digest}"), ("application/octet-stream".to_owned(), bytes));
+        let blob = ("application/octet-stream".to_owned(), digest.clone(), bytes);
+        shelf.insert(format!("/v2/{name}/blobs/{digest}"), blob);
         entry
     };
     let config = keep("application/vnd.docker.container.image.v1+json", read(&file(&list[0]["Config"])));
@@ -72,12 +74,23 @@ fn shelf(dir: &Path, name: &str) -> Shelf {
         .collect();
     let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers});
     let manifest = manifest.to_string().into_bytes();
-    let digest = format!("sha256:{}", laneway_core::hash::ContentHash::of(&manifest));
-    for reference in ["1", &digest] {
-        shelf.insert(format!("/v2/{name}/manifests/{reference}"), (MANIFEST.to_owned(), manifest.clone()));
+    let of_manifest = digest(&manifest);
+    for reference in ["1", &of_manifest] {
+        let kept = (MANIFEST.to_owned(), of_manifest.clone(), manifest.clone());
+        shelf.insert(format!("/v2/{name}/manifests/{reference}"), kept);
     }
-    shelf.insert("/v2/".to_owned(), ("application/json".to_owned(), b"{}".to_vec()));
+    shelf.insert("/v2/".to_owned(), ("application/json".to_owned(), digest(b"{}"), b"{}".to_vec()));
     shelf
+}
+
+/// As `sha256sum` has it.
+fn digest(bytes: &[u8]) -> String {
+    let mut sum =
+        Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("`sha256sum`");
+    sum.stdin.take().expect("a pipe").write_all(bytes).expect("written");
+    let output = sum.wait_with_output().expect("it ends");
+    let line = String::from_utf8(output.stdout).expect("text");
+    format!("sha256:{}", line.split_whitespace().next().expect("a sum"))
 }
 
 /// One question for each connection.
@@ -96,11 +109,11 @@ async fn answer(mut client: TcpStream, shelf: &Shelf, mut opened: watch::Receive
     if path.contains("/blobs/") && opened.wait_for(|is_open| *is_open).await.is_err() {
         return;
     }
-    let (status, (kind, bytes)) = match shelf.get(path) {
+    let none = || ("application/json".to_owned(), String::new(), b"{\"errors\":[]}".to_vec());
+    let (status, (kind, digest, bytes)) = match shelf.get(path) {
         Some(found) => ("200 OK", found.clone()),
-        None => ("404 Not Found", ("application/json".to_owned(), b"{\"errors\":[]}".to_vec())),
+        None => ("404 Not Found", none()),
     };
-    let digest = format!("sha256:{}", laneway_core::hash::ContentHash::of(&bytes));
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nDocker-Content-Digest: {digest}\r\n\
          Docker-Distribution-Api-Version: registry/2.0\r\nConnection: close\r\n\r\n",

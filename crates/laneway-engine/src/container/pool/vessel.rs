@@ -78,6 +78,8 @@ pub(super) struct Vessel {
     port: Mutex<Option<Port>>,
     place: Mutex<Option<Arc<Place>>>,
     known: OnceLock<Known>,
+    /// Whether it is being removed, or is gone. Held while it is made: what is removed meanwhile would be made behind that.
+    is_ending: tokio::sync::Mutex<bool>,
 }
 
 /// What is known of one that has started.
@@ -102,6 +104,7 @@ impl Vessel {
             port: Mutex::new(None),
             place: Mutex::new(None),
             known: OnceLock::new(),
+            is_ending: tokio::sync::Mutex::new(false),
         }
     }
 
@@ -126,10 +129,27 @@ impl Vessel {
     /// Makes it, starts it and waits until it is healthy. Whatever the outcome: `remove` leaves nothing of it.
     pub(super) async fn start(&self, yard: &Yard, recipe: &Recipe) -> Result<(), String> {
         let _permit = yard.starts.acquire().await.map_err(|_| "this node stops".to_owned())?;
+        let (id, port) = self.make(yard, recipe).await?;
+        let said = |error: Error| error.to_string();
+        yard.docker.start(&id).await.map_err(said)?;
+        self.until_healthy(yard, recipe, &id, port).await?;
+        let pristine = inside::pristine(&yard.docker, &id).await.map_err(said)?;
+        let kills = AtomicU64::new(pristine.as_ref().map_or(0, Pristine::kills));
+        let found = yard.docker.inspect(&id).await.ok();
+        let outside = found.and_then(|found| Outside::find(found.state?.pid?, &id));
+        let _ = self.known.set(Known { id, port, pristine, kills, outside });
+        Ok(())
+    }
+
+    /// Gives its id, and the port at which it will answer.
+    async fn make(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), String> {
+        let is_ending = self.is_ending.lock().await;
+        if *is_ending {
+            return Err("it is not wanted any more".to_owned());
+        }
         let body = self.body(yard, recipe)?;
         let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|port| port.number);
         let port = port.or_else(|| own_port(recipe));
-        let said = |error: Error| error.to_string();
         // Before it is made: from here on it does not outlive this node.
         yard.warden.hold(yard.docker.host(), &self.name);
         let id = yard.docker.create(&self.name, body).await.map_err(|error| {
@@ -138,14 +158,7 @@ impl Vessel {
             }
             error.to_string()
         })?;
-        yard.docker.start(&id).await.map_err(said)?;
-        self.until_healthy(yard, recipe, &id, port).await?;
-        let pristine = inside::pristine(&yard.docker, &id).await.map_err(said)?;
-        let kills = AtomicU64::new(pristine.as_ref().map_or(0, Pristine::kills));
-        let outside =
-            yard.docker.inspect(&id).await.ok().and_then(|found| Outside::find(found.state?.pid?, &id));
-        let _ = self.known.set(Known { id, port, pristine, kills, outside });
-        Ok(())
+        Ok((id, port))
     }
 
     fn body(&self, yard: &Yard, recipe: &Recipe) -> Result<ContainerCreateBody, String> {
@@ -311,6 +324,7 @@ impl Vessel {
 
     /// Removes it, with its port and its place. To be asked again until it succeeds; once it has, nothing happens.
     pub(super) async fn remove(&self, yard: &Yard) -> Result<(), Error> {
+        *self.is_ending.lock().await = true;
         let pauses = if self.is_unsure.get().is_some() { UNSURE.as_slice() } else { &UNSURE[..1] };
         for pause in pauses {
             tokio::time::sleep(*pause).await;
