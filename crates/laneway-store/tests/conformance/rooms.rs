@@ -137,7 +137,7 @@ async fn steps_of_one_pool_share_its_room_whatever_their_labels(place: Place) {
 }
 
 /// One step in a container, and one that needs none.
-const MIXED: &str = "
+const BOXED: &str = "
 steps:
   boxed: {image: 'busybox:1', run: x}
   plain: {run: x}
@@ -146,7 +146,7 @@ steps:
 async fn a_node_takes_steps_in_containers_while_its_engine_answers(place: Place) {
     let one = host(&place, "one").await;
     one.store.offer_containers(one.session, false).await.expect("a session");
-    let run = one.share(MIXED).await;
+    let run = one.share(BOXED).await;
     assert_eq!(names(&one.take_any(4).await), ["plain"]);
     let why = one.why(run, "boxed").await;
     assert!(why.contains("has no container engine that answers"), "{why}");
@@ -155,7 +155,7 @@ async fn a_node_takes_steps_in_containers_while_its_engine_answers(place: Place)
     assert_eq!(names(&one.take_any(4).await), ["boxed"]);
 
     // One that waits for a slot when the engine goes says why it waits from then on, and goes on when it is back.
-    let run = one.share(MIXED).await;
+    let run = one.share(BOXED).await;
     assert!(one.why(run, "boxed").await.starts_with("ready, waits for a free slot"));
     one.store.offer_containers(one.session, false).await.expect("a session");
     let why = one.why(run, "boxed").await;
@@ -188,7 +188,7 @@ async fn an_engine_that_comes_to_a_node_that_leaves_changes_nothing(place: Place
     let drained = Leaving::drained_by("ada");
     one.store.drain(Whom::Session(one.session), drained).await.expect("a session");
     one.store.offer_containers(one.session, true).await.expect("a session");
-    one.share(MIXED).await;
+    one.share(BOXED).await;
     assert!(one.take_any(4).await.is_empty(), "it takes nothing more");
     let done = Leaving::because(LeaveReason::Done);
     one.store.retire(one.session, done).await.expect("a session that can end");
