@@ -78,6 +78,7 @@ impl Node {
                 takes_results: true,
             },
             ground: Ground::Caller,
+            watches_engine: false,
             shutdown_grace: Duration::from_secs(10),
         };
         worker.until_stopped(control).await?;

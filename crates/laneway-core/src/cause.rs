@@ -153,6 +153,8 @@ pub fn causes(
             (TaskStatus::Pending, Some(Waits::Lock(wait))) => Some(wait.cause()),
             (TaskStatus::Pending, Some(Waits::Limit(wait))) => Some(wait.cause()),
             (TaskStatus::Pending, Some(Waits::Rate(wait))) => Some(wait.cause()),
+            // Whoever could run it has left, or its engine has.
+            (TaskStatus::Available, Some(Waits::Node(wait))) => Some(wait.cause()),
             (TaskStatus::Available, _) => Some(slot(plan.step(position), is_interrupted)),
             (TaskStatus::Parked, _) if plan.is_growing(position) => items::parked(state, task, &mut grown),
             (TaskStatus::Parked, _) => parked::cause(plan.step(position).wait()?, state.run, task),

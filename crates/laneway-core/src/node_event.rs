@@ -113,6 +113,11 @@ facts! {
         /// How many tasks it still held, which go on elsewhere.
         returned: u32,
     }
+    /// Its container engine has come, or gone.
+    NodeEngine = "node_engine" v 1 {
+        /// Whether it answers, so that steps in containers are taken.
+        answers: bool,
+    }
     /// Somebody had proof that it is dead, or its lease had ended.
     NodeLost = "node_lost" v 1 {
         returned: u32,
@@ -129,6 +134,7 @@ mod tests {
         ("node_draining", 1, r#"{"why":{"reason":"drained","by":"ada"}}"#),
         ("node_stopping", 1, r#"{"why":{"reason":"parent_died","parent_pid":4100},"returned":2}"#),
         ("node_lost", 1, r#"{"returned":3}"#),
+        ("node_engine", 1, r#"{"answers":false}"#),
     ];
 
     #[test]

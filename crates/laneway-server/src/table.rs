@@ -14,8 +14,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Who, admit, front, no_method};
 use crate::routes::{
-    access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, overview, pools, runs,
-    sign_in, tasks, triggers, validate, workers, workflows,
+    OfNodes, access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, overview, pools,
+    runs, sign_in, tasks, triggers, validate, workers, workflows,
 };
 use crate::service::App;
 use crate::{page, sse, wire};
@@ -133,12 +133,12 @@ pub(crate) fn table() -> Vec<Route> {
             .asks::<sse::StreamQuery>().gives("text/event-stream"),
 
         get("/v1/nodes", VIEWER, nodes::list, "Nodes that are alive").json::<wire::NodeList>(),
-        get("/v1/nodes/events", VIEWER, nodes::events, "What nodes told of themselves").asks::<nodes::EventsQuery>().json::<wire::NodeEventList>(),
+        get("/v1/nodes/events", VIEWER, nodes::events, "What nodes told of themselves").asks::<OfNodes>().json::<wire::NodeEventList>(),
         get("/v1/nodes/{address}/workers", VIEWER, nodes::workers, "What works at an address").json::<wire::Workers>(),
         post("/v1/nodes/{address}/drain", ADMIN, nodes::drain, "Let a node take nothing more").json::<wire::Drained>(),
 
         get("/v1/pools", VIEWER, pools::list, "Warm containers of nodes that are alive, by pool").json::<wire::PoolList>(),
-        get("/v1/pools/events", VIEWER, pools::events, "What warm containers did").asks::<pools::EventsQuery>().json::<wire::PoolEventList>(),
+        get("/v1/pools/events", VIEWER, pools::events, "What warm containers did").asks::<OfNodes>().json::<wire::PoolEventList>(),
         post("/v1/pools/{name}/warm", OPERATOR, pools::warm, "Let nodes keep so many containers of a pool warm")
             .takes::<wire::WarmPool>().json::<wire::AskedPool>(),
         post("/v1/pools/{name}/drain", OPERATOR, pools::drain, "Let nodes remove the containers of a pool; those in use after their task")

@@ -789,6 +789,8 @@ pub enum About {
     Quarantine,
     Session,
     Leftover,
+    /// What runs containers for a node.
+    Engine,
 }
 
 impl About {
@@ -799,6 +801,7 @@ impl About {
             Self::Run => "run",
             Self::Quarantine => "quarantine",
             Self::Session => "session",
+            Self::Engine => "engine",
             Self::Leftover => "leftover",
         }
     }

@@ -57,6 +57,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// the answer to a claim may have been lost. An error if it is over: somebody returned its tasks.
     async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed>;
 
+    /// Says whether the container engine of a session's node answers: it takes steps in containers from here on, or no more. What it
+    /// holds it keeps. Said again it changes nothing; an error if the session is over.
+    async fn offer_containers(&self, session: SessionId, answers: bool) -> Result<()>;
+
     /// Ends a life in good order: what it still holds is returned as lost, at once.
     async fn retire(&self, session: SessionId, why: Leaving) -> Result<()>;
 

@@ -7,7 +7,13 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use laneway_engine::container::Docker;
 use rustix::process::{Pid, Signal, kill_process};
+
+use self::engine::Engine;
+
+#[path = "../../laneway-engine/tests/support/engine.rs"]
+mod engine;
 
 /// Long enough for a loaded machine; nothing waits this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -218,6 +224,131 @@ fn a_step_that_no_node_has_an_engine_for_says_so() {
     kill_process(Pid::from_child(&worker), Signal::TERM).expect("it is ours");
     worker.wait().expect("it ends");
     assert!(is_done, "{} {}", status(), explained());
+}
+
+/// A worker that begins without an engine, whose engine comes, goes, and comes back.
+#[test]
+fn a_worker_takes_steps_in_containers_while_its_engine_answers() {
+    let mut place = Place::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut engine = runtime.block_on(Engine::start(&Docker::at(&place.host), IMAGE));
+    place.host = engine.docker().host().to_owned();
+    engine.kill();
+    let worker = place.laneway(&["worker"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let mut worker = worker.expect("it starts");
+    let told = |args: &[&str]| told(&place.laneway(args).output().expect("it runs"));
+    place.write("work.yaml", &format!("steps: {{a: {{image: '{IMAGE}', run: 'true'}}}}\n"));
+    let submit = || {
+        assert!(place.laneway(&["submit", "work.yaml"]).status().expect("it runs").success());
+    };
+    let waits = || {
+        comes_true(PATIENCE, || told(&["explain", "last"]).contains("has no container engine that answers"))
+    };
+    let ends =
+        || comes_true(PATIENCE, || told(&["show", "last", "--json"]).contains("\"status\":\"succeeded\""));
+    assert!(comes_true(PATIENCE, || told(&["nodes", "--json"]).contains("takes work")), "no worker");
+    assert!(
+        told(&["nodes", "--json"]).contains("\"engines\":[\"process\"]"),
+        "{}",
+        told(&["nodes", "--json"])
+    );
+    submit();
+    assert!(waits(), "{}", told(&["explain", "last"]));
+    runtime.block_on(engine.start_again());
+    assert!(ends(), "{}", told(&["explain", "last"]));
+    assert!(told(&["nodes"]).contains("process container"), "{}", told(&["nodes"]));
+
+    engine.kill();
+    let gone = "its container engine does not answer; steps in containers wait for one";
+    assert!(
+        comes_true(PATIENCE, || told(&["nodes", "--history"]).contains(gone)),
+        "{}",
+        told(&["nodes", "--history"])
+    );
+    submit();
+    assert!(waits(), "{}", told(&["explain", "last"]));
+    let doctor = told(&["doctor"]);
+    assert!(doctor.contains("its container engine has not answered since"), "{doctor}");
+    assert!(doctor.contains("no container engine answers at unix://"), "{doctor}");
+    runtime.block_on(engine.start_again());
+    assert!(ends(), "{}", told(&["explain", "last"]));
+    kill_process(Pid::from_child(&worker), Signal::TERM).expect("it is ours");
+    assert!(worker.wait().expect("it ends").success());
+    assert_eq!(place.containers(), "");
+}
+
+/// One who is not root, and may speak to the engine because its socket belongs to a group of theirs.
+#[test]
+fn who_is_not_root_runs_steps_in_containers_and_leaves_nothing() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    const SOMEBODY: u32 = 64_321;
+    const GROUP: u32 = 64_322;
+    let mut place = Place::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let engine = runtime.block_on(Engine::start(&Docker::at(&place.host), IMAGE));
+    place.host = engine.docker().host().to_owned();
+    let socket = engine.docker().socket().map(std::path::PathBuf::from).expect("a socket");
+    let open = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+    };
+    open(socket.parent().expect("a directory"), 0o711);
+    open(&socket, 0o660);
+    chown(&socket, None, Some(GROUP)).expect("it is ours");
+    // The program may lie where only its owner looks.
+    let bin = tempfile::tempdir().expect("a directory");
+    let program = bin.path().join("laneway");
+    std::fs::copy(env!("CARGO_BIN_EXE_laneway"), &program).expect("copied");
+    open(bin.path(), 0o755);
+    chown(place.path(), Some(SOMEBODY), Some(SOMEBODY)).expect("it is ours");
+    let laneway = |args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        let ids = [format!("--reuid={SOMEBODY}"), format!("--regid={SOMEBODY}"), format!("--groups={GROUP}")];
+        command.args(ids).arg(&program).args(args).current_dir(place.path()).stdin(Stdio::null());
+        let output = command.env("LANEWAY_DOCKER_HOST", &place.host).output().expect("`setpriv`");
+        (output.status.code(), told(&output))
+    };
+    let work = |last: &str| {
+        format!(
+            "pools: {{warm: {{image: '{IMAGE}', max: 2}}}}
+steps:
+  own: {{image: '{IMAGE}', run: 'id -u > own; touch /denied 2>/dev/null && exit 1; true'}}
+  one: {{needs: [own], pool: warm, run: 'test \"$(cat own)\" = {SOMEBODY}; id -u > one'}}
+  two: {{needs: [own], run: 'test ! -e one; echo 2 > two'}}
+  last: {{needs: [pair], run: 'test \"$(cat one)$(cat two)\" = {SOMEBODY}2; {last}'}}
+groups: {{pair: {{steps: [one, two], isolate: true, merge: workspace}}}}
+"
+        )
+    };
+    place.write("work.yaml", &work("true"));
+    place.write("fails.yaml", &work("exit 3"));
+    let (code, said) = laneway(&["run", "work.yaml"]);
+    assert_eq!(code, Some(0), "{said}");
+    let isolates = || {
+        let runs = std::fs::read_dir(place.path().join(".laneway/isolates")).into_iter().flatten().flatten();
+        let runs =
+            runs.flat_map(|instance| std::fs::read_dir(instance.path()).into_iter().flatten().flatten());
+        let cells = runs.flat_map(|run| std::fs::read_dir(run.path()).into_iter().flatten().flatten());
+        cells.map(|cell| cell.path()).filter(|cell| cell.is_dir()).collect::<Vec<_>>()
+    };
+    assert_eq!(isolates(), [""; 0].map(std::path::PathBuf::from), "no copy is left");
+    for made in ["own", "one", "two"] {
+        std::fs::remove_file(place.path().join(made)).expect("the first run has made it");
+    }
+    let (code, said) = laneway(&["run", "fails.yaml"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("last failed: exit code 3"), "{said}");
+    // Of a run that failed copies are kept, and say how they were made.
+    let cells = isolates();
+    assert_eq!(cells.len(), 2, "{cells:?}");
+    for cell in cells {
+        let mark = std::fs::read_to_string(cell.join("mark")).expect("a mark");
+        assert!(mark.contains("\"copy\""), "who may not mount copies files: {mark}");
+    }
+    let all = place.docker(&["ps", "--all", "--quiet"]);
+    assert_eq!(told(&all), "", "no container is left");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+    let dir = place.path().to_string_lossy().into_owned();
+    assert!(!mounts.contains(dir.as_str()), "{mounts}");
 }
 
 #[test]

@@ -7,37 +7,26 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use self::registry::{Registry, remove, saved};
+
+#[path = "../../laneway-engine/tests/support/registry.rs"]
+mod registry;
+
 /// Long enough for a loaded machine; nothing waits this long unless it is broken.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How soon a container is gone whose node was killed.
 const SOON: Duration = Duration::from_secs(30);
 
-/// Eight blocks: two lanes of three, side by side, over agents that answer HTTP.
-const AGENTS: &str = "
-pools:
-  agents: {image: 'laneway-test/httpd:1', max: 2, endpoint: {port: 80}}
-steps:
-  brief: {run: 'echo topic=lanes > $LANEWAY_OUTPUT'}
-  left_1:  {needs: [brief], pool: agents, call: {path: /cgi-bin/echo, body: {topic: '${{ steps.brief.output.topic }}'}}}
-  left_2:  {needs: [left_1], pool: agents, call: {path: /cgi-bin/echo, body: {of: '${{ steps.left_1.output.body.topic }}'}}}
-  left_3:  {needs: [left_2], pool: agents, call: {path: /cgi-bin/echo, body: ['${{ steps.left_2.output.body.of }}']}}
-  right_1: {needs: [brief], pool: agents, call: {method: GET, path: /cgi-bin/echo}}
-  right_2: {needs: [right_1], pool: agents, call: {method: PUT, path: /cgi-bin/echo, body: 2}}
-  right_3: {needs: [right_2], pool: agents, run: 'echo here=$(pwd) > $LANEWAY_OUTPUT'}
-  report:
-    needs: [left_3, right_3]
-    run: test \"$LEFT $RIGHT $HERE\" = 'lanes PUT /workspace'
-    env:
-      LEFT: '${{ steps.left_3.output.body[0] }}'
-      RIGHT: '${{ steps.right_2.output.method }}'
-      HERE: '${{ steps.right_3.output.here }}'
-";
-
 #[test]
 fn eight_blocks_in_two_lanes_are_done_by_two_warm_agents() {
     let place = Place::new();
-    place.write("agents.yaml", AGENTS);
+    let example = |name: &str| format!("{}/../../examples/{name}", env!("CARGO_MANIFEST_DIR"));
+    let made = Command::new("sh").arg(example("agents.sh")).env("DOCKER_HOST", &place.host).output();
+    let made = made.expect("a shell");
+    assert!(made.status.success(), "{}", told(&made));
+    // In a place of its own: nothing is left beside the example.
+    std::fs::copy(example("agents.yaml"), place.dir.path().join("agents.yaml")).expect("copied");
     let output = place.laneway(&["run", "agents.yaml"]).output().expect("it runs");
     assert!(output.status.success(), "{}", told(&output));
     let events = place.pool_events();
@@ -250,6 +239,51 @@ fn a_pool_is_warmed_and_drained_by_hand_while_a_worker_lives() {
     assert!(count(1), "{}", place.states());
     worker.end();
     assert_eq!(place.left(), "");
+}
+
+/// Its image is still being fetched when somebody changes their mind.
+#[test]
+fn what_is_warmed_ahead_and_drained_before_its_image_is_there_never_starts() {
+    let place = Place::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let image = tempfile::tempdir().expect("a directory");
+    saved(&place.host, IMAGE, image.path());
+    let registry = runtime.block_on(Registry::serve(image.path(), "laneway/slow"));
+    registry.hold();
+    let pool = format!("pools: {{agents: {{image: '{}', max: 2}}}}\n", registry.image);
+    place.write("nightly.yaml", &format!("{pool}steps: {{a: {{pool: agents, run: 'true'}}}}\n"));
+    place.done(&["apply", "nightly.yaml"]);
+    let worker = place.worker(&[]);
+    place.done(&["pool", "warm", "agents", "2", "--workflow", "nightly"]);
+    let pulls = |is_done: bool| {
+        let events = place.pool_events();
+        events.iter().any(|event| event["event"] == "image_pull_progress" && event["is_done"] == is_done)
+    };
+    assert!(comes_true(PATIENCE, || pulls(false)), "{:?}", place.pool_events());
+    let told = place.done(&["pool", "history"]);
+    assert!(told.contains(&format!("pulling {}", registry.image)), "{told}");
+    let drained = place.done(&["pool", "drain", "agents"]);
+    assert!(drained.contains("agents is drained"), "{drained}");
+    // The node has heard of it when it has done something that was asked for later.
+    place.write(
+        "other.yaml",
+        &format!("pools: {{other: {{image: '{IMAGE}'}}}}\nsteps: {{a: {{pool: other, run: 'true'}}}}\n"),
+    );
+    place.done(&["apply", "other.yaml"]);
+    place.done(&["pool", "warm", "other", "1", "--workflow", "other"]);
+    assert!(comes_true(PATIENCE, || place.states().lines().count() == 1), "{}", place.states());
+    registry.go_on();
+    assert!(comes_true(PATIENCE, || pulls(true)), "{:?}", place.pool_events());
+    place.done(&["start", "nightly"]);
+    place.ended();
+    let events = place.pool_events();
+    let of_agents = events.iter().filter(|event| event["pool"] == "agents");
+    let starts = of_agents.filter(|event| event["event"] == "container_starting").count();
+    assert_eq!(starts, 1, "only for the task: {events:?}");
+    worker.end();
+    assert_eq!(place.left(), "");
+    remove(&place.host, &registry.image);
 }
 
 /// Every container of a pool with its state, at both sizes of the screen.

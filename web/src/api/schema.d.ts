@@ -2163,6 +2163,8 @@ export interface components {
             /** Format: int64 */
             claim_contentions: number;
             claimed: components["schemas"]["Claimed"];
+            /** @description What it can run for others now: `process`, `container`, `function`, `queue`. Containers only while its engine answers. */
+            engines?: string[];
             /** Format: int64 */
             expired_leases: number;
             /** @description Null for one that runs its own run only. */
@@ -3703,7 +3705,7 @@ export interface operations {
     get_v1_nodes_events: {
         parameters: {
             query?: {
-                /** @description Only what this node told */
+                /** @description Only those of this node */
                 node?: string | null;
                 /** @description Only events numbered above this */
                 after?: number | null;

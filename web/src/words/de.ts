@@ -281,6 +281,7 @@ export const de: Record<Key, Word> = {
   'nodes.claims': 'Ansprüche',
   'nodes.claims_none': 'Er hält keine Aufgabe.',
   'nodes.labels': 'Merkmale',
+  'nodes.engines': 'Führt aus',
   'nodes.pid': 'Prozess',
   'nodes.since': 'Seit',
   'nodes.renewed': 'Gehört',

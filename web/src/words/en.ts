@@ -280,6 +280,7 @@ export const en = {
   'nodes.claims': 'Claims',
   'nodes.claims_none': 'It holds no task.',
   'nodes.labels': 'Labels',
+  'nodes.engines': 'Can run',
   'nodes.pid': 'Process',
   'nodes.since': 'Since',
   'nodes.renewed': 'Heard of',

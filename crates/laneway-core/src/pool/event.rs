@@ -1,4 +1,5 @@
-//! What warm containers do, as a stream of its own beside those of runs and nodes: every transition is one of these.
+//! What warm containers do, as a stream of its own beside those of runs and nodes: every transition is one of these, and so is what is
+//! pulled for them.
 
 use serde_json::{Map, Value};
 
@@ -78,6 +79,15 @@ facts! {
         container: String,
         why: EndReason,
     }
+    /// Its image is being fetched: said when that begins, now and then, and when it is there.
+    ImagePullProgress = "image_pull_progress" v 1 {
+        pool: String,
+        image: String,
+        /// Of its layers that are fetched, as far as their sizes are known.
+        bytes: u64,
+        of: u64,
+        is_done: bool,
+    }
 }
 
 impl PoolFact {
@@ -100,24 +110,27 @@ impl PoolFact {
         }
     }
 
-    pub fn state(&self) -> ContainerState {
+    /// `None` for what is about no container.
+    pub fn state(&self) -> Option<ContainerState> {
         match self {
-            Self::ContainerStarting(_) => ContainerState::Starting,
-            Self::ContainerIdle(_) => ContainerState::Idle,
-            Self::ContainerRunning(_) => ContainerState::Running,
-            Self::ContainerDormant(_) => ContainerState::Dormant,
-            Self::ContainerTerminated(_) => ContainerState::Terminated,
+            Self::ContainerStarting(_) => Some(ContainerState::Starting),
+            Self::ContainerIdle(_) => Some(ContainerState::Idle),
+            Self::ContainerRunning(_) => Some(ContainerState::Running),
+            Self::ContainerDormant(_) => Some(ContainerState::Dormant),
+            Self::ContainerTerminated(_) => Some(ContainerState::Terminated),
+            Self::ImagePullProgress(_) => None,
         }
     }
 
-    /// The pool and the container.
-    pub fn names(&self) -> (&str, &str) {
+    /// The pool, and the container where it is about one.
+    pub fn names(&self) -> (&str, Option<&str>) {
         match self {
-            Self::ContainerStarting(fact) => (&fact.pool, &fact.container),
-            Self::ContainerIdle(fact) => (&fact.pool, &fact.container),
-            Self::ContainerRunning(fact) => (&fact.pool, &fact.container),
-            Self::ContainerDormant(fact) => (&fact.pool, &fact.container),
-            Self::ContainerTerminated(fact) => (&fact.pool, &fact.container),
+            Self::ContainerStarting(fact) => (&fact.pool, Some(&fact.container)),
+            Self::ContainerIdle(fact) => (&fact.pool, Some(&fact.container)),
+            Self::ContainerRunning(fact) => (&fact.pool, Some(&fact.container)),
+            Self::ContainerDormant(fact) => (&fact.pool, Some(&fact.container)),
+            Self::ContainerTerminated(fact) => (&fact.pool, Some(&fact.container)),
+            Self::ImagePullProgress(fact) => (&fact.pool, None),
         }
     }
 }
@@ -133,6 +146,11 @@ mod tests {
         ("container_running", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
         ("container_dormant", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
         ("container_terminated", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1","why":"expired"}"#),
+        (
+            "image_pull_progress",
+            1,
+            r#"{"pool":"warm","image":"busybox:1","bytes":1048576,"of":2097152,"is_done":false}"#,
+        ),
     ];
 
     #[test]
@@ -141,7 +159,9 @@ mod tests {
             let fact = PoolFact::read(name, *version, body).expect("a golden event");
             assert_eq!((fact.name(), fact.version()), (*name, *version));
             assert_eq!(fact.body_text(), *body);
-            assert_eq!(format!("container_{}", fact.state()), *name);
+            if let Some(state) = fact.state() {
+                assert_eq!(format!("container_{state}"), *name);
+            }
         }
         assert_eq!(PoolFact::NAMES.len(), GOLDEN.len(), "every kind has an example");
     }

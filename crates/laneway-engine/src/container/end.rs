@@ -7,7 +7,7 @@ use crate::log::{HEADER, Stream, Writer};
 use crate::process::Outcome;
 
 /// How a container ends that was killed.
-pub(super) const KILLED: i64 = 128 + 9;
+pub(in crate::container) const KILLED: i64 = 128 + 9;
 
 /// The last signal there is.
 const LAST_SIGNAL: i64 = 64;

@@ -20,7 +20,7 @@ use serde_json::Map;
 use tokio::time::Instant;
 
 use super::docker::{Docker, Output};
-use super::end::{self, First};
+use super::end::{self, First, KILLED};
 use super::error::Error;
 use super::held::Held;
 use super::mounts::{self, HostMounts};
@@ -72,9 +72,6 @@ pub struct Job {
     /// Where a program inside asks for effects.
     pub effects: Effects,
 }
-
-/// What a container ends with whose program got a KILL.
-const KILLED: i64 = 137;
 
 /// How often, and after how long, an engine is asked again why it got one.
 const LOOKS: usize = 10;

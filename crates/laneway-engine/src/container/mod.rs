@@ -6,7 +6,7 @@
 //!                                        └ end: what its end means
 //! ```
 //! `docker.rs` has the verbs, `error.rs` what can go wrong, `labels.rs` by what containers are known, `orphans.rs` removes those of
-//! dead nodes. Why it is so: `docs/design/containers.md`.
+//! dead nodes, `watch.rs` sees whether there is an engine. Why it is so: `docs/design/containers.md`.
 
 mod docker;
 mod end;
@@ -20,6 +20,7 @@ pub mod pool;
 mod pull;
 mod spec;
 mod stage;
+mod watch;
 
 pub use docker::{DOCKER_HOST, Docker, Exec, Execution, Found, Output, Progress};
 pub use error::Error;
@@ -27,6 +28,8 @@ pub use execute::{Job, execute};
 pub use held::Held;
 pub use mounts::HostMounts;
 pub use spec::{Bind, Spec};
+pub use watch::answers;
+pub(crate) use watch::keep_told;
 
 /// What a node has for steps in containers.
 #[derive(Debug, Clone)]

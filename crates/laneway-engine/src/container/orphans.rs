@@ -38,6 +38,11 @@ pub enum Error {
 
 /// Removes the containers of dead sessions of this store.
 pub async fn sweep(docker: &Docker, store: &dyn Store) -> Result<Swept, Error> {
+    sweep_within(docker, store, EACH).await
+}
+
+/// The same, with another patience for each of them.
+pub async fn sweep_within(docker: &Docker, store: &dyn Store, each: Duration) -> Result<Swept, Error> {
     let instance = store.instance().to_string();
     let found = docker.list(&[(labels::MANAGED, "true"), (labels::INSTANCE, &instance)]).await?;
     if found.is_empty() {
@@ -50,10 +55,10 @@ pub async fn sweep(docker: &Docker, store: &dyn Store) -> Result<Swept, Error> {
         container.labels.get(labels::SESSION).is_some_and(|session| !alive.contains(session))
     });
     let removals = dead.map(|container| async move {
-        match tokio::time::timeout(EACH, docker.remove(&container.id)).await {
+        match tokio::time::timeout(each, docker.remove(&container.id)).await {
             Ok(Ok(())) => Ok(container.name),
             Ok(Err(error)) => Err((container.name, error.to_string())),
-            Err(_) => Err((container.name, format!("it was not removed within {} s", EACH.as_secs()))),
+            Err(_) => Err((container.name, format!("it was not removed within {} s", each.as_secs()))),
         }
     });
     let mut swept = Swept::default();

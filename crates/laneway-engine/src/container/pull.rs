@@ -1,4 +1,4 @@
-//! A pull as lines of a log: few enough to be read, often enough to see that it goes on. Pure.
+//! A pull as it is told, in a log or as events: few enough to be read, often enough to see that it goes on. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,6 +25,15 @@ impl Pulling {
 
     /// A line, if it is time for one. The first says at once that something is pulled.
     pub(super) fn line(&mut self, progress: &Progress, now: Instant) -> Option<String> {
+        let (have, of) = self.told(progress, now)?;
+        Some(match of {
+            0 => format!("pulling {}: {}", self.image, progress.status),
+            _ => format!("pulling {}: {} of {} MiB", self.image, have >> 20, of >> 20),
+        })
+    }
+
+    /// Bytes that are there, of those that are known of, if it is time to tell.
+    pub(super) fn told(&mut self, progress: &Progress, now: Instant) -> Option<(u64, u64)> {
         if let (Some(layer), Some(bytes), "Downloading") =
             (&progress.layer, progress.bytes, progress.status.as_str())
         {
@@ -35,11 +44,14 @@ impl Pulling {
             return None;
         }
         self.told_at = Some(now);
-        let (have, of) = self.layers.values().fold((0, 0), |sum, layer| (sum.0 + layer.0, sum.1 + layer.1));
-        Some(match of {
-            0 => format!("pulling {}: {}", self.image, progress.status),
-            _ => format!("pulling {}: {} of {} MiB", self.image, have >> 20, of >> 20),
-        })
+        Some(self.layers.values().fold((0, 0), |sum, layer| (sum.0 + layer.0, sum.1 + layer.1)))
+    }
+
+    /// All of it, once it is there; `None` if nothing was pulled.
+    pub(super) fn done(&self) -> Option<(u64, u64)> {
+        self.told_at?;
+        let of = self.layers.values().map(|layer| layer.1).sum();
+        Some((of, of))
     }
 }
 
@@ -62,5 +74,7 @@ mod tests {
         assert_eq!(pulling.line(&step("Downloading", "a", part), begun + EVERY / 2), None);
         let later = pulling.line(&step("Downloading", "b", Some((1 << 20, 1 << 20))), begun + EVERY);
         assert_eq!(later.as_deref(), Some("pulling busybox:1: 3 of 11 MiB"));
+        assert_eq!(pulling.done(), Some((11 << 20, 11 << 20)));
+        assert_eq!(Pulling::of("busybox:1").done(), None, "it was there");
     }
 }

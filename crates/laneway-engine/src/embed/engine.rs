@@ -215,6 +215,7 @@ impl Builder {
     ) -> Result<(Worker, Control, Option<Heartbeat>), Error> {
         let start = |what| move |source| Error::Start { what, source };
         let has_warden = self.warden.is_some();
+        let watches_engine = has_warden && self.containers.is_some();
         let (program, args) = self.warden.unwrap_or_default();
         let lock = Some(laneway_store::warden_lock(store.dir(), session));
         let command = WardenCommand { program, args, lock, use_cgroups: true };
@@ -251,7 +252,8 @@ impl Builder {
             max_poll_interval: Duration::from_secs(15),
             takes_results: true,
         };
-        Ok((Worker { means, ground, shutdown_grace: self.shutdown_grace }, Control::new(), heartbeat))
+        let worker = Worker { means, ground, watches_engine, shutdown_grace: self.shutdown_grace };
+        Ok((worker, Control::new(), heartbeat))
     }
 }
 

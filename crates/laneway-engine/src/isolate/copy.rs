@@ -161,18 +161,32 @@ pub(super) fn content(mut from: &File, mut into: &File, can_clone: bool) -> io::
     Ok(())
 }
 
-/// Whether blocks can be shared between a directory and another one: tried with a file of it.
+/// Whether blocks can be shared between a directory and another one: tried with a file of it. Where it has none at its top, a file of
+/// the cell's own tells as much, if both are on one file system.
 pub(super) fn can_clone(from: &OwnedFd, cell: &Path) -> bool {
     let Ok(names) = walk::names(from) else { return false };
     let first = names.iter().take(PROBED).find_map(|name| {
         let is_some = matches!(walk::look(from, name), Ok(Some(seen)) if seen.kind == Kind::File && seen.stamp.size > 0);
         is_some.then(|| walk::file(from, name).ok()).flatten()
     });
-    let Some((file, _)) = first else { return false };
-    let probe = cell.join("probe");
-    let is_possible = File::create(&probe).is_ok_and(|into| clones(&file, &into));
-    drop(std::fs::remove_file(&probe));
+    let (probe, own) = (cell.join("probe"), cell.join("probe.own"));
+    let file = match first {
+        Some((file, _)) => Some(file),
+        None if is_one_file_system(from, cell) => {
+            std::fs::write(&own, [1; 4096]).and_then(|()| File::open(&own)).ok()
+        }
+        None => None,
+    };
+    let is_possible = file.is_some_and(|file| File::create(&probe).is_ok_and(|into| clones(&file, &into)));
+    for left in [probe, own] {
+        drop(std::fs::remove_file(left));
+    }
     is_possible
+}
+
+fn is_one_file_system(from: &OwnedFd, cell: &Path) -> bool {
+    let of_cell = walk::identity(cell).map(|identity| identity.dev);
+    walk::again(from).map(|seen| seen.stamp.identity.dev).ok() == of_cell.ok()
 }
 
 #[cfg(target_os = "linux")]

@@ -109,6 +109,33 @@ fn copy_has_everything_but_the_store_and_nothing_beside_it() {
     }
 }
 
+/// A file system in memory shares no blocks: what comes next is tried, and in the end files are copied.
+#[test]
+fn where_blocks_cannot_be_shared_an_overlay_is_made_and_else_a_copy() {
+    let memory = Path::new("/dev/shm");
+    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    for (store, is_hidden) in [("base/.laneway", true), ("base/deep/within/.laneway", false)] {
+        let dir = tempfile::tempdir_in(&parent).expect("dir");
+        let (base, store_dir) = (dir.path().join("base"), dir.path().join(store));
+        std::fs::create_dir_all(&store_dir).expect("made");
+        put(&base, "d/file", "as it was");
+        let isolates = Isolates::new(store_dir.join("isolates/instance"), store_dir);
+        let run = RunId::parse(RUN).expect("an id");
+        let copy = isolates.enter(run, &cell("a"), &base).expect("a copy");
+        let means = isolates.means_of(&base).expect("it was tried");
+        put(&copy, "d/file", "changed");
+        let was = std::fs::read_to_string(base.join("d/file")).expect("there");
+        isolates.rest(run).expect("nothing stays mounted");
+        assert_eq!(was, "as it was", "{means:?}");
+        assert_ne!(means, Means::Reflink);
+        if !is_hidden {
+            assert_eq!(means, Means::Copy, "an overlay could not hide the store");
+        } else if rustix::process::getuid().is_root() {
+            assert_eq!(means, Means::Overlay);
+        }
+    }
+}
+
 #[test]
 fn store_that_lies_in_the_directory_itself_is_left_out_by_name() {
     let dir = tempfile::tempdir().expect("dir");

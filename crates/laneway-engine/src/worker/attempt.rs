@@ -17,6 +17,7 @@ use super::cache::{self, Looked, Place, Uses};
 use super::counts::Counts;
 use super::merge::{self, Merged};
 use super::prepare::{self, Places, Spot, Work};
+use super::wishes::{Number, Wishes};
 use super::workspace::Workspaces;
 use crate::container::orphans::Sweeper;
 use crate::container::pool::{self, PoolMeans, Pools, Recorder};
@@ -57,6 +58,8 @@ pub(super) struct Setting {
     pub(super) takes_results: bool,
     /// How often they did.
     pub(super) uses: Arc<Uses>,
+    /// What people want of its pools.
+    pub(super) wishes: Arc<Wishes>,
     /// Where processes ask for effects; none where no socket can be made.
     pub(super) door: Option<Arc<Door>>,
     /// A log could not be kept, and somebody was told.
@@ -86,25 +89,25 @@ impl Setting {
         let Wish { pool, what } = wish;
         match what {
             Wanted::Warm { count, of: None } => {
-                if let Some(pools) = self.pools.get() {
-                    let told = pools.warm_named(&pool, count as usize);
+                self.wishes.begin(&pool, || {
+                    let told = self.pools.get().map_or(0, |pools| pools.warm_named(&pool, count as usize));
                     tracing::info!(pool, count, told, "warming a pool, as somebody asked for");
-                }
+                });
             }
             Wanted::Warm { count, of: Some(version) } => {
-                let setting = self.clone();
-                tokio::spawn(async move { setting.warm_ahead(&pool, count, &version).await });
+                let (setting, wish) = (self.clone(), self.wishes.begin(&pool, || {}));
+                tokio::spawn(async move { setting.warm_ahead(&pool, count, &version, wish).await });
             }
             Wanted::Drain => {
-                if let Some(pools) = self.pools.get() {
-                    let told = pools.drain(&pool);
+                self.wishes.begin(&pool, || {
+                    let told = self.pools.get().map_or(0, |pools| pools.drain(&pool));
                     tracing::info!(pool, told, "draining a pool, as somebody asked for");
-                }
+                });
             }
         }
     }
 
-    async fn warm_ahead(&self, name: &str, count: u32, version: &Version) {
+    async fn warm_ahead(&self, name: &str, count: u32, version: &Version, wish: Number) {
         let plan = loop {
             match self.store.plan(version).await {
                 Ok(plan) => break plan,
@@ -117,13 +120,16 @@ impl Setting {
         };
         self.sweeper.swept().await;
         for pool in plan.pools_named(name) {
-            if self.pools().warm_ahead(&pool, count as usize) {
-                tracing::info!(pool = name, count, "warming a pool, as somebody asked for");
-            } else {
-                tracing::warn!(
+            match self.pools().ready(&pool).await {
+                Ok(Some(ready)) => {
+                    let is_wanted = self.wishes.grant(name, wish, || ready.warm(count as usize));
+                    tracing::info!(pool = name, count, is_wanted, "warming a pool, as somebody asked for");
+                }
+                Ok(None) => tracing::warn!(
                     pool = name,
                     "a pool was not warmed before a run: this node may not mount, and its containers would see no directory"
-                );
+                ),
+                Err(why) => tracing::warn!(pool = name, why, "a pool was not warmed"),
             }
         }
     }

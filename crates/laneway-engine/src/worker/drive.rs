@@ -32,8 +32,8 @@ use super::lineup::{Lineup, Wanted};
 use super::poll::Poll;
 use super::prepare::{Ground, Places};
 use super::workspace::Workspaces;
-use crate::container::Containers;
 use crate::container::orphans::Sweeper;
+use crate::container::{self, Containers};
 use crate::effect::Door;
 use crate::function::Functions;
 use crate::log::Courier;
@@ -115,6 +115,8 @@ impl Drive {
 pub struct Worker {
     pub means: Means,
     pub ground: Ground,
+    /// Whether steps in containers are taken while this node's engine answers. Otherwise it is as its session has said.
+    pub watches_engine: bool,
     /// How long what runs may go on after somebody asked the node to stop.
     pub shutdown_grace: Duration,
 }
@@ -124,7 +126,7 @@ impl Worker {
     /// while; then it is stopped, and after the second word killed. What was stopped is still held: whoever
     /// retires the session returns it. Gives what did not end by itself.
     pub async fn until_stopped(self, control: Control) -> Result<Vec<Cut>, Error> {
-        let aim = Aim::Any { shutdown_grace: self.shutdown_grace };
+        let aim = Aim::Any { shutdown_grace: self.shutdown_grace, watches_engine: self.watches_engine };
         let end = drive(self.means, aim, self.ground, control).await?;
         match end {
             End::Left(cut) => Ok(cut),
@@ -145,7 +147,7 @@ pub struct Cut {
 #[derive(Debug, Clone)]
 enum Aim {
     Run { run: RunId, by: String, is_over_when_paused: bool },
-    Any { shutdown_grace: Duration },
+    Any { shutdown_grace: Duration, watches_engine: bool },
 }
 
 /// How a loop ended.
@@ -190,10 +192,15 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         counts: means.counts.clone(),
         takes_results: means.takes_results,
         uses: Arc::default(),
+        wishes: Arc::default(),
         door: door(&scratch, means.session),
         told_of_logs: Arc::default(),
     };
     let sweeping = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.sweeper.clone().keep_swept()));
+    let watching = matches!(aim, Aim::Any { watches_engine: true, .. }).then(|| {
+        let (docker, store) = (means.containers.docker.clone(), Arc::clone(&means.store));
+        tokio::spawn(container::keep_told(docker, store, means.session, setting.sweeper.clone()))
+    });
     let (pools, recorder) = (Arc::clone(&setting.pools), Arc::clone(&setting.recorder));
     let (workspaces, uses) = (setting.workspaces.clone(), Arc::clone(&setting.uses));
     let store = Arc::clone(&setting.store);
@@ -204,7 +211,7 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     let mut work = Loop::new(means, aim, setting);
     let result = work.run(control).await;
     tidying.abort();
-    sweeping.iter().for_each(tokio::task::JoinHandle::abort);
+    sweeping.iter().chain(&watching).for_each(tokio::task::JoinHandle::abort);
     if result.is_err() {
         work.kill_everything().await;
     }
@@ -683,7 +690,7 @@ impl Loop {
         if is_first {
             match self.aim {
                 Aim::Run { .. } => self.cancel(),
-                Aim::Any { shutdown_grace } => self.leave(shutdown_grace, control.why().cloned()),
+                Aim::Any { shutdown_grace, .. } => self.leave(shutdown_grace, control.why().cloned()),
             }
         }
     }

@@ -24,6 +24,7 @@ mod merge;
 mod poll;
 mod prepare;
 mod rooms;
+mod wishes;
 mod workspace;
 
 use std::path::PathBuf;

@@ -7,7 +7,8 @@ use laneway_engine::container::Docker;
 use laneway_engine::log::Stream;
 use laneway_engine::process::{Outcome, Program};
 
-use crate::support::Bench;
+use crate::registry::{Registry, remove, saved};
+use crate::support::{Bench, IMAGE};
 
 #[tokio::test]
 async fn a_script_runs_in_the_runs_directory_and_hands_values_on() {
@@ -162,4 +163,18 @@ async fn a_container_goes_with_an_attempt_that_nobody_waits_for() {
         bench.docker.find(&name).await.expect("an answer").is_none()
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_image_that_is_fetched_shows_in_the_log_of_its_step() {
+    let bench = Bench::new();
+    let saved_to = tempfile::tempdir().expect("a directory");
+    saved(bench.docker.host(), IMAGE, saved_to.path());
+    let registry = Registry::serve(saved_to.path(), "laneway/fetched").await;
+    let mut job = bench.script("test -s /more");
+    job.settings.image.clone_from(&registry.image);
+    assert_eq!(bench.run(job).await.outcome, Outcome::Exited(0));
+    let notes = bench.printed(Stream::Note);
+    assert!(notes.starts_with(&format!("pulling {}: ", registry.image)), "{notes}");
+    remove(bench.docker.host(), &registry.image);
 }

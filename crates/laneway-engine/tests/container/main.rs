@@ -2,8 +2,14 @@
 //! `cargo xtask docker cargo nextest run -p laneway-engine --test container`
 
 mod ending;
+#[path = "../support/engine.rs"]
+mod engine;
 mod faults;
 mod orphans;
+#[path = "../support/proxy.rs"]
+mod proxy;
+#[path = "../support/registry.rs"]
+mod registry;
 mod settings;
 mod support;
 #[path = "../support/warden.rs"]

@@ -1,11 +1,14 @@
 //! What dead nodes left is removed; what belongs to somebody who lives, or to another store, never is.
 
+use std::time::Duration;
+
 use laneway_core::definition::Container;
 use laneway_core::id::{InstanceId, SessionId};
 use laneway_engine::container::{Spec, labels, orphans};
 use laneway_store::model::NewSession;
 use laneway_store::{Open, open};
 
+use crate::proxy::Proxy;
 use crate::support::{IMAGE, docker, unique};
 
 #[tokio::test]
@@ -52,4 +55,23 @@ async fn containers_of_dead_sessions_are_removed_and_no_others() {
         docker.remove(name).await.expect("removed");
     }
     assert_eq!(orphans::sweep(&docker, store.as_ref()).await.expect("swept"), orphans::Swept::default());
+
+    // One that its engine does not let go of keeps none of the others.
+    let place = tempfile::tempdir().expect("tempdir");
+    let proxy = Proxy::start(place.path(), docker.socket().expect("a socket"));
+    let stuck = make(store.instance(), dead, true).await;
+    let others = [make(store.instance(), dead, true).await, make(store.instance(), dead, true).await];
+    let id = docker.find(&stuck).await.expect("an answer").expect("it is there").id;
+    proxy.stick_at(&format!("/containers/{id}?"));
+    let patience = Duration::from_secs(5);
+    let swept = orphans::sweep_within(&proxy.docker(), store.as_ref(), patience).await.expect("swept");
+    let mut removed = swept.removed;
+    removed.sort();
+    assert_eq!(removed, others);
+    assert_eq!(swept.left, [(stuck.clone(), "it was not removed within 5 s".to_owned())]);
+    assert_eq!(
+        orphans::sweep(&docker, store.as_ref()).await.expect("swept").removed,
+        [stuck],
+        "the next time"
+    );
 }

@@ -84,6 +84,27 @@ async fn a_timeout_ends_everything_that_the_task_started() {
     node.close().await;
 }
 
+/// With an engine on this host nothing of ours has to be started in there for that.
+#[tokio::test]
+async fn a_task_is_asked_to_end_by_nobody_inside_of_its_container() {
+    let node = Node::new();
+    let stop = StopSignal::new();
+    let script = "trap 'ps -o args > seen; exit 0' TERM; : > ready; sleep 4444 & wait; wait";
+    let asked = execute(&node.pools, node.script(&pool(1), script), &stop);
+    let ask = async {
+        while !node.path("work/ready").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.stop();
+    };
+    let both = async { tokio::join!(asked, ask) };
+    let (ending, ()) = tokio::time::timeout(PATIENCE, both).await.expect("it ends");
+    assert_eq!(ending.outcome, Outcome::Stopped);
+    let seen = std::fs::read_to_string(node.path("work/seen")).expect("it was asked");
+    assert!(!seen.contains("/proc/[0-9]"), "{seen}");
+    node.close().await;
+}
+
 #[tokio::test]
 async fn an_abort_leaves_nothing_of_its_run_and_another_run_keeps_its_own() {
     let mut node = Node::new();

@@ -1,11 +1,14 @@
 //! What goes wrong, and that nothing is left of it.
 
+#![expect(clippy::disallowed_methods, reason = "tests make images as a person does")]
+
 use std::time::Duration;
 
 use laneway_core::pool::{ContainerState, EndReason};
 use laneway_engine::process::Outcome;
 
-use crate::support::{Node, agents, pool};
+use crate::proxy::Proxy;
+use crate::support::{BUSYBOX, Node, PATIENCE, agents, docker, pool};
 
 #[tokio::test]
 async fn a_container_that_was_removed_behind_our_back_is_replaced() {
@@ -76,4 +79,67 @@ async fn an_image_that_is_not_there_is_a_clear_error() {
     };
     assert!(why.contains("laneway-test/none:1"), "{why}");
     node.close().await;
+}
+
+#[tokio::test]
+async fn a_container_that_was_made_without_a_word_is_not_forgotten() {
+    let place = tempfile::tempdir().expect("a directory");
+    let proxy = Proxy::start(place.path(), docker().socket().expect("a socket"));
+    let node = Node::at(proxy.docker(), 49200..=49300);
+    proxy.lose_creates(1);
+    let Outcome::StartFailed(why) = node.end_of(node.script(&pool(1), "true")).await.outcome else {
+        panic!("nobody knows whether it was made")
+    };
+    assert!(why.contains("the line to the container engine broke"), "{why}");
+    while !node.pools.views()[0].containers.is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!((proxy.creates(), node.containers().await), (1, Vec::new()));
+    let (ending, _) = node.run(node.script(&pool(1), "true")).await;
+    assert_eq!(ending.outcome, Outcome::Exited(0), "the next one is served");
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_tag_that_has_moved_begins_another_pool() {
+    let node = Node::new();
+    let tag = format!("laneway-test/moved:{}", std::process::id());
+    let host = node.docker.host().to_owned();
+    let sh = |script: &str| {
+        let done = std::process::Command::new("sh").args(["-ec", script, &host, &tag, BUSYBOX]).output();
+        let done = done.expect("a shell");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    sh("docker --host $0 tag $2 $1");
+    let mut pool = pool(1);
+    pool.container.image.clone_from(&tag);
+    let script = || node.script(&pool, "echo moved=$MOVED");
+    assert_eq!(node.run(script()).await.1, "moved=\n");
+    sh("d=\"docker --host $0\"; id=$($d create $2 true); $d commit --change 'ENV MOVED=1' $id $1; $d rm $id");
+    // What a name means is looked up now and then.
+    let moved = async { while node.run(script()).await.1 != "moved=1\n" {} };
+    tokio::time::timeout(PATIENCE, moved).await.expect("it is noticed");
+    assert_eq!(node.pools.views().len(), 2, "the old ones serve nobody any more");
+    node.close().await;
+    sh("docker --host $0 rmi --force $1");
+}
+
+#[tokio::test]
+async fn what_is_being_made_while_its_node_ends_is_not_left() {
+    let pool = pool(3);
+    let mut ended = Vec::new();
+    for _ in 0..5 {
+        let mut node = Node::new();
+        node.pools.warm(&pool, &node.path("work"), 3);
+        node.told(ContainerState::Starting).await;
+        node.pools.close().await;
+        ended.push(node);
+    }
+    // Whatever was on its way is there by now: the engine has made another one meanwhile.
+    let later = Node::new();
+    later.run(later.script(&pool, "true")).await;
+    later.close().await;
+    for node in ended {
+        node.close().await;
+    }
 }

@@ -7,6 +7,12 @@ mod clean;
 mod engine;
 mod faults;
 mod line;
+mod memory;
+#[path = "../support/proxy.rs"]
+mod proxy;
+mod pull;
+#[path = "../support/registry.rs"]
+mod registry;
 mod support;
 #[path = "../support/warden.rs"]
 mod warden;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use laneway_core::definition;
 use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::pool::ContainerState;
-use laneway_engine::container::pool::{Job, PoolMeans, Pools, Told, Transition, What, execute};
+use laneway_engine::container::pool::{Job, PoolMeans, Pools, Pull, Told, Transition, What, execute};
 use laneway_engine::container::{Docker, HostMounts, labels};
 use laneway_engine::log::Stream;
 use laneway_engine::process::{Ending, Program, StopSignal};
@@ -32,6 +32,8 @@ pub(crate) struct Node {
     told: mpsc::UnboundedReceiver<Told>,
     /// Everything that was told so far.
     pub(crate) history: Vec<Transition>,
+    /// What was told of images.
+    pub(crate) pulls: Vec<Pull>,
     labels: HashMap<String, String>,
 }
 
@@ -75,7 +77,7 @@ impl Node {
             start_concurrency: 10,
             told: Some(tell),
         });
-        Self { pools, docker, dir, run: run_id(), told, history: Vec::new(), labels }
+        Self { pools, docker, dir, run: run_id(), told, history: Vec::new(), pulls: Vec::new(), labels }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -128,21 +130,28 @@ impl Node {
         loop {
             let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
             let told = told.unwrap_or_else(|_| panic!("{state} was never told: {:?}", self.history));
-            let Told::Moved(told) = told.expect("the pools live") else { continue };
-            self.history.push(told.clone());
-            if told.to == state {
+            let told = told.expect("the pools live");
+            self.note(told.clone());
+            if let Told::Moved(told) = told
+                && told.to == state
+            {
                 return told;
             }
+        }
+    }
+
+    fn note(&mut self, told: Told) {
+        match told {
+            Told::Moved(told) => self.history.push(told),
+            Told::Pulling(pull) => self.pulls.push(pull),
+            Told::Pool { .. } => {}
         }
     }
 
     /// Everything that was told, as words.
     pub(crate) fn story(&mut self) -> Vec<&'static str> {
         while let Ok(told) = self.told.try_recv() {
-            match told {
-                Told::Moved(told) => self.history.push(told),
-                Told::Pool { .. } => {}
-            }
+            self.note(told);
         }
         self.history.iter().map(|told| told.to.as_str()).collect()
     }

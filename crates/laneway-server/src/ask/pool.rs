@@ -1,7 +1,7 @@
 //! Wishes for pools: which nodes are told, and what each will have. Who is told is decided by what the store knows at that
 //! moment; the nodes do it within a moment of hearing of it.
 
-use laneway_core::definition::PoolMode;
+use laneway_core::definition::{Pool, PoolMode};
 use laneway_core::id::SessionId;
 use laneway_core::plan::Plan;
 use laneway_store::model::{KeptPool, NodeView, PoolView, Wanted, Wish};
@@ -26,12 +26,38 @@ pub async fn warm_pool(store: &dyn Store, pool: &str, ask: &wire::WarmPool) -> R
     Ok(asked(pool, &targets, Some(ask.count)))
 }
 
-/// Asks every node that keeps the pool, or one of them, to let go of its containers.
+/// Asks every node that keeps the pool, or one of them, to let go of its containers; also one that was told to warm it and does not
+/// keep it yet.
 pub async fn drain_pool(store: &dyn Store, pool: &str, ask: &wire::DrainPool) -> Result<wire::AskedPool> {
-    let nodes = store.nodes(0).await?;
-    let targets = keepers(&nodes, store.pools().await?, pool, ask.node.as_deref())?;
+    let (nodes, mut kept) = (store.nodes(0).await?, store.pools().await?);
+    kept.extend(warming(store, &nodes, &kept, pool).await?);
+    let targets = keepers(&nodes, kept, pool, ask.node.as_deref())?;
     store.wish(sessions(&targets), Wish { pool: pool.to_owned(), what: Wanted::Drain }).await?;
     Ok(asked(pool, &targets, None))
+}
+
+/// Who was told to warm a pool of that name before any run, and does not keep it: it may be at it.
+async fn warming(
+    store: &dyn Store,
+    nodes: &[NodeView],
+    kept: &[PoolView],
+    name: &str,
+) -> Result<Vec<PoolView>> {
+    let keeps =
+        |session: SessionId| kept.iter().any(|view| view.session == session && view.pool.name == name);
+    let mut warming = Vec::new();
+    for node in nodes.iter().filter(|node| node.offer.is_some() && !keeps(node.session)) {
+        let wishes = store.orders(node.session).await?.wishes;
+        let wish = wishes.into_iter().map(|(_, wish)| wish).find(|wish| wish.pool == name);
+        let Some(Wish { what: Wanted::Warm { of: Some(version), .. }, .. }) = wish else { continue };
+        let pools = kept_pools(store.plan(&version).await?.as_ref(), name);
+        warming.extend(pools.into_iter().map(|pool| PoolView {
+            node: node.node.clone(),
+            session: node.session,
+            pool,
+        }));
+    }
+    Ok(warming)
 }
 
 /// Who keeps a pool of that name, and lives.
@@ -84,20 +110,22 @@ fn is_alive(nodes: &[NodeView], node: Option<&str>) -> Result<()> {
     }
 }
 
+/// As nodes will keep them.
+fn kept_pools(plan: &Plan, name: &str) -> Vec<KeptPool> {
+    let kept = |pool: Pool| KeptPool {
+        max: match pool.mode {
+            PoolMode::Multi => pool.max.get(),
+            PoolMode::Single => 1,
+        },
+        image: pool.container.image,
+        name: pool.name,
+    };
+    plan.pools_named(name).into_iter().map(kept).collect()
+}
+
 /// The pools of that name in a document.
 fn pools_of(plan: &Plan, workflow: &str, name: &str) -> Result<Vec<KeptPool>> {
-    let pools: Vec<KeptPool> = plan
-        .pools_named(name)
-        .into_iter()
-        .map(|pool| KeptPool {
-            max: match pool.mode {
-                PoolMode::Multi => pool.max.get(),
-                PoolMode::Single => 1,
-            },
-            image: pool.container.image,
-            name: pool.name,
-        })
-        .collect();
+    let pools = kept_pools(plan, name);
     if pools.is_empty() {
         let has = plan.workflow.pools.iter().map(|pool| pool.name.clone()).collect();
         return Err(Error::NoSuchPoolOf { pool: name.to_owned(), workflow: workflow.to_owned(), has });

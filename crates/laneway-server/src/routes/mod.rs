@@ -21,6 +21,9 @@ pub(crate) mod validate;
 pub(crate) mod workers;
 pub(crate) mod workflows;
 
+use serde::Deserialize;
+use utoipa::IntoParams;
+
 use crate::problem::{Answer, Code, Problem};
 
 /// Entries of a page, where nobody says how many.
@@ -33,5 +36,24 @@ fn page(limit: Option<usize>) -> Answer<usize> {
     match limit.unwrap_or(PAGE) {
         limit @ 1..=MOST => Ok(limit),
         _ => Err(Problem::new(Code::BadRequest, format!("`limit` is a number from 1 to {MOST}"))),
+    }
+}
+
+/// Which events of nodes, or of their pools, are meant.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OfNodes {
+    /// Only those of this node
+    node: Option<String>,
+    /// Only events numbered above this
+    after: Option<u64>,
+    /// At most so many, up to 1000; 100 without it
+    limit: Option<usize>,
+}
+
+impl OfNodes {
+    /// The node, behind which number, and how many.
+    fn read(&self) -> Answer<(Option<&str>, u64, usize)> {
+        Ok((self.node.as_deref(), self.after.unwrap_or(0), page(self.limit)?))
     }
 }

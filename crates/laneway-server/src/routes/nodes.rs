@@ -4,26 +4,13 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use laneway_core::node_event::Leaving;
 use laneway_store::model::Whom;
-use serde::Deserialize;
-use utoipa::IntoParams;
 
-use super::page;
+use super::OfNodes;
 use crate::access::Caller;
 use crate::extract::{Path, Query};
 use crate::problem::Answer;
 use crate::service::App;
 use crate::{ask, wire};
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EventsQuery {
-    /// Only what this node told
-    node: Option<String>,
-    /// Only events numbered above this
-    after: Option<u64>,
-    /// At most so many, up to 1000; 100 without it
-    limit: Option<usize>,
-}
 
 pub(crate) async fn list(State(app): State<App>) -> Answer<Json<wire::NodeList>> {
     Ok(Json(ask::nodes(app.store.as_ref()).await?))
@@ -38,10 +25,10 @@ pub(crate) async fn workers(
 
 pub(crate) async fn events(
     State(app): State<App>,
-    Query(query): Query<EventsQuery>,
+    Query(query): Query<OfNodes>,
 ) -> Answer<Json<wire::NodeEventList>> {
-    let (after, limit) = (query.after.unwrap_or(0), page(query.limit)?);
-    Ok(Json(ask::node_events(app.store.as_ref(), query.node.as_deref(), after, limit).await?))
+    let (node, after, limit) = query.read()?;
+    Ok(Json(ask::node_events(app.store.as_ref(), node, after, limit).await?))
 }
 
 pub(crate) async fn drain(

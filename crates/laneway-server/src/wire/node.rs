@@ -21,6 +21,9 @@ pub struct Node {
     pub slots: u32,
     /// Null for one that runs its own run only.
     pub labels: Option<BTreeMap<String, String>>,
+    /// What it can run for others now: `process`, `container`, `function`, `queue`. Containers only while its engine answers.
+    #[serde(default)]
+    pub engines: Vec<String>,
     /// `takes work`, `draining` or `runs its own`.
     pub state: String,
     pub observed_at: Moment,
@@ -120,6 +123,17 @@ pub struct SetLimit {
     pub value: String,
 }
 
+/// What an offer is for.
+fn engines(offer: &laneway_core::class::Offer) -> Vec<String> {
+    let kinds = [
+        ("process", offer.has_process),
+        ("container", offer.has_container),
+        ("function", !offer.functions.is_empty()),
+        ("queue", !offer.queues.is_empty()),
+    ];
+    kinds.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
+}
+
 /// `zone=eu disk=ssd`.
 pub fn labels(node: &Node) -> String {
     let pairs = node.labels.iter().flatten();
@@ -162,6 +176,7 @@ impl From<&model::NodeView> for Node {
             registered_at: Moment(node.registered_at),
             slots: node.slots,
             labels: node.offer.as_ref().map(labels),
+            engines: node.offer.as_ref().map(engines).unwrap_or_default(),
             state: state.to_owned(),
             observed_at: Moment(node.observed_at),
             renewed_at: Moment(node.renewed_at),

@@ -102,14 +102,14 @@ impl PoolList {
         let mut pools: Vec<Pool> = kept.iter().map(|view| empty(&view.node, &view.pool.name)).collect();
         pools.dedup();
         for event in containers {
-            let (name, container) = event.fact.names();
+            let (name, Some(container)) = event.fact.names() else { continue };
             let at = pools.iter().position(|pool| pool.node == event.node && pool.pool == name);
             let at = at.unwrap_or_else(|| {
                 pools.push(empty(&event.node, name));
                 pools.len() - 1
             });
             let pool = &mut pools[at];
-            let state = event.fact.state();
+            let Some(state) = event.fact.state() else { continue };
             match state {
                 ContainerState::Starting => pool.starting += 1,
                 ContainerState::Idle => pool.idle += 1,

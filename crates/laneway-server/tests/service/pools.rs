@@ -111,6 +111,15 @@ async fn a_pool_that_nobody_could_warm_is_refused_in_words() {
     let version = store.latest("nightly").await.expect("a workflow").version;
     let warm = Wish { pool: "agents".to_owned(), what: Wanted::Warm { count: 9, of: Some(version) } };
     assert_eq!(wishes(store, host).await, [warm]);
+    // It is at it, and keeps no such pool yet: who changes their mind is heard all the same.
+    let drained = server.post("/v1/pools/agents/drain", json!({})).await;
+    assert_eq!(
+        drained.json()["nodes"],
+        json!([{ "node": "host:1", "image": "busybox:1", "max": 3, "count": null }]),
+        "{drained:?}"
+    );
+    assert_eq!(wishes(store, host).await, [Wish { pool: "agents".to_owned(), what: Wanted::Drain }]);
+    assert_eq!(refused("/v1/pools/agents/drain", json!({})).await, nobody, "nothing is under way any more");
     let shared = server.post("/v1/pools/shared/warm", of("nightly")).await;
     assert_eq!(shared.json()["nodes"][0]["max"], 1, "all tasks share one: {shared:?}");
     server.stop().await;

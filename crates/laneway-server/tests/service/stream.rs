@@ -283,3 +283,34 @@ async fn changes_come_beside_events_and_do_not_move_their_place() {
     assert_eq!(server.get("/v1/events").await.refusal(), (400, "bad_request".to_owned()));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_containers_of_pools_do_and_what_is_pulled_for_them_comes_as_it_happens() {
+    use laneway_core::pool::{ContainerState, EndReason, ImagePullProgress, PoolFact};
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let mut reading = Reading::open(&server, "pools=0", None).await;
+    let (pool, image) = ("agents".to_owned(), "busybox:1".to_owned());
+    let moved = |to| PoolFact::of(pool.clone(), "c1".to_owned(), image.clone(), to, Some(EndReason::Expired));
+    let (of, is_done) = (7, true);
+    let pulled = ImagePullProgress { pool: pool.clone(), image: image.clone(), bytes: 7, of, is_done };
+    server
+        .store
+        .tell_pools(actor.session, vec![pulled.into(), moved(ContainerState::Starting)])
+        .await
+        .expect("told");
+    let first = reading.take(2).await;
+    server.store.tell_pools(actor.session, vec![moved(ContainerState::Idle)]).await.expect("told");
+    let more = reading.take(1).await;
+    let names: Vec<&str> = first.iter().chain(&more).map(|seen| seen.name.as_str()).collect();
+    assert_eq!(names, ["image_pull_progress", "container_starting", "container_idle"]);
+    assert_eq!((&first[0].data["image"], &first[0].data["is_done"]), (&"busybox:1".into(), &true.into()));
+    // Who was cut off goes on behind what it has seen.
+    let mut again = Reading::open(&server, "pools=0", Some(&first[1].id)).await;
+    assert_eq!(again.take(1).await[0].name, "container_idle");
+    let metrics = String::from_utf8(server.get("/metrics").await.body.to_vec()).expect("text");
+    let idle = "laneway_pool_containers{node=\"actor:1\",pool=\"agents\",state=\"idle\"} 1";
+    assert!(metrics.contains(idle), "{metrics}");
+    server.stop().await;
+}

@@ -262,7 +262,7 @@ impl Reply {
 /// Somebody who takes tasks and says how they ended, without doing anything.
 pub(crate) struct Actor {
     pub(crate) store: Arc<dyn Store>,
-    session: SessionId,
+    pub(crate) session: SessionId,
 }
 
 impl Actor {

@@ -654,6 +654,16 @@ impl Store for PostgresStore {
             .await
     }
 
+    async fn offer_containers(&self, session: SessionId, answers: bool) -> Result<()> {
+        let said = self
+            .base
+            .change(|link, terms| async move {
+                lives::offer_containers(&self.base.shelf, &link, terms, session, answers).await
+            })
+            .await?;
+        if said { Ok(()) } else { Err(Error::SessionOver { session }) }
+    }
+
     async fn drain(&self, whom: Whom, why: Leaving) -> Result<Vec<SessionId>> {
         let (asked, why) = (&whom, &why);
         let sessions = self

@@ -16,7 +16,8 @@ use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
 
 pub(super) async fn tell(link: &Link, terms: Terms, session: SessionId, facts: &[PoolFact]) -> Done<()> {
     let (now, session) = (terms.now.map(|now| now.0), session.to_string());
-    let containers: Vec<String> = facts.iter().map(|fact| fact.names().1.to_owned()).collect();
+    let containers: Vec<String> =
+        facts.iter().map(|fact| fact.names().1.unwrap_or_default().to_owned()).collect();
     let names: Vec<String> = facts.iter().map(|fact| fact.name().to_owned()).collect();
     let versions: Vec<i64> = facts.iter().map(|fact| i64::from(fact.version())).collect();
     let bodies: Vec<String> = facts.iter().map(PoolFact::body_text).collect();

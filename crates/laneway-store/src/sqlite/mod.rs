@@ -722,6 +722,10 @@ impl Store for SqliteStore {
         self.write(move |txn| people::set_limit(txn, &name, limit, &by)).await
     }
 
+    async fn offer_containers(&self, session: SessionId, answers: bool) -> Result<()> {
+        self.write(move |txn| lives::offer_containers(txn, session, answers)).await
+    }
+
     async fn drain(&self, whom: Whom, why: Leaving) -> Result<Vec<SessionId>> {
         let asked = whom.clone();
         let sessions = self.write(move |txn| lives::drain(txn, &asked, &why)).await?;

@@ -15,7 +15,7 @@ use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
 pub(super) fn tell(txn: &Txn<'_>, session: SessionId, facts: &[PoolFact]) -> Done<()> {
     let session = session.to_string();
     for fact in facts {
-        let (_, container) = fact.names();
+        let container = fact.names().1.unwrap_or_default();
         let event = params![txn.now.0, session, container, fact.name(), fact.version(), fact.body_text()];
         txn.connection.prepare_cached(sql!("pool_event_append"))?.execute(event)?;
     }

@@ -1,7 +1,7 @@
 //! X10: what warm containers do is kept in order, and the newest of each says how it is.
 
 use laneway_core::node_event::{LeaveReason, Leaving};
-use laneway_core::pool::{ContainerState, EndReason, PoolEvent, PoolFact};
+use laneway_core::pool::{ContainerState, EndReason, ImagePullProgress, PoolEvent, PoolFact};
 use laneway_store::model::{KeptPool, POOL_EVENTS_KEPT, Wanted, Wish};
 
 use crate::harness::{Node, Place, for_each_database};
@@ -10,6 +10,7 @@ for_each_database! {
     transitions_are_kept_in_order_with_their_node,
     how_a_container_is_now_is_what_was_told_last,
     what_is_old_is_forgotten_but_for_how_a_container_is,
+    what_is_pulled_is_told_in_the_same_stream_and_is_no_container,
     pools_are_known_while_their_session_lives,
     a_wish_is_told_to_its_sessions_until_there_is_a_newer_one,
 }
@@ -19,7 +20,10 @@ fn fact(container: &str, to: ContainerState) -> PoolFact {
 }
 
 fn told(events: &[PoolEvent]) -> Vec<String> {
-    let word = |event: &PoolEvent| format!("{} {} {}", event.node, event.fact.names().1, event.fact.state());
+    let word = |event: &PoolEvent| match (event.fact.names(), event.fact.state()) {
+        ((_, Some(container)), Some(state)) => format!("{} {container} {state}", event.node),
+        ((pool, _), _) => format!("{} {pool} {}", event.node, event.fact.name()),
+    };
     events.iter().map(word).collect()
 }
 
@@ -68,6 +72,25 @@ async fn what_is_old_is_forgotten_but_for_how_a_container_is(place: Place) {
     assert_eq!(told(&first), ["eu:1 rests idle", "eu:1 busy running"]);
     let now = node.store.pool_containers().await.expect("containers");
     assert_eq!(told(&now), ["eu:1 busy running", "eu:1 rests idle"]);
+}
+
+async fn what_is_pulled_is_told_in_the_same_stream_and_is_no_container(place: Place) {
+    let node = Node::worker(place.open(), "eu:1", &[]).await;
+    let pull = |bytes: u64| -> PoolFact {
+        let (pool, image) = ("warm".to_owned(), "busybox:1".to_owned());
+        ImagePullProgress { pool, image, bytes, of: 10, is_done: bytes == 10 }.into()
+    };
+    let facts = vec![pull(0), pull(10), fact("a", ContainerState::Starting), pull(3)];
+    node.store.tell_pools(node.session, facts).await.expect("told");
+    let events = node.store.pool_events(None, 0, 9).await.expect("events");
+    let pulled = "eu:1 warm image_pull_progress";
+    assert_eq!(told(&events), [pulled, pulled, "eu:1 a starting", pulled]);
+    assert_eq!(events[1].fact, pull(10));
+    assert_eq!(told(&node.store.pool_containers().await.expect("containers")), ["eu:1 a starting"]);
+    let busy: Vec<PoolFact> = (0..POOL_EVENTS_KEPT).map(|_| fact("a", ContainerState::Running)).collect();
+    node.store.tell_pools(node.session, busy).await.expect("told");
+    let first = node.store.pool_events(None, 0, 1).await.expect("events");
+    assert_eq!(told(&first), ["eu:1 a running"], "it is forgotten like the rest");
 }
 
 fn kept(name: &str, max: u32) -> KeptPool {

@@ -1,7 +1,8 @@
 //! A node takes no more tasks of a pool than that has containers for; the rest stays where others can take it.
 
 use laneway_core::class::Offer;
-use laneway_store::model::{Ask, Finished, NewSession};
+use laneway_core::node_event::{LeaveReason, Leaving};
+use laneway_store::model::{Ask, Finished, NewSession, Whom};
 
 use crate::harness::{Held, Node, Place, for_each_database, names, succeeded};
 
@@ -12,6 +13,9 @@ for_each_database! {
     what_is_held_ahead_has_its_room_as_well,
     a_node_that_joins_later_knows_the_room_too,
     steps_of_one_pool_share_its_room_whatever_their_labels,
+    a_node_takes_steps_in_containers_while_its_engine_answers,
+    an_engine_that_comes_to_a_node_that_leaves_changes_nothing,
+    a_run_that_a_node_owns_stays_with_it_when_its_engine_goes,
 }
 
 async fn host(place: &Place, name: &str) -> Node {
@@ -130,4 +134,64 @@ async fn steps_of_one_pool_share_its_room_whatever_their_labels(place: Place) {
     one.succeed(&held[1]).await;
     assert_eq!(names(&one.take_any(8).await), ["c"]);
     assert!(one.take_any(8).await.is_empty());
+}
+
+/// One step in a container, and one that needs none.
+const BOXED: &str = "
+steps:
+  boxed: {image: 'busybox:1', run: x}
+  plain: {run: x}
+";
+
+async fn a_node_takes_steps_in_containers_while_its_engine_answers(place: Place) {
+    let one = host(&place, "one").await;
+    one.store.offer_containers(one.session, false).await.expect("a session");
+    let run = one.share(BOXED).await;
+    assert_eq!(names(&one.take_any(4).await), ["plain"]);
+    let why = one.why(run, "boxed").await;
+    assert!(why.contains("has no container engine that answers"), "{why}");
+    one.store.offer_containers(one.session, true).await.expect("a session");
+    one.store.offer_containers(one.session, true).await.expect("said again");
+    assert_eq!(names(&one.take_any(4).await), ["boxed"]);
+
+    // One that waits for a slot when the engine goes says why it waits from then on, and goes on when it is back.
+    let run = one.share(BOXED).await;
+    assert!(one.why(run, "boxed").await.starts_with("ready, waits for a free slot"));
+    one.store.offer_containers(one.session, false).await.expect("a session");
+    let why = one.why(run, "boxed").await;
+    assert!(why.contains("has no container engine that answers"), "{why}");
+    assert_eq!(names(&one.take_any(4).await), ["plain"]);
+    one.store.offer_containers(one.session, true).await.expect("a session");
+    assert_eq!(names(&one.take_any(4).await), ["boxed"]);
+
+    let told = one.store.node_events(None, 0, 9).await.expect("events");
+    let told: Vec<String> = told.iter().map(|event| event.fact.body_text()).collect();
+    assert_eq!(
+        told[1..],
+        [r#"{"answers":false}"#, r#"{"answers":true}"#, r#"{"answers":false}"#, r#"{"answers":true}"#]
+    );
+}
+
+async fn a_run_that_a_node_owns_stays_with_it_when_its_engine_goes(place: Place) {
+    let one = host(&place, "one").await;
+    one.share("placement: pinned\nsteps: {a: {image: 'busybox:1', run: x}, b: {needs: [a], run: x}}").await;
+    let held = one.take_any(4).await;
+    assert_eq!(names(&held), ["a"]);
+    one.store.offer_containers(one.session, false).await.expect("a session");
+    one.succeed(&held[0]).await;
+    assert_eq!(names(&one.take_any(4).await), ["b"], "nobody else could take it");
+}
+
+async fn an_engine_that_comes_to_a_node_that_leaves_changes_nothing(place: Place) {
+    let one = host(&place, "one").await;
+    one.store.offer_containers(one.session, false).await.expect("a session");
+    let drained = Leaving::drained_by("ada");
+    one.store.drain(Whom::Session(one.session), drained).await.expect("a session");
+    one.store.offer_containers(one.session, true).await.expect("a session");
+    one.share(BOXED).await;
+    assert!(one.take_any(4).await.is_empty(), "it takes nothing more");
+    let done = Leaving::because(LeaveReason::Done);
+    one.store.retire(one.session, done).await.expect("a session that can end");
+    let over = one.store.offer_containers(one.session, false).await;
+    assert!(matches!(over, Err(laneway_store::Error::SessionOver { .. })), "{over:?}");
 }

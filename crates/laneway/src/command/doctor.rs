@@ -3,17 +3,21 @@
 
 use std::num::NonZeroU32;
 
-use laneway_store::model::{Examination, Finding, Severity};
+use laneway_core::node_event::NodeFact;
+use laneway_engine::container::answers;
+use laneway_store::Store;
+use laneway_store::model::{About, Examination, Finding, Severity};
 use serde_json::{Value, json};
 
 use super::Context;
 use crate::exit::Exit;
+use crate::settings::{DOCKER_HOST, Source};
 use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway doctor\n\n\
     Looks at the file, at its rows, at the newest runs and their histories, at sessions and at\n\
-    files beside the store. It changes nothing but what --set-aside and --release say.\n\n\
+    files beside the store, and at container engines that should answer. It changes nothing but what --set-aside and --release say.\n\n\
     Exit codes: 0 healthy (there may be notes), 1 problems, 3 the store cannot be opened.")]
 pub(crate) struct Args {
     /// How many runs to look at in detail, the newest ones
@@ -41,7 +45,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         return set_aside(context, name, args.json).await;
     }
     let limit = if args.all { usize::MAX } else { args.limit.get() as usize };
-    let examination = context.open()?.examine(limit).await?;
+    let store = context.open()?;
+    let mut examination = store.examine(limit).await?;
+    examination.findings.extend(engines(context, store.as_ref()).await?);
     let problems = count(&examination, Severity::Problem);
     if args.json {
         context.printer.json(&wire(&laneway_store::shown(&context.store), &examination))?;
@@ -49,6 +55,45 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         report(context, &examination)?;
     }
     Ok(if problems == 0 { Exit::Succeeded } else { Exit::RunFailed })
+}
+
+/// Container engines that do not answer: those of nodes that had one, and this host's where somebody has said where it is.
+async fn engines(context: &Context, store: &dyn Store) -> anyhow::Result<Vec<Finding>> {
+    let note = |subject: String, what: String, advice: &str| Finding {
+        severity: Severity::Note,
+        about: About::Engine,
+        subject,
+        what,
+        advice: advice.to_owned(),
+    };
+    let mut findings = Vec::new();
+    // What cannot be read is told by the examination itself.
+    for node in store.nodes(0).await.unwrap_or_default() {
+        if node.offer.as_ref().is_none_or(|offer| offer.has_container) {
+            continue;
+        }
+        let history = store.node_events(Some(&node.node), 0, usize::MAX).await.unwrap_or_default();
+        let mut of_session = history.iter().rev().filter(|event| event.session == node.session);
+        let gone = of_session.find(|event| matches!(event.fact, NodeFact::NodeEngine(_)));
+        if let Some(gone) = gone {
+            findings.push(note(
+                format!("node {}", node.node),
+                format!("its container engine has not answered since {}", text::date(gone.at)),
+                "start the engine; steps in containers wait for one, and are taken as soon as it answers",
+            ));
+        }
+    }
+    let is_meant = context.settings.all().any(|(setting, value, source)| {
+        setting.name == DOCKER_HOST.name && value.is_some() && source != Source::Default
+    });
+    if is_meant && let Err(why) = answers(&context.settings.containers()?.docker).await {
+        findings.push(note(
+            "container engine".to_owned(),
+            why,
+            "start it, or mend the setting `docker_host`; workers take steps in containers while theirs answers",
+        ));
+    }
+    Ok(findings)
 }
 
 async fn set_aside(context: &Context, name: &str, is_json: bool) -> anyhow::Result<Exit> {

@@ -14,6 +14,7 @@ pub(crate) mod effects;
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod graph;
+mod history;
 pub(crate) mod init;
 pub(crate) mod limit;
 pub(crate) mod logs;

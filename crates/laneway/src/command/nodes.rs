@@ -4,8 +4,9 @@
 use comfy_table::Cell;
 use laneway_core::node_event::{Leaving, NodeEvent, NodeFact};
 use laneway_server::wire::labels;
+use serde_json::Value;
 
-use super::Context;
+use super::{Context, history};
 use crate::exit::Exit;
 use crate::face::Face;
 use crate::text;
@@ -25,7 +26,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let face = context.face()?;
     if let Some(node) = &args.history {
         let node = Some(node.as_str()).filter(|node| !node.is_empty());
-        return history(context, &face, node, args.json).await;
+        return told_so_far(context, &face, node, args.json).await;
     }
     let nodes = face.nodes().await?;
     if args.json {
@@ -33,14 +34,17 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     } else if nodes.is_empty() {
         context.printer.note("no node is alive; `laneway worker` starts one");
     } else {
-        let mut table =
-            text::table(&["NODE", "SLOTS", "HOLDS", "LABELS", "SINCE", "STATE"], context.printer.width());
+        let mut table = text::table(
+            &["NODE", "SLOTS", "HOLDS", "ENGINES", "LABELS", "SINCE", "STATE"],
+            context.printer.width(),
+        );
         text::color(&mut table, context.printer.out_palette());
         for node in &nodes {
             table.add_row(vec![
                 Cell::new(&node.node),
                 Cell::new(node.slots),
                 Cell::new(node.running_claims),
+                Cell::new(node.engines.join(" ")),
                 Cell::new(labels(node)),
                 Cell::new(text::date(node.registered_at.0)),
                 Cell::new(&node.state),
@@ -51,28 +55,22 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     Ok(Exit::Succeeded)
 }
 
-async fn history(context: &Context, face: &Face, node: Option<&str>, is_json: bool) -> anyhow::Result<Exit> {
-    let mut after = 0;
-    loop {
+async fn told_so_far(
+    context: &Context,
+    face: &Face,
+    node: Option<&str>,
+    is_json: bool,
+) -> anyhow::Result<Exit> {
+    let page = async |after| {
         let page = face.node_events(node, after).await?;
-        if page.events.is_empty() {
-            break;
-        }
-        after = page.next_after;
-        for event in &page.events {
-            if is_json {
-                context.printer.json(event)?;
-                continue;
-            }
-            let event = NodeEvent::from_json(event)?;
-            let at = text::date(event.at);
-            context.printer.line(&format!("{at}  {}  {}", event.node, told(&event.fact)))?;
-        }
-    }
-    if after == 0 && !is_json {
-        context.printer.note("nothing is told of that; `laneway worker` starts a node that tells");
-    }
-    Ok(Exit::Succeeded)
+        Ok(history::Page { events: page.events, next_after: page.next_after })
+    };
+    let line = |event: &Value| {
+        let event = NodeEvent::from_json(event)?;
+        Ok(format!("{}  {}  {}", text::date(event.at), event.node, told(&event.fact)))
+    };
+    let none = "nothing is told of that; `laneway worker` starts a node that tells";
+    history::print(context, is_json, page, line, none).await
 }
 
 fn told(fact: &NodeFact) -> String {
@@ -94,6 +92,12 @@ fn told(fact: &NodeFact) -> String {
         NodeFact::NodeDraining(fact) => format!("takes nothing more: {}", reason(&fact.why)),
         NodeFact::NodeStopping(fact) => format!("stopped: {}{}", reason(&fact.why), returned(fact.returned)),
         NodeFact::NodeLost(fact) => format!("lost{}", returned(fact.returned)),
+        NodeFact::NodeEngine(fact) if fact.answers => {
+            "its container engine answers; steps in containers are taken".to_owned()
+        }
+        NodeFact::NodeEngine(_) => {
+            "its container engine does not answer; steps in containers wait for one".to_owned()
+        }
     }
 }
 

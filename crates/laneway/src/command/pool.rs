@@ -3,8 +3,9 @@
 use comfy_table::Cell;
 use laneway_core::pool::{PoolEvent, PoolFact};
 use laneway_server::wire;
+use serde_json::Value;
 
-use super::Context;
+use super::{Context, history};
 use crate::exit::Exit;
 use crate::face::Face;
 use crate::text;
@@ -79,7 +80,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let face = context.face()?;
     match args.what.unwrap_or(What::Status { json: false }) {
         What::Status { json } => status(context, &face, json).await,
-        What::History { node, json } => history(context, &face, node.as_deref(), json).await,
+        What::History { node, json } => told_so_far(context, &face, node.as_deref(), json).await,
         What::Warm { pool, count, workflow, node, json } => {
             let asked = face.warm_pool(&pool, &wire::WarmPool { count, node, workflow }).await?;
             tell(context, &asked, json, |node| match node.count {
@@ -140,41 +141,36 @@ fn tell(
     Ok(Exit::Succeeded)
 }
 
-async fn history(context: &Context, face: &Face, node: Option<&str>, is_json: bool) -> anyhow::Result<Exit> {
-    let mut after = 0;
-    loop {
+async fn told_so_far(
+    context: &Context,
+    face: &Face,
+    node: Option<&str>,
+    is_json: bool,
+) -> anyhow::Result<Exit> {
+    let page = async |after| {
         let page = face.pool_events(node, after).await?;
-        if page.events.is_empty() {
-            break;
-        }
-        after = page.next_after;
-        for event in &page.events {
-            if is_json {
-                context.printer.json(event)?;
-                continue;
-            }
-            let event = PoolEvent::from_json(event)?;
-            let (pool, container) = event.fact.names();
-            let at = text::date(event.at);
-            context.printer.line(&format!(
-                "{at}  {}  {pool}  {container}  {}",
-                event.node,
-                told(&event.fact)
-            ))?;
-        }
-    }
-    if after == 0 && !is_json {
-        context.printer.note("no container was ever kept warm");
-    }
-    Ok(Exit::Succeeded)
+        Ok(history::Page { events: page.events, next_after: page.next_after })
+    };
+    let line = |event: &Value| {
+        let event = PoolEvent::from_json(event)?;
+        let (pool, container) = event.fact.names();
+        let about = container.map_or_else(|| pool.to_owned(), |container| format!("{pool}  {container}"));
+        Ok(format!("{}  {}  {about}  {}", text::date(event.at), event.node, told(&event.fact)))
+    };
+    history::print(context, is_json, page, line, "no container was ever kept warm").await
 }
 
 fn told(fact: &PoolFact) -> String {
     match fact {
         PoolFact::ContainerStarting(fact) => format!("starting from {}", fact.image),
-        PoolFact::ContainerIdle(_) | PoolFact::ContainerRunning(_) | PoolFact::ContainerDormant(_) => {
-            fact.state().to_string()
-        }
+        PoolFact::ContainerIdle(_) => "idle".to_owned(),
+        PoolFact::ContainerRunning(_) => "running".to_owned(),
+        PoolFact::ContainerDormant(_) => "dormant".to_owned(),
         PoolFact::ContainerTerminated(fact) => format!("terminated: {}", fact.why),
+        PoolFact::ImagePullProgress(fact) if fact.is_done => format!("{} is pulled", fact.image),
+        PoolFact::ImagePullProgress(fact) if fact.of == 0 => format!("pulling {}", fact.image),
+        PoolFact::ImagePullProgress(fact) => {
+            format!("pulling {}: {} of {} MiB", fact.image, fact.bytes >> 20, fact.of >> 20)
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use laneway_core::class::{Labels, Offer, is_label};
 use laneway_core::node_event::{LeaveReason, Leaving};
-use laneway_engine::container::{Containers, Docker};
+use laneway_engine::container::{Containers, Docker, answers};
 use laneway_engine::worker::{Control, Cut, Ground, Means, Worker};
 use laneway_server::callback::{self, Reach};
 use laneway_store::model::NewSession;
@@ -107,25 +107,19 @@ impl WorkArgs {
                 takes_results: true,
             },
             ground,
+            watches_engine: true,
             shutdown_grace: self.shutdown_grace,
         }
     }
 }
 
-/// Whether this host's container engine answers now. One that does not answer soon would not be of much use.
+/// Whether this host's container engine answers now. Whether it does so later is watched by the worker itself.
 async fn has_engine(docker: &Docker) -> bool {
-    const SOON: Duration = Duration::from_secs(3);
-    match tokio::time::timeout(SOON, docker.ping()).await {
-        Ok(Ok(())) => true,
-        Ok(Err(error)) => {
-            tracing::info!("steps in containers are not taken: {error}");
-            false
-        }
-        Err(_) => {
-            tracing::warn!("steps in containers are not taken: {} does not answer", docker.host());
-            false
-        }
+    let found = answers(docker).await;
+    if let Err(why) = &found {
+        tracing::info!("steps in containers are not taken until there is an engine: {why}");
     }
+    found.is_ok()
 }
 
 fn label(text: &str) -> Result<(String, String), String> {

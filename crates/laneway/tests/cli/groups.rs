@@ -83,15 +83,21 @@ groups:
 
 #[test]
 fn members_work_apart_and_what_they_changed_comes_together() {
-    let a = "'echo a > a.txt; echo a >> both.txt; rm old.txt; test ! -e b.txt; test ! -e .laneway; echo x > ../x'";
-    let b = "'echo b > b.txt; printf \"base\\na\\n\" > both.txt; test -e old.txt; test ! -e a.txt; test ! -e ../x'";
-    let place = Place::with("flow.yaml", &isolating(a, b, ""));
+    // Beside the place lie files of others: this name is this test's own.
+    let beside = format!("../by-accident-{}", std::process::id());
+    let a = format!(
+        "'echo a > a.txt; echo a >> both.txt; rm old.txt; test ! -e b.txt; test ! -e .laneway; echo x > {beside}'"
+    );
+    let b = format!(
+        "'echo b > b.txt; printf \"base\\na\\n\" > both.txt; test -e old.txt; test ! -e a.txt; test ! -e {beside}'"
+    );
+    let place = Place::with("flow.yaml", &isolating(&a, &b, ""));
     place.write("both.txt", "base\n");
     place.write("old.txt", "old\n");
     let outcome = place.laneway("run flow.yaml");
     assert_eq!(outcome.code, Some(0), "{outcome}{}", place.laneway("logs last"));
     assert_eq!((place.read("a.txt"), place.read("both.txt")), ("a\n".into(), "base\na\n".into()));
-    assert!(!place.path("old.txt").exists() && !place.path("../x").exists());
+    assert!(!place.path("old.txt").exists() && !place.path(&beside).exists());
     assert!(outcome.stdout.contains("group g merged: 4 files changed"), "{outcome}");
     let told = place.laneway("logs last after").stdout;
     assert!(told.starts_with("a\nb\nbase\na\n"), "it finds what they left: {told}");

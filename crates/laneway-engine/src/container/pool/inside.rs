@@ -60,8 +60,14 @@ const EMPTY: &str =
     "rm -rf /tmp/* /tmp/.[!.]* /tmp/..?* /dev/shm/* /dev/shm/.[!.]* /dev/shm/..?* 2>/dev/null";
 
 /// What else a task may have changed: files of /dev, queues, and memory that outlives its processes.
-const TRACES: &str =
-    "ls -A /tmp /dev /dev/shm /dev/mqueue 2>/dev/null; cat /proc/sysvipc/* 2>/dev/null; exit 0";
+const TRACES: &str = "ls -A /tmp /dev /dev/shm /dev/mqueue 2>/dev/null; cat /proc/sysvipc/* 2>/dev/null";
+
+/// How often something in there was killed for memory, as the container's own group counts it: of the second kind of groups, and of
+/// the first. Belongs to the traces as well: what was hit may have been a process with which the container started.
+const KILLS: &str = r#"for f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+  [ -r "$f" ] || continue
+  while read -r word count; do [ "$word" = oom_kill ] && echo "oom_kill $count"; done < "$f"
+done; exit 0"#;
 
 /// The variable by which a task's processes are known among those of others.
 pub(super) const MARK: &str = "LANEWAY_EXEC";
@@ -106,16 +112,34 @@ pub(super) async fn signal(docker: &Docker, id: &str, whose: Whose<'_>, signal: 
     run(docker, id, &[script, &whom, signal]).await.map(|(code, _)| code == 0)
 }
 
-/// Makes it as it was. False: it is not.
-pub(super) async fn clean(docker: &Docker, id: &str, pristine: &Pristine) -> Result<bool, Error> {
-    if !signal(docker, id, Whose::Guests(pristine), "KILL").await? {
-        return Ok(false);
+/// How often something in there was killed for memory, since it was made. `None`: the container cannot tell.
+pub(super) async fn kills(docker: &Docker, id: &str) -> Result<Option<u64>, Error> {
+    run(docker, id, &[KILLS]).await.map(|(_, printed)| kills_of(&printed))
+}
+
+fn kills_of(printed: &str) -> Option<u64> {
+    printed.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+}
+
+impl Pristine {
+    /// Those with which it started.
+    pub(super) fn processes(&self) -> &[String] {
+        &self.processes
     }
+
+    /// How often something was killed for memory before anybody used it.
+    pub(super) fn kills(&self) -> u64 {
+        kills_of(&self.traces).unwrap_or_default()
+    }
+}
+
+/// Empties what can be emptied, once nothing of a guest runs in there. False: it is not as it was.
+pub(super) async fn is_as_before(docker: &Docker, id: &str, pristine: &Pristine) -> Result<bool, Error> {
     Ok(traces(docker, id).await? == pristine.traces && layer(docker, id).await? == pristine.layer)
 }
 
 async fn traces(docker: &Docker, id: &str) -> Result<String, Error> {
-    let script = format!("{EMPTY}\n{TRACES}");
+    let script = format!("{EMPTY}\n{TRACES}\n{KILLS}");
     run(docker, id, &[&script]).await.map(|(_, printed)| printed)
 }
 
@@ -173,5 +197,18 @@ pub(super) fn bytes_of(piece: &LogOutput) -> &[u8] {
         | LogOutput::StdOut { message }
         | LogOutput::StdIn { message }
         | LogOutput::Console { message } => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kills_for_memory_are_found_among_the_rest() {
+        assert_eq!(kills_of("/dev:\nnull\noom_kill 3\n"), Some(3));
+        assert_eq!(kills_of("oom_kill_disable 1\n"), None);
+        assert_eq!(kills_of(""), None);
+        assert!(KILLS.contains("memory.events") && KILLS.contains("memory.oom_control"));
     }
 }

@@ -16,6 +16,7 @@ use super::inside::{self, Whose};
 use super::keeper::{Common, Keeper, Message};
 use super::mounts::Loan;
 use super::vessel::{Vessel, make_open};
+use crate::container::end::KILLED;
 use crate::container::{Docker, mounts};
 
 /// How long the engine may take for a signal whose task has ended.
@@ -107,18 +108,31 @@ impl Lease {
         self.mode == PoolMode::Multi
     }
 
+    /// Whether a task that ended with this code has wanted too much memory. Where others are in there as well, it may have been one of
+    /// theirs that was killed, and only who was killed is told so.
+    pub(super) async fn is_out_of_memory(&self, code: i64) -> bool {
+        match self.mode {
+            PoolMode::Multi => {}
+            PoolMode::Single if code == KILLED => {}
+            PoolMode::Single => return false,
+        }
+        self.vessel.is_out_of_memory(self.docker()).await
+    }
+
     /// Sends a signal to everything that the task has started in there. Nobody waits for it: what comes of it is seen by the
     /// task's end, which may come while the engine is still busy with this.
     pub(super) fn signal(&self, signal: &'static str) {
         let (docker, vessel, mode, mark) =
             (self.docker().clone(), Arc::clone(&self.vessel), self.mode, self.mark());
         let sent = tokio::spawn(async move {
-            let whose = match (mode, vessel.pristine()) {
+            let sent = match (mode, vessel.pristine()) {
                 (_, None) => return,
-                (PoolMode::Multi, Some(pristine)) => Whose::Guests(pristine),
-                (PoolMode::Single, Some(_)) => Whose::Marked(&mark),
+                (PoolMode::Multi, Some(pristine)) => vessel.signal(&docker, pristine, signal).await,
+                (PoolMode::Single, Some(_)) => {
+                    inside::signal(&docker, vessel.id(), Whose::Marked(&mark), signal).await
+                }
             };
-            if let Err(error) = inside::signal(&docker, vessel.id(), whose, signal).await {
+            if let Err(error) = sent {
                 tracing::debug!(container = vessel.name, %error, signal, "a task was not signaled");
             }
         });

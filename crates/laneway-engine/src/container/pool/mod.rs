@@ -2,17 +2,19 @@
 //!
 //! ```text
 //! attempt ─▶ task (exec) · call (HTTP) ─▶ Pools ─▶ keeper (a loop for each pool) ─▶ vessel (one container) ─▶ Docker
-//!                                                    └ laneway_core::pool decides     ├ inside: what clean means
+//!                                                    └ laneway_core::pool decides     ├ inside, outside: what clean means
 //!                                                                                     └ mounts, ports, http
 //! ```
 //! A container belongs to the node's session, not to a run. Why it is so: docs/design/pools.md.
 
 mod calm;
 mod http;
+mod images;
 mod inside;
 mod keeper;
 mod lease;
 mod mounts;
+mod outside;
 mod pools;
 mod ports;
 mod recorder;
@@ -22,7 +24,7 @@ mod vessel;
 
 use laneway_core::pool::{ContainerState, Counts, EndReason, Mode};
 
-pub use pools::{PoolMeans, Pools};
+pub use pools::{PoolMeans, Pools, Ready};
 pub(crate) use recorder::Recorder;
 pub use tally::{PoolTally, Tally};
 pub use task::{Job, What, execute};
@@ -50,6 +52,18 @@ pub enum Told {
         max: usize,
     },
     Moved(Transition),
+    Pulling(Pull),
+}
+
+/// How far the image of a pool is fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pull {
+    pub pool: String,
+    /// As the document calls it.
+    pub image: String,
+    pub bytes: u64,
+    pub of: u64,
+    pub is_done: bool,
 }
 
 /// A container went from one state to another.

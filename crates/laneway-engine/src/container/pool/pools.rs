@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use laneway_core::definition;
 use laneway_core::id::{RunId, SessionId};
@@ -15,6 +15,7 @@ use laneway_core::pool::{Event, Fault, Ticket, Waiter};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::calm::Calm;
+use super::images::Images;
 use super::keeper::{Common, Keeper, Message};
 use super::lease::Lease;
 use super::mounts::Mounts;
@@ -23,10 +24,6 @@ use super::vessel::{Recipe, Yard};
 use super::{PoolView, Tally, Told};
 use crate::container::{Docker, HostMounts};
 use crate::warden::Warden;
-
-/// How long an image's name is taken to mean the same. A look costs a question to the engine for each task, and a tag that
-/// moves does so while somebody pulls.
-const IMAGE_KNOWN: Duration = Duration::from_secs(5);
 
 /// How long the end of everything is waited for; what is still there then is removed by whoever finds its session dead.
 const CLOSE: Duration = Duration::from_secs(30);
@@ -61,8 +58,7 @@ struct Inner {
     common: Arc<Common>,
     keepers: Mutex<HashMap<Recipe, Named>>,
     tickets: AtomicU64,
-    /// What names of images mean, and since when that is known.
-    images: Mutex<HashMap<String, (String, Instant)>>,
+    images: Images,
 }
 
 /// A pool, with all names that documents have for it.
@@ -70,6 +66,16 @@ struct Inner {
 struct Named {
     keeper: Keeper,
     names: BTreeSet<String>,
+}
+
+/// A pool that can be warmed at once.
+#[derive(Debug)]
+pub struct Ready(Keeper);
+
+impl Ready {
+    pub fn warm(&self, count: usize) {
+        self.0.tell(Message::Event(Event::Warm(count)));
+    }
 }
 
 /// What a task asks for.
@@ -112,7 +118,7 @@ impl Pools {
             common: Arc::new(common),
             keepers: Mutex::default(),
             tickets: AtomicU64::new(0),
-            images: Mutex::default(),
+            images: Images::default(),
         }))
     }
 
@@ -169,14 +175,13 @@ impl Pools {
         self.tell_named(name, || Event::Warm(count))
     }
 
-    /// The same before any run: of a node that may not mount, containers see the directory of one run, and which that will be
-    /// nobody knows. False: that is so here.
-    pub fn warm_ahead(&self, pool: &definition::Pool, count: usize) -> bool {
-        let can_mount = self.0.common.yard.mounts.is_some();
-        if can_mount {
-            self.warm(pool, Path::new("/"), count);
+    /// Makes a pool ready to be warmed before any run, its image included. `None`: of a node that may not mount, containers see the
+    /// directory of one run, and which that will be nobody knows.
+    pub async fn ready(&self, pool: &definition::Pool) -> Result<Option<Ready>, String> {
+        if self.0.common.yard.mounts.is_none() {
+            return Ok(None);
         }
-        can_mount
+        self.keeper(pool, Path::new("/")).await.map(|keeper| Some(Ready(keeper)))
     }
 
     /// Lets go of what nobody uses; what is used goes after its task.
@@ -227,7 +232,7 @@ impl Pools {
 
     /// The pool of these containers, made if it is the first time that somebody asks for it.
     async fn keeper(&self, pool: &definition::Pool, dir: &Path) -> Result<Keeper, String> {
-        let image = self.image(pool).await?;
+        let image = self.0.images.id(&self.0.common, pool).await?;
         let mut pool = pool.clone();
         let name = std::mem::take(&mut pool.name);
         let common = &self.0.common;
@@ -246,27 +251,9 @@ impl Pools {
         Ok(named.keeper.clone())
     }
 
-    async fn image(&self, pool: &definition::Pool) -> Result<String, String> {
-        let name = &pool.container.image;
-        let known = self.images().get(name).filter(|(_, since)| since.elapsed() < IMAGE_KNOWN).cloned();
-        if let Some((id, _)) = known {
-            return Ok(id);
-        }
-        let docker = &self.0.common.yard.docker;
-        let told = |progress| tracing::debug!(image = name, ?progress, "pulling");
-        let id =
-            docker.ensure_image(name, pool.container.pull, told).await.map_err(|error| error.to_string())?;
-        self.images().insert(name.clone(), (id.clone(), Instant::now()));
-        Ok(id)
-    }
-
     /// Held for a look or an insertion, never across a wait.
     fn keepers(&self) -> MutexGuard<'_, HashMap<Recipe, Named>> {
         self.0.keepers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn images(&self) -> MutexGuard<'_, HashMap<String, (String, Instant)>> {
-        self.0.images.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,17 +1,17 @@
-//! Keeps pools and every transition in the store, in the order in which they came and off everybody's path. A store that is busy or full
+//! Keeps pools, every transition and what is pulled in the store, in the order in which they came and off everybody's path. A store that is busy or full
 //! is waited for; what happens to containers never waits for the store.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use laneway_core::id::SessionId;
-use laneway_core::pool::PoolFact;
+use laneway_core::pool::{ImagePullProgress, PoolFact};
 use laneway_store::Store;
 use laneway_store::model::KeptPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Told, Transition};
+use super::{Pull, Told, Transition};
 
 /// How many are told at once.
 const BATCH: usize = 64;
@@ -43,6 +43,7 @@ impl Recorder {
                             pools.push(KeptPool { name, image, max });
                         }
                         Told::Moved(moved) => facts.push(fact(moved)),
+                        Told::Pulling(pull) => facts.push(pulled(pull)),
                     }
                 }
                 if !pools.is_empty() {
@@ -85,4 +86,9 @@ async fn persist<F: Future<Output = laneway_store::Result<()>>>(say: impl Fn() -
 fn fact(moved: Transition) -> PoolFact {
     let Transition { pool, container, image, to, why } = moved;
     PoolFact::of(pool, container, image, to, why)
+}
+
+fn pulled(pull: Pull) -> PoolFact {
+    let Pull { pool, image, bytes, of, is_done } = pull;
+    ImagePullProgress { pool, image, bytes, of, is_done }.into()
 }

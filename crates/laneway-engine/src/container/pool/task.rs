@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use super::lease::Lease;
 use super::pools::{Pools, Wish};
 use super::{http, inside};
+use crate::container::end::KILLED;
 use crate::container::{Error, Exec, Execution};
 use crate::effect::{self, Effects};
 use crate::log::{self, HEADER, Stream};
@@ -278,12 +279,20 @@ impl Watch<'_> {
             return (Outcome::Stopped, false);
         }
         match tokio::time::timeout(GONE, inside::end_of(self.lease.docker(), &id)).await {
-            Ok(Ok(code)) => (ended(code), true),
+            Ok(Ok(code)) => (self.judge(code).await, true),
             Ok(Err(error)) => (Outcome::StartFailed(format!("how it ended is not known: {error}")), false),
             Err(_) => {
                 (Outcome::StartFailed("how it ended is not known: the engine does not say".to_owned()), false)
             }
         }
+    }
+
+    /// What its own end tells of. What was asked to end is not asked why.
+    async fn judge(&self, code: i64) -> Outcome {
+        if code != 0 && self.level == Level::Run && self.lease.is_out_of_memory(code).await {
+            return Outcome::OutOfMemory(exit_code(code));
+        }
+        ended(code)
     }
 
     fn end(&mut self, level: Level, why: Outcome) {
@@ -311,9 +320,13 @@ impl Watch<'_> {
     }
 }
 
+fn exit_code(code: i64) -> i32 {
+    i32::try_from(code).unwrap_or(i32::MAX)
+}
+
 /// What an exit code tells of: a shell's way to say that a signal ended the program.
 fn ended(code: i64) -> Outcome {
-    let code = i32::try_from(code).unwrap_or(i32::MAX);
+    let code = exit_code(code);
     match code {
         129..=192 => Outcome::Signaled(code - 128),
         _ => Outcome::Exited(code),
@@ -345,6 +358,10 @@ async fn call(
     let duration = begun.elapsed();
     let (outcome, output, is_over) = match answer {
         Err(cut_short) => (cut_short, Ok(Map::new()), false),
+        // The server may be gone because of what it was asked for.
+        Ok(Err(_)) if lease.is_out_of_memory(KILLED).await => {
+            (Outcome::OutOfMemory(exit_code(KILLED)), Ok(Map::new()), false)
+        }
         Ok(Err(why)) => (Outcome::Failed(why), Ok(Map::new()), false),
         Ok(Ok(answer)) => {
             let text = job.masks.text(&String::from_utf8_lossy(&answer.body));

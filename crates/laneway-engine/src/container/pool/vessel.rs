@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -17,8 +18,9 @@ use super::super::error::Error;
 use super::super::mounts::{self, HostMounts};
 use super::super::spec::{Bind, Spec};
 use super::http;
-use super::inside::{self, Pristine};
+use super::inside::{self, Pristine, Whose};
 use super::mounts::{Mounts, Place};
+use super::outside::Outside;
 use super::ports::{Port, SharedPorts};
 use crate::warden::Warden;
 
@@ -27,6 +29,10 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// A container whose creation may have happened unseen is looked for again after these pauses.
 const UNSURE: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
+
+/// How often, and after how long, an engine is asked whether something was killed for memory.
+const LOOKS: usize = 5;
+const WHY_AGAIN: Duration = Duration::from_millis(50);
 
 /// What does nothing for as long as it takes.
 const WAITER: [&str; 3] = ["/bin/sh", "-c", "while :; do sleep 86400; done"];
@@ -72,6 +78,8 @@ pub(super) struct Vessel {
     port: Mutex<Option<Port>>,
     place: Mutex<Option<Arc<Place>>>,
     known: OnceLock<Known>,
+    /// Whether it is being removed, or is gone. Held while it is made: what is removed meanwhile would be made behind that.
+    is_ending: tokio::sync::Mutex<bool>,
 }
 
 /// What is known of one that has started.
@@ -81,6 +89,10 @@ struct Known {
     /// Where it is asked.
     port: Option<u16>,
     pristine: Option<Pristine>,
+    /// How many kills for memory have been told of.
+    kills: AtomicU64,
+    /// Where its processes are to be seen from here.
+    outside: Option<Outside>,
 }
 
 impl Vessel {
@@ -92,6 +104,7 @@ impl Vessel {
             port: Mutex::new(None),
             place: Mutex::new(None),
             known: OnceLock::new(),
+            is_ending: tokio::sync::Mutex::new(false),
         }
     }
 
@@ -116,10 +129,27 @@ impl Vessel {
     /// Makes it, starts it and waits until it is healthy. Whatever the outcome: `remove` leaves nothing of it.
     pub(super) async fn start(&self, yard: &Yard, recipe: &Recipe) -> Result<(), String> {
         let _permit = yard.starts.acquire().await.map_err(|_| "this node stops".to_owned())?;
+        let (id, port) = self.make(yard, recipe).await?;
+        let said = |error: Error| error.to_string();
+        yard.docker.start(&id).await.map_err(said)?;
+        self.until_healthy(yard, recipe, &id, port).await?;
+        let pristine = inside::pristine(&yard.docker, &id).await.map_err(said)?;
+        let kills = AtomicU64::new(pristine.as_ref().map_or(0, Pristine::kills));
+        let found = yard.docker.inspect(&id).await.ok();
+        let outside = found.and_then(|found| Outside::find(found.state?.pid?, &id));
+        let _ = self.known.set(Known { id, port, pristine, kills, outside });
+        Ok(())
+    }
+
+    /// Gives its id, and the port at which it will answer.
+    async fn make(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), String> {
+        let is_ending = self.is_ending.lock().await;
+        if *is_ending {
+            return Err("it is not wanted any more".to_owned());
+        }
         let body = self.body(yard, recipe)?;
         let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|port| port.number);
         let port = port.or_else(|| own_port(recipe));
-        let said = |error: Error| error.to_string();
         // Before it is made: from here on it does not outlive this node.
         yard.warden.hold(yard.docker.host(), &self.name);
         let id = yard.docker.create(&self.name, body).await.map_err(|error| {
@@ -128,11 +158,7 @@ impl Vessel {
             }
             error.to_string()
         })?;
-        yard.docker.start(&id).await.map_err(said)?;
-        self.until_healthy(yard, recipe, &id, port).await?;
-        let pristine = inside::pristine(&yard.docker, &id).await.map_err(said)?;
-        let _ = self.known.set(Known { id, port, pristine });
-        Ok(())
+        Ok((id, port))
     }
 
     fn body(&self, yard: &Yard, recipe: &Recipe) -> Result<ContainerCreateBody, String> {
@@ -241,12 +267,53 @@ impl Vessel {
         }
     }
 
+    /// Whether something in there was killed for memory since that was last told of. The group counts at once; the engine, where
+    /// nobody in there can be asked, hears of it a moment later.
+    pub(super) async fn is_out_of_memory(&self, docker: &Docker) -> bool {
+        if let (Some(known), Some(_)) = (self.known.get(), self.pristine())
+            && let Ok(Some(now)) = inside::kills(docker, &known.id).await
+        {
+            return known.kills.fetch_max(now, Ordering::Relaxed) < now;
+        }
+        for _ in 0..LOOKS {
+            let state = docker.inspect(self.id()).await.ok().and_then(|found| found.state);
+            match state.and_then(|state| state.oom_killed) {
+                Some(true) => return true,
+                Some(false) => tokio::time::sleep(WHY_AGAIN).await,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// Sends a signal (`TERM`, `KILL`) to all but what it started with; after KILL none of them is left if it says true.
+    pub(super) async fn signal(
+        &self,
+        docker: &Docker,
+        pristine: &Pristine,
+        signal: &'static str,
+    ) -> Result<bool, Error> {
+        let outside = self.known.get().and_then(|known| known.outside.clone());
+        if let Some(outside) = outside {
+            let keep = pristine.processes().to_vec();
+            let sent = tokio::task::spawn_blocking(move || outside.signal(&keep, signal)).await;
+            if let Ok(Some(is_done)) = sent {
+                return Ok(is_done);
+            }
+        }
+        inside::signal(docker, self.id(), Whose::Guests(pristine), signal).await
+    }
+
     /// Makes it as if nobody had used it. False: that is not possible.
     pub(super) async fn clean(&self, yard: &Yard) -> bool {
         // The directory of a task that ended is gone already; what is here now was put here behind its end.
         let is_empty = || std::fs::read_dir(&self.files).is_ok_and(|mut left| left.next().is_none());
         let Some(pristine) = self.pristine() else { return false };
-        match inside::clean(&yard.docker, self.id(), pristine).await {
+        let cleaned = async {
+            let is_alone = self.signal(&yard.docker, pristine, "KILL").await?;
+            Ok::<bool, Error>(is_alone && inside::is_as_before(&yard.docker, self.id(), pristine).await?)
+        };
+        match cleaned.await {
             Ok(is_clean) => is_clean && is_empty(),
             Err(error) => {
                 tracing::debug!(container = self.name, %error, "a container could not be cleaned");
@@ -257,6 +324,7 @@ impl Vessel {
 
     /// Removes it, with its port and its place. To be asked again until it succeeds; once it has, nothing happens.
     pub(super) async fn remove(&self, yard: &Yard) -> Result<(), Error> {
+        *self.is_ending.lock().await = true;
         let pauses = if self.is_unsure.get().is_some() { UNSURE.as_slice() } else { &UNSURE[..1] };
         for pause in pauses {
             tokio::time::sleep(*pause).await;

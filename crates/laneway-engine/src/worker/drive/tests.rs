@@ -59,6 +59,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         counts: Counts::default(),
         takes_results: true,
         uses: Arc::default(),
+        wishes: Arc::default(),
         door: None,
         told_of_logs: Arc::default(),
     };

@@ -1,11 +1,14 @@
-//! Sessions begin and end, and runs change hands: `register`, `renew`, `drain`, `reap` (also `retire`), `adopt`. What nodes
+//! Sessions begin and end, and runs change hands: `register`, `renew`, `offer_containers`, `drain`, `reap` (also `retire`), `adopt`. What nodes
 //! that take work of others do is told in a stream of their own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use laneway_core::class::Offer;
 use laneway_core::id::{RunId, SessionId};
-use laneway_core::node_event::{Leaving, NodeDraining, NodeFact, NodeJoined, NodeLost, NodeStopping};
+use laneway_core::node_event::{
+    Leaving, NodeDraining, NodeEngine, NodeFact, NodeJoined, NodeLost, NodeStopping,
+};
 use laneway_core::plan::Position;
 use laneway_torture::{Bug, has};
 use tokio_postgres::Row;
@@ -45,7 +48,51 @@ pub(in crate::postgres) async fn register(
         return Ok(());
     };
     flight.land().await?;
-    // A node takes what it can run, and what nobody could run before may go on.
+    take_all(shelf, link, terms, session, offer).await?;
+    let joined = NodeJoined { pid: node.pid, slots: node.slots, labels: offer.labels.clone() };
+    tell(link, terms, vec![(session, node.node.clone(), joined.into())]).await?;
+    link.flight().commit().await?;
+    Ok(())
+}
+
+/// Its engine has come or gone: it takes other classes from here on. False: the session is over.
+pub(in crate::postgres) async fn offer_containers(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    session: SessionId,
+    answers: bool,
+) -> Done<bool> {
+    let id = session.to_string();
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("session_offer", TEXT), vec![&id]);
+    let found = flight.land().await?.pop().unwrap_or_default();
+    let Some(found) = found.first() else {
+        link.roll_back().await;
+        return Ok(false);
+    };
+    let (node, stored) = (row::text(found, 0)?, row::maybe_text(found, 1)?);
+    let Some(offer) = stored.as_deref().and_then(offer::from_text).filter(|it| it.has_container != answers)
+    else {
+        link.roll_back().await;
+        return Ok(true);
+    };
+    let offer = Offer { has_container: answers, ..offer };
+    let (is_draining, text): (bool, String) = (found.try_get(2)?, offer::to_text(&offer));
+    let mut flight = link.flight();
+    flight.ask(sql!("session_reoffer", TEXT, TEXT), vec![&id, &text]);
+    flight.ask(sql!("takers_of_others_remove", TEXT), vec![&id]);
+    flight.land().await?;
+    if !is_draining {
+        take_all(shelf, link, terms, session, &offer).await?;
+    }
+    tell(link, terms, vec![(session, node, NodeEngine { answers }.into())]).await?;
+    link.flight().commit().await?;
+    Ok(true)
+}
+
+/// A node takes what it can run, and what nobody could run before may go on.
+async fn take_all(shelf: &Shelf, link: &Link, terms: Terms, session: SessionId, offer: &Offer) -> Done<()> {
     let taken = classes::offer_to_all(link, session, offer).await?;
     let waiting = link.rows(sql!("tasks_for_nodes", INT8_ARRAY), &[&taken]).await?;
     let mut of_runs: BTreeMap<i64, (RunId, Vec<Position>)> = BTreeMap::new();
@@ -68,9 +115,6 @@ pub(in crate::postgres) async fn register(
         columns.say(&mut flight);
         flight.land().await?;
     }
-    let joined = NodeJoined { pid: node.pid, slots: node.slots, labels: offer.labels.clone() };
-    tell(link, terms, vec![(session, node.node.clone(), joined.into())]).await?;
-    link.flight().commit().await?;
     Ok(())
 }
 

@@ -1,11 +1,13 @@
-//! Sessions begin and end, and runs change hands: `register`, `renew`, `drain`, `reap` (also `retire`), `adopt`. What nodes
+//! Sessions begin and end, and runs change hands: `register`, `renew`, `offer_containers`, `drain`, `reap` (also `retire`), `adopt`. What nodes
 //! that take work of others do is told in a stream of their own.
 
 use std::collections::BTreeMap;
 
 use laneway_core::class::{self, Offer};
 use laneway_core::id::{RunId, SessionId};
-use laneway_core::node_event::{Leaving, NodeDraining, NodeFact, NodeJoined, NodeLost, NodeStopping};
+use laneway_core::node_event::{
+    Leaving, NodeDraining, NodeEngine, NodeFact, NodeJoined, NodeLost, NodeStopping,
+};
 use laneway_core::plan::Position;
 use laneway_torture::{Bug, has};
 use rusqlite::{OptionalExtension, params};
@@ -51,6 +53,28 @@ pub(in crate::sqlite) fn renew(txn: &Txn<'_>, session: SessionId, tally: Tally) 
         0 => Err(Error::SessionOver { session }.into()),
         _ => Ok(()),
     }
+}
+
+/// Its engine has come or gone: it takes other classes from here on.
+pub(in crate::sqlite) fn offer_containers(txn: &Txn<'_>, session: SessionId, answers: bool) -> Done<()> {
+    let id = session.to_string();
+    let known: Option<(String, Option<String>, bool)> = txn
+        .connection
+        .prepare_cached(sql!("session_offer"))?
+        .query_row([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((node, stored, is_draining)) = known else { return Err(Error::SessionOver { session }.into()) };
+    let Some(offer) = stored.as_deref().and_then(offer::from_text) else { return Ok(()) };
+    if offer.has_container == answers {
+        return Ok(());
+    }
+    let offer = Offer { has_container: answers, ..offer };
+    txn.connection.prepare_cached(sql!("session_reoffer"))?.execute(params![id, offer::to_text(&offer)])?;
+    txn.connection.prepare_cached(sql!("takers_of_others_remove"))?.execute([&id])?;
+    if !is_draining {
+        offer_to_all(txn, session, &offer)?;
+    }
+    tell(txn, session, &node, NodeEngine { answers }.into())
 }
 
 /// They keep what they hold, and are offered nothing more.
