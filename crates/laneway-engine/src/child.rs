@@ -20,6 +20,7 @@ use laneway_core::plan::Plan;
 use laneway_store::child::{Resumed, WantedRun};
 use laneway_store::model::Submission;
 use laneway_store::{Error, Store};
+use laneway_torture::{Point, pass};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::bundle;
@@ -102,10 +103,14 @@ impl Starter {
 
     /// Starts one, or tells the step why that cannot be. Says whether it is wanted no more. An error is one of the store: it is tried again.
     async fn start(&self, wanted: &WantedRun) -> Result<bool, Error> {
+        pass(Point::ChildWanted);
         if let Some(again) = wanted.again {
             let session = wanted.is_local.then_some(self.session);
             match self.store.resume_child(wanted.parent.clone(), again, session).await {
-                Ok(Resumed::Done) => return Ok(true),
+                Ok(Resumed::Done) => {
+                    pass(Point::ChildResumed);
+                    return Ok(true);
+                }
                 Ok(Resumed::NoRoom) => return Ok(false),
                 Ok(Resumed::Gone) => {}
                 Err(error) => return self.refuse(wanted, told(error)?).await,
@@ -118,7 +123,10 @@ impl Starter {
         };
         match self.store.submit(submission).await {
             // Somebody was faster, or nobody waits for it any more.
-            Ok(_) | Err(Error::NotWanted { .. }) => Ok(true),
+            Ok(_) | Err(Error::NotWanted { .. }) => {
+                pass(Point::ChildStarted);
+                Ok(true)
+            }
             Err(error) => self.refuse(wanted, told(error)?).await,
         }
     }

@@ -651,7 +651,10 @@ impl Store for SqliteStore {
 
     async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled> {
         let step = step.to_owned();
-        self.write(move |txn| people::signal(txn, run, &step, &signal)).await
+        pass(Point::SignalBefore);
+        let signaled = self.write(move |txn| people::signal(txn, run, &step, &signal)).await;
+        pass(Point::SignalAfter);
+        signaled
     }
 
     async fn advance(&self, run: RunId, by: &str) -> Result<u32> {
