@@ -22,6 +22,8 @@ pub struct WantedRun {
     pub again: Option<RunId>,
     /// Whether the parent is local to its owner: then this one is as well.
     pub is_local: bool,
+    /// Whether the parent takes no results of before: then this one does not either.
+    pub no_cache: bool,
 }
 
 /// What became of a run that was to go on.
@@ -61,6 +63,7 @@ impl WantedRow {
             params,
             again: again.transpose()?,
             is_local: self.is_local,
+            no_cache: parent.no_cache,
         })
     }
 }
@@ -87,7 +90,8 @@ impl Unstarted {
         let subject = format!("run {short}");
         if self.is_unwanted {
             let what = format!("`{workflow}` is to be started for `{step}`, which does not wait for it");
-            let advice = "nothing is started for it; keep a copy, and delete the row of `wanted_runs`".to_owned();
+            let advice =
+                "nothing is started for it; keep a copy, and delete the row of `wanted_runs`".to_owned();
             return Finding { severity: Severity::Problem, about: About::Run, subject, what, advice };
         }
         let since = self.since.map(|since| format!(" since {since}")).unwrap_or_default();

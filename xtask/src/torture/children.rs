@@ -14,10 +14,10 @@ use laneway_torture::{Place as Of, Point};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::WORKERS;
 use super::nodes::rows::Store;
 use super::place::{Place, wait};
 use super::walk::PATIENCE;
-use super::WORKERS;
 use crate::postgres::{Durability, Postgres};
 use crate::stage::note;
 
@@ -45,7 +45,8 @@ enum Scene {
     Signal,
 }
 
-const PARENT: &str = "name: parent\nsteps:\n  call: {workflow: child.yaml}\n  after: {needs: [call], run: 'true'}\n";
+const PARENT: &str =
+    "name: parent\nsteps:\n  call: {workflow: child.yaml}\n  after: {needs: [call], run: 'true'}\n";
 
 /// Where every point comes by.
 const ROWS: [(Point, &[Scene]); 11] = [
@@ -87,7 +88,8 @@ impl fmt::Display for Case {
 
 pub(super) fn walk(program: &Path, how: How) -> Result<()> {
     let has_row = |point: &&Point| ROWS.iter().any(|(row, _)| row == *point);
-    let missing = Point::ALL.iter().filter(|point| point.place() == Of::Telling).find(|point| !has_row(point));
+    let missing =
+        Point::ALL.iter().filter(|point| point.place() == Of::Telling).find(|point| !has_row(point));
     ensure!(missing.is_none(), "{missing:?} has no row");
     let postgres = Postgres::start(Durability::None)?;
     let (cases, deaths) = (Mutex::new(cases(how).into_iter()), AtomicU32::new(0));
@@ -105,7 +107,10 @@ pub(super) fn walk(program: &Path, how: How) -> Result<()> {
         workers.into_iter().try_for_each(|worker| worker.join().expect("a case does not panic"))
     })?;
     let deaths = deaths.into_inner();
-    note(&format!("children: {deaths} deaths at {} points and around transactions, and nothing is lost", ROWS.len()));
+    note(&format!(
+        "children: {deaths} deaths at {} points and around transactions, and nothing is lost",
+        ROWS.len()
+    ));
     Ok(())
 }
 
@@ -129,7 +134,8 @@ fn cases(how: How) -> Vec<Case> {
             }
         };
         for (scene, most) in scenes {
-            for (point, passing) in commits.into_iter().flat_map(|point| (1..=*most).map(move |n| (point, n))) {
+            for (point, passing) in commits.into_iter().flat_map(|point| (1..=*most).map(move |n| (point, n)))
+            {
                 cases.push(Case { point, passing, scene: *scene, is_postgres, must_die: false });
             }
         }
@@ -244,7 +250,9 @@ impl Play<'_> {
     fn go_on(&self) -> Result<()> {
         for _ in 0..ROUNDS {
             match self.of("parent")? {
-                None if self.case.scene == Scene::Run => self.end(self.start(&["run", "parent.yaml"], false)?)?,
+                None if self.case.scene == Scene::Run => {
+                    self.end(self.start(&["run", "parent.yaml"], false)?)?
+                }
                 None => bail!("the run is gone"),
                 Some((parent, status)) if !is_final(&status) => {
                     self.end(self.start(&["run", "--resume", &parent], false)?)?;
@@ -285,7 +293,12 @@ impl Play<'_> {
 
     fn succeeds(&self, args: &[&str]) -> Result<()> {
         let said = self.place.laneway(args, &self.settings).output()?;
-        ensure!(said.status.success(), "`laneway {}`: {}", args.join(" "), String::from_utf8_lossy(&said.stdout));
+        ensure!(
+            said.status.success(),
+            "`laneway {}`: {}",
+            args.join(" "),
+            String::from_utf8_lossy(&said.stdout)
+        );
         Ok(())
     }
 

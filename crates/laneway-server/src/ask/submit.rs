@@ -30,7 +30,8 @@ pub struct Terms {
 }
 
 pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Answer<wire::Submitted> {
-    let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel, paused } = asked;
+    let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel, paused, no_cache } =
+        asked;
     if [&name, &workflow, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
     }
@@ -94,6 +95,7 @@ pub async fn submit(store: &dyn Store, asked: wire::Submit, terms: Terms) -> Ans
         by,
         origin,
         parent: None,
+        no_cache,
     };
     let run = store.submit(submission).await?;
     Ok(wire::Submitted { run, workflow })

@@ -55,6 +55,9 @@ pub struct Run {
     /// The step that started it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentStep>,
+    /// Its steps are executed also where a result of before would do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_cache: bool,
 }
 
 /// A step that has started a run.
@@ -327,6 +330,7 @@ impl Run {
                 step: parent.step.clone(),
                 depth: parent.depth,
             }),
+            no_cache: state.no_cache,
         }
     }
 }

@@ -93,6 +93,27 @@ async fn metrics_tell_of_nodes_limits_and_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_count_what_is_parked() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let parked = || async {
+        let text = String::from_utf8(server.get("/metrics").await.body.to_vec()).expect("text");
+        let line = text.lines().find(|line| line.starts_with("laneway_parked_tasks ")).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("it is not in\n{text}"))
+    };
+    assert_eq!(parked().await, "laneway_parked_tasks 0");
+    let flow = "name: gate\nsteps:\n  a: {wait: {signal: go}}\n  b: {wait: {for: 1h}}\n  \
+                c: {run: x, for_each: [1, 2]}\n  d: {run: x, needs: [a]}\n";
+    let run = server.submit(flow).await;
+    // The step with items is one, its items are not.
+    assert_eq!(parked().await, "laneway_parked_tasks 3");
+    let signaled = server.post(&format!("/v1/runs/{run}/tasks/a/signal"), json!({ "signal": "go" })).await;
+    assert_eq!(signaled.status, 200, "{signaled:?}");
+    assert_eq!(parked().await, "laneway_parked_tasks 2");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn service_whose_session_is_over_lives_and_is_not_ready() {
     let place = Place::sqlite();
     let server = place.serve().await;

@@ -831,6 +831,10 @@ impl Store for PostgresStore {
         self.base.ask(|link| async move { view::backlog(&link).await }).await
     }
 
+    async fn parked(&self) -> Result<u64> {
+        self.base.ask(|link| async move { view::parked(&link).await }).await
+    }
+
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
         self.base
             .ask_at_once(

@@ -882,6 +882,10 @@ impl Store for SqliteStore {
         self.read(|connection, _| view::backlog(connection)).await
     }
 
+    async fn parked(&self) -> Result<u64> {
+        self.read(|connection, _| view::parked(connection)).await
+    }
+
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
         self.read(move |connection, shared| view::nodes(connection, shared, claims)).await
     }

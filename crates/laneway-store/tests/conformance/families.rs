@@ -383,10 +383,14 @@ fn waits_for(task: &TaskState) -> Option<RunId> {
 
 /// Nothing of a list begins behind the first failure, where that is asked for: what runs is stopped.
 fn check_fail_fast(document: &Plan, state: &RunState) {
-    for step in document.workflow.steps.iter().filter(|step| step.for_each.as_ref().is_some_and(|e| e.fail_fast)) {
-        let items = || state.tasks.iter().filter(|task| task.item.as_ref().is_some_and(|item| item.of == step.name));
+    for step in
+        document.workflow.steps.iter().filter(|step| step.for_each.as_ref().is_some_and(|e| e.fail_fast))
+    {
+        let items =
+            || state.tasks.iter().filter(|task| task.item.as_ref().is_some_and(|item| item.of == step.name));
         if items().any(|task| task.status == TaskStatus::Failed) {
-            let begins = |task: &TaskState| matches!(task.status, TaskStatus::Pending | TaskStatus::Available);
+            let begins =
+                |task: &TaskState| matches!(task.status, TaskStatus::Pending | TaskStatus::Available);
             assert!(!items().any(begins), "{} has failed: {state:#?}", step.name);
         }
     }
