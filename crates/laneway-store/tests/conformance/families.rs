@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
+use laneway_core::definition::Step;
 use laneway_core::event::Fact;
 use laneway_core::id::RunId;
 use laneway_core::plan::Plan;
@@ -314,7 +315,7 @@ impl World {
             self.look_up(state, &states).await;
             self.look_down(state, &states, &wanted);
             let plan = self.nodes[0].store.plan(&state.version).await.expect("a plan");
-            check_fail_fast(&plan, state);
+            self.check_fail_fast(&plan, state);
         }
     }
 
@@ -350,6 +351,35 @@ impl World {
         }
     }
 
+    /// Nothing of a list begins behind the first failure, where that is asked for: what runs is stopped. What was claimed by then is held, and
+    /// told as available until its holder starts it.
+    fn check_fail_fast(&self, plan: &Plan, state: &RunState) {
+        let is_fast = |step: &&Step| step.for_each.as_ref().is_some_and(|for_each| for_each.fail_fast);
+        for step in plan.workflow.steps.iter().filter(is_fast) {
+            let is_item = |task: &&TaskState| task.item.as_ref().is_some_and(|item| item.of == step.name);
+            let items: Vec<&TaskState> = state.tasks.iter().filter(is_item).collect();
+            let is_held = |task: &TaskState| {
+                self.held.iter().any(|one| one.held.at.run == state.run && one.held.step == task.step)
+            };
+            let begins = |task: &&&TaskState| match task.status {
+                TaskStatus::Pending => true,
+                TaskStatus::Available => !is_held(task),
+                TaskStatus::Running
+                | TaskStatus::Parked
+                | TaskStatus::Succeeded
+                | TaskStatus::Failed
+                | TaskStatus::Canceled
+                | TaskStatus::Skipped => false,
+            };
+            let has_failed = items.iter().any(|task| task.status == TaskStatus::Failed);
+            assert!(
+                !has_failed || items.iter().find(begins).is_none(),
+                "{} has failed: {state:#?}",
+                step.name
+            );
+        }
+    }
+
     async fn drain(&mut self) {
         for run in self.runs.clone() {
             self.pause(run, false).await;
@@ -379,19 +409,4 @@ impl World {
 
 fn waits_for(task: &TaskState) -> Option<RunId> {
     task.wait.as_ref().filter(|_| task.status == TaskStatus::Parked).and_then(|wait| wait.child)
-}
-
-/// Nothing of a list begins behind the first failure, where that is asked for: what runs is stopped.
-fn check_fail_fast(document: &Plan, state: &RunState) {
-    for step in
-        document.workflow.steps.iter().filter(|step| step.for_each.as_ref().is_some_and(|e| e.fail_fast))
-    {
-        let items =
-            || state.tasks.iter().filter(|task| task.item.as_ref().is_some_and(|item| item.of == step.name));
-        if items().any(|task| task.status == TaskStatus::Failed) {
-            let begins =
-                |task: &TaskState| matches!(task.status, TaskStatus::Pending | TaskStatus::Available);
-            assert!(!items().any(begins), "{} has failed: {state:#?}", step.name);
-        }
-    }
 }
