@@ -66,7 +66,7 @@ fn action(kind: u8, dice: u8) -> String {
         0 => String::new(),
         max => format!(", max_parallel: {max}"),
     };
-    let items = format!("for_each: [{}], fail_fast: {}{bound}", list.join(", "), dice % 2 == 0);
+    let items = format!("for_each: [{}], fail_fast: {}{bound}", list.join(", "), dice.is_multiple_of(2));
     match kind {
         0 => "run: x".to_owned(),
         1 => "run: x, retry: {max: 1, backoff: 1s}".to_owned(),
