@@ -184,6 +184,16 @@ impl Case {
     }
 }
 
+/// A process that does not outlive its case, however that ends.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 struct Play<'c> {
     case: &'c Case,
     place: Place,
@@ -213,7 +223,7 @@ impl Play<'_> {
             Scene::Interrupt => {
                 let node = self.start(&run, true)?;
                 self.until("the child's step", || Ok(self.place.path("begun").exists()))?;
-                let _ = kill_process(Pid::from_child(&node), Signal::INT);
+                let _ = kill_process(Pid::from_child(&node.0), Signal::INT);
                 self.end(node)?;
                 let (parent, _) = self.of("parent")?.context("the run is not there")?;
                 self.end(self.start(&["cancel", &parent], false)?)
@@ -302,23 +312,19 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn start(&self, args: &[&str], is_armed: bool) -> Result<Child> {
+    fn start(&self, args: &[&str], is_armed: bool) -> Result<Started> {
         let mut arms = self.settings.clone();
         if is_armed {
             let passed = self.place.path("passed").to_string_lossy().into_owned();
             let crash = format!("{}:{}", self.case.point.name(), self.case.passing);
             arms.extend([("LANEWAY_CRASH", crash), ("LANEWAY_PASSED", passed)]);
         }
-        self.place.start(args, &arms)
+        self.place.start(args, &arms).map(Started)
     }
 
     /// However it ends: what is left counts.
-    fn end(&self, mut process: Child) -> Result<()> {
-        if wait(&mut process, PATIENCE)?.is_none() {
-            process.kill()?;
-            process.wait()?;
-            bail!("it does not end: {}", self.place.last_words());
-        }
+    fn end(&self, mut process: Started) -> Result<()> {
+        ensure!(wait(&mut process.0, PATIENCE)?.is_some(), "it does not end: {}", self.place.last_words());
         Ok(())
     }
 
