@@ -35,6 +35,10 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
         let goal = format!("functions, {} at once, share of a bare loop in such groups", noop.group);
         verdicts.push(Verdict::at_least("noop", &goal, share, 0.5));
     }
+    if let Some(items) = &results.items {
+        let goal = "an item, to a step of a flat graph";
+        verdicts.push(Verdict::at_most("items", goal, items.ratio.median, 1.2));
+    }
     if let Some(ratio) = marginal(&results.growth) {
         verdicts.push(Verdict::at_most(
             "growth",

@@ -105,6 +105,8 @@ enum Workload {
     Levels,
     /// Tasks of which nothing is executed
     Noop,
+    /// Items of one step, beside a flat graph of as many
+    Items,
     /// The cost of a task in larger and larger runs
     Growth,
     /// The cost of a task in fuller and fuller stores
@@ -236,6 +238,9 @@ impl Bench {
                 contest(Shape::Levels { levels: full(10, 4), width: full(40, 10) }, 2)?;
             }
             Workload::Noop => results.noop = single::noop(full(20_000, 2_000), &[32, 256], rounds, places)?,
+            Workload::Items => {
+                results.items = Some(single::items(full(100_000, 2_000), few, places)?);
+            }
             Workload::Growth => {
                 let sizes = [full(1_000, 200), full(10_000, 800), full(100_000, 2_000)];
                 results.growth = single::growth(&sizes, few, places)?;

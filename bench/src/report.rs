@@ -13,7 +13,7 @@ use crate::nodes::NodesResult;
 use crate::noise::Noise;
 use crate::rounds::{GraphResult, SubjectResult};
 use crate::service::ServiceResult;
-use crate::single::{Enqueue, Grown, Idle, Noop};
+use crate::single::{Enqueue, Grown, Idle, Items, Noop};
 use crate::stats::Spread;
 use crate::subject::{Peer, Subject};
 
@@ -28,6 +28,7 @@ pub(crate) struct Results {
     pub(crate) noise: Noise,
     pub(crate) graphs: Vec<GraphResult>,
     pub(crate) noop: Vec<Noop>,
+    pub(crate) items: Option<Items>,
     pub(crate) growth: Vec<Grown>,
     pub(crate) history: Vec<Grown>,
     pub(crate) idle: Option<Idle>,
@@ -64,6 +65,7 @@ impl Results {
             show_graph(&mut out, graph);
         }
         self.show_noop(&mut out);
+        self.show_items(&mut out);
         show_grown(&mut out, "growth", "tasks in the run", &self.growth);
         show_grown(&mut out, "history", "finished runs in the store", &self.history);
         self.show_idle(&mut out);
@@ -74,6 +76,20 @@ impl Results {
         out += &self.containers.as_ref().map(crate::containers::show).unwrap_or_default();
         self.show_verdicts(&mut out);
         out
+    }
+
+    fn show_items(&self, out: &mut String) {
+        let Some(items) = &self.items else { return };
+        line(
+            out,
+            format_args!(
+                "## items\n\n| {} functions that do nothing, 32 at once | us a task, from submit to the end |\n|---|---|",
+                items.tasks
+            ),
+        );
+        line(out, format_args!("| items of one step | {} |", spread(&items.items_us, 1)));
+        line(out, format_args!("| a flat graph | {} |", spread(&items.flat_us, 1)));
+        line(out, format_args!("| items, to a flat graph | {} |\n", spread(&items.ratio, 2)));
     }
 
     fn show_noop(&self, out: &mut String) {

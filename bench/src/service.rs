@@ -185,6 +185,7 @@ fn bare_submits(dir: &Path, window: Duration) -> Result<f64> {
                 by: "bench".into(),
                 origin: None,
                 parent: None,
+                no_cache: false,
             };
             store.submit(submission).await?;
             count += 1;

@@ -249,6 +249,43 @@ pub(crate) fn noop(tasks: usize, groups: &[usize], rounds: usize, places: &Place
     Ok(results)
 }
 
+/// As items of one step, and as a flat graph of as many.
+#[derive(Debug, Serialize)]
+pub(crate) struct Items {
+    pub(crate) tasks: usize,
+    pub(crate) items_us: Spread,
+    pub(crate) flat_us: Spread,
+    /// Round by round, so that a machine that drifts does so for both.
+    pub(crate) ratio: Spread,
+}
+
+/// Functions that do nothing, 32 at once; which comes first turns with the rounds. Microseconds a task.
+pub(crate) fn items(tasks: usize, rounds: usize, places: &Places) -> Result<Items> {
+    let job = |kind: &str| -> Result<Job> {
+        let dir = places.work.join(format!("items-{kind}"));
+        fresh_dir(&dir)?;
+        let tasks = tasks.to_string();
+        let words = [text(&places.own)?, "drive", "items", kind, &tasks, "32", text(&places.laneway)?];
+        let mut job = Job::new(&dir, &words);
+        job.timed = Timed::Inside;
+        job.leftovers = vec![".laneway".to_owned()];
+        Ok(job)
+    };
+    let jobs = [job("items")?, job("flat")?];
+    let mut took = [Vec::new(), Vec::new()];
+    for round in 0..rounds {
+        note(&format!("items: round {} of {rounds}", round + 1));
+        for place in 0..jobs.len() {
+            let place = (place + round) % jobs.len();
+            took[place].push(1e6 * jobs[place].measure()?.wall_s / tasks as f64);
+        }
+    }
+    let ratios = took[0].iter().zip(&took[1]).map(|(items, flat)| items / flat).collect::<Vec<f64>>();
+    let spread = |values: Vec<f64>| Spread::of(values).context("no rounds were run");
+    let [items, flat] = took;
+    Ok(Items { tasks, items_us: spread(items)?, flat_us: spread(flat)?, ratio: spread(ratios)? })
+}
+
 fn wait_for(condition: impl Fn() -> bool) -> Result<()> {
     let begun = Instant::now();
     while !condition() {

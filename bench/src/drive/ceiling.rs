@@ -47,6 +47,7 @@ pub(super) async fn ceiling(tasks: usize, finishers: usize, batch: usize) -> Res
         by: "bench".to_owned(),
         origin: None,
         parent: None,
+        no_cache: false,
     };
     let run = hands[0].0.submit(submission).await?;
     let share = tasks.div_ceil(finishers);

@@ -105,6 +105,7 @@ impl Node {
             by: "bench".to_owned(),
             origin: None,
             parent: None,
+            no_cache: false,
         }
     }
 

@@ -5,6 +5,7 @@ mod ceiling;
 mod durable;
 pub(crate) mod enqueue;
 mod hop;
+pub(crate) mod items;
 mod many;
 mod noop;
 mod queue;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use laneway_core::definition::{Source, compile};
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_engine::container::Containers;
 use laneway_engine::function::Functions;
@@ -38,6 +40,8 @@ pub(crate) enum Driver {
     NoopStore { tasks: usize, group: usize },
     /// The same as functions that do nothing, through the worker
     NoopFunction { tasks: usize, group: usize, laneway: PathBuf },
+    /// Functions that do nothing, as items of one step or as a flat graph, from submit to the end
+    Items { kind: items::Kind, tasks: usize, at_once: usize, laneway: PathBuf },
     /// From submit to the start of a run's only step, in a node that is up
     Enqueue { samples: usize, laneway: PathBuf, stamp: PathBuf },
     /// A queue of jobs that do nothing, on the store that DATABASE_URL names
@@ -65,6 +69,9 @@ pub(crate) fn drive(driver: Driver) -> Result<()> {
         Driver::NoopFunction { tasks, group, laneway } => {
             tell_seconds(block_on(noop::function(tasks, group, &laneway))?);
         }
+        Driver::Items { kind, tasks, at_once, laneway } => {
+            tell_seconds(block_on(items::run(kind, tasks, at_once, &laneway))?);
+        }
         Driver::Enqueue { samples, laneway, stamp } => {
             let samples = block_on(enqueue::samples(samples, &laneway, &stamp))?;
             print(&serde_json::to_string(&samples)?);
@@ -90,6 +97,12 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
     // A worker stays on its thread.
     tokio::task::LocalSet::new().block_on(&runtime, work)
+}
+
+fn compiled(yaml: &str) -> Result<Plan> {
+    let source =
+        Source { file: "bench.yaml".to_owned(), default_name: "bench".to_owned(), text: yaml.to_owned() };
+    compile(&source).map_err(|faults| anyhow::anyhow!("{}", faults.render(false)))
 }
 
 /// A store in the current directory with a session of ours.
@@ -146,9 +159,10 @@ impl Home {
     }
 
     async fn submit(&self, yaml: &str, max_parallel: u32) -> Result<RunId> {
-        let source =
-            Source { file: "bench.yaml".to_owned(), default_name: "bench".to_owned(), text: yaml.to_owned() };
-        let plan = compile(&source).map_err(|faults| anyhow::anyhow!("{}", faults.render(false)))?;
+        self.submit_plan(compiled(yaml)?, yaml, max_parallel).await
+    }
+
+    async fn submit_plan(&self, plan: Plan, yaml: &str, max_parallel: u32) -> Result<RunId> {
         let dir = std::env::current_dir().context("no current directory")?;
         let submission = Submission {
             plan: Arc::new(plan),
@@ -164,6 +178,7 @@ impl Home {
             by: "bench".to_owned(),
             origin: None,
             parent: None,
+            no_cache: false,
         };
         Ok(self.store.submit(submission).await?)
     }

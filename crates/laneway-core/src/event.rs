@@ -130,6 +130,9 @@ facts! {
         /// The step that started it, if one did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<Parent>,
+        /// Its steps are executed also where a result of before would do.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        no_cache: bool,
     }
     RunStarted = "run_started" v 1 {
         node: String,
@@ -448,6 +451,11 @@ mod tests {
             "run_submitted",
             1,
             r#"{"workflow":"deploy","version":"ab12","params":{},"max_parallel":4,"by":"run 3c4d5e6f","parent":{"run":"0199f2a0-0000-7000-8000-1a2b3c4d5e6f","step":"deploy","life":7,"depth":1}}"#,
+        ),
+        (
+            "run_submitted",
+            1,
+            r#"{"workflow":"nightly","version":"ab12","params":{},"max_parallel":4,"by":"ada","no_cache":true}"#,
         ),
         (
             "task_cached",

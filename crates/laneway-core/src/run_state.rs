@@ -46,6 +46,9 @@ pub struct RunState {
     /// The step that started it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
+    /// Its steps are executed also where a result of before would do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_cache: bool,
     /// In definition order; behind all of them the items of those that have some, step by step.
     pub tasks: Vec<TaskState>,
 }
@@ -237,6 +240,7 @@ impl Fold {
             last_event: 1,
             levels: None,
             parent: submitted.parent.clone(),
+            no_cache: submitted.no_cache,
             tasks,
         };
         Ok(Self { state, places, checkpoints: Vec::new(), at: first.at })

@@ -6,6 +6,8 @@
 //! ```
 //! From the moment on in which it is there the step waits for it: each life of a step starts one run, and none that nobody waits for. docs/design/children.md.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,12 +22,16 @@ use laneway_core::plan::Plan;
 use laneway_store::child::{Resumed, WantedRun};
 use laneway_store::model::Submission;
 use laneway_store::{Error, Store};
+use laneway_torture::{Point, pass};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::bundle;
 
-/// How many are dealt with at a time.
+/// How many are looked at at a time.
 const AT_ONCE: usize = 1_000;
+
+/// How many of them are started before it is looked again: what others have started meanwhile is not tried any more.
+const SHARE: usize = 32;
 
 /// The store changes all the time, and few of those changes want a run: it is looked at this often at most.
 const LOOK_AFTER: Duration = Duration::from_millis(50);
@@ -81,32 +87,40 @@ impl Starter {
         }
     }
 
-    /// Starts all that are wanted and can be. One that cannot keeps no other from starting; the first error is given in the end.
+    /// Starts all that are wanted and can be, each tried once. One that cannot keeps no other from starting; the first error is given in
+    /// the end.
     async fn look(&self) -> Result<(), Error> {
+        let (mut tried, mut first) = (HashSet::new(), Ok(()));
         loop {
             let mut wanted = self.store.wanted_runs(self.session, AT_ONCE).await?;
             wanted.retain(|wanted| wanted.is_local || !self.is_local);
-            let (mut has_moved, mut first) = (false, Ok(()));
-            for wanted in wanted {
+            wanted.retain(|wanted| !tried.contains(&wanted.parent.key()));
+            let share = share(self.session, wanted);
+            if share.is_empty() {
+                return first;
+            }
+            for wanted in share {
+                tried.insert(wanted.parent.key());
                 match self.start(&wanted).await {
-                    Ok(moved) => has_moved |= moved,
+                    Ok(()) => {}
                     Err(error @ Error::SessionOver { .. }) => return Err(error),
                     Err(error) => first = first.and(Err(error)),
                 }
             }
-            if !has_moved {
-                return first;
-            }
         }
     }
 
-    /// Starts one, or tells the step why that cannot be. Says whether it is wanted no more. An error is one of the store: it is tried again.
-    async fn start(&self, wanted: &WantedRun) -> Result<bool, Error> {
+    /// Starts one, or tells the step why that cannot be. An error is one of the store: it is tried again.
+    async fn start(&self, wanted: &WantedRun) -> Result<(), Error> {
+        pass(Point::ChildWanted);
         if let Some(again) = wanted.again {
             let session = wanted.is_local.then_some(self.session);
             match self.store.resume_child(wanted.parent.clone(), again, session).await {
-                Ok(Resumed::Done) => return Ok(true),
-                Ok(Resumed::NoRoom) => return Ok(false),
+                Ok(Resumed::Done) => {
+                    pass(Point::ChildResumed);
+                    return Ok(());
+                }
+                Ok(Resumed::NoRoom) => return Ok(()),
                 Ok(Resumed::Gone) => {}
                 Err(error) => return self.refuse(wanted, told(error)?).await,
             }
@@ -118,14 +132,16 @@ impl Starter {
         };
         match self.store.submit(submission).await {
             // Somebody was faster, or nobody waits for it any more.
-            Ok(_) | Err(Error::NotWanted { .. }) => Ok(true),
+            Ok(_) | Err(Error::NotWanted { .. }) => {
+                pass(Point::ChildStarted);
+                Ok(())
+            }
             Err(error) => self.refuse(wanted, told(error)?).await,
         }
     }
 
-    async fn refuse(&self, wanted: &WantedRun, why: String) -> Result<bool, Error> {
-        self.store.child_refused(wanted.parent.clone(), &why).await?;
-        Ok(true)
+    async fn refuse(&self, wanted: &WantedRun, why: String) -> Result<(), Error> {
+        self.store.child_refused(wanted.parent.clone(), &why).await
     }
 
     async fn submission(&self, wanted: &WantedRun) -> Result<Result<Submission, String>, Error> {
@@ -159,6 +175,7 @@ impl Starter {
             by: format!("run {}", wanted.parent.run.short()),
             origin: None,
             parent: Some(wanted.parent.clone()),
+            no_cache: wanted.no_cache,
             plan: found.plan,
         }))
     }
@@ -227,6 +244,17 @@ impl Starter {
     }
 }
 
+/// Those that this node starts next. Every node reads the same list; each begins elsewhere in it, so that they rarely try the same.
+fn share(session: SessionId, mut wanted: Vec<WantedRun>) -> Vec<WantedRun> {
+    wanted.sort_by_cached_key(|wanted| {
+        let mut hasher = DefaultHasher::new();
+        (session.to_string(), wanted.parent.run.to_string(), &wanted.parent.step).hash(&mut hasher);
+        hasher.finish()
+    });
+    wanted.truncate(SHARE);
+    wanted
+}
+
 fn file(path: PathBuf) -> Result<Found, String> {
     let bytes =
         std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
@@ -260,5 +288,48 @@ fn told(error: Error) -> Result<String, Error> {
         | Error::Owned { .. }
         | Error::Unreadable { .. } => Ok(error.to_string()),
         error => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_core::child::Parent;
+    use laneway_core::id::RunId;
+    use serde_json::Map;
+
+    use super::*;
+
+    fn wanted(run: RunId, item: usize) -> WantedRun {
+        let parent = Parent { run, step: format!("call[{item}]"), life: 7, depth: 1 };
+        let (workflow, params) = ("flow".to_owned(), Map::new());
+        WantedRun { parent, workflow, params, again: None, is_local: false, no_cache: false }
+    }
+
+    /// As if all nodes were equally fast, which is the worst that can be: each knows what was started before its look.
+    #[test]
+    fn nodes_rarely_try_what_another_one_starts() {
+        let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("a well-formed id");
+        let session = |node: u32| {
+            SessionId::parse(&format!("0199f2a0-0000-7000-8000-0000000000{node:02}"))
+                .expect("a well-formed id")
+        };
+        let mut left: Vec<WantedRun> = (0..1_000).map(|item| wanted(run, item)).collect();
+        let mut tries = 0;
+        while !left.is_empty() {
+            let shares: Vec<WantedRun> = (0..8).flat_map(|node| share(session(node), left.clone())).collect();
+            tries += shares.len();
+            left.retain(|wanted| !shares.iter().any(|started| started.parent == wanted.parent));
+        }
+        assert!(tries < 2_000, "{tries} tries of eight nodes for 1,000 runs; all of all would be 8,000");
+    }
+
+    #[test]
+    fn all_are_started_by_one_node_alone() {
+        let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("a well-formed id");
+        let session = SessionId::parse("0199f2a0-0000-7000-8000-000000000001").expect("a well-formed id");
+        let all: Vec<WantedRun> = (0..5).map(|item| wanted(run, item)).collect();
+        let mut share = share(session, all.clone());
+        share.sort_by_key(|wanted| wanted.parent.step.clone());
+        assert_eq!(share, all);
     }
 }

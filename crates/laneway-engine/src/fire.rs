@@ -186,6 +186,7 @@ impl Firer {
             by: by.to_owned(),
             origin: None,
             parent: None,
+            no_cache: false,
         };
         match self.store.submit(submission).await {
             Ok(run) => Ok(started(workflow, run)),

@@ -50,6 +50,7 @@ pub async fn submit(
         by: "hooks".to_owned(),
         origin: None,
         parent: None,
+        no_cache: false,
     };
     store.submit(submission).await.map(Some)
 }

@@ -45,6 +45,7 @@ async fn allocations_per_task(tasks: usize) -> f64 {
         by: "ada".into(),
         origin: None,
         parent: None,
+        no_cache: false,
     };
     let run = store.submit(submission).await.expect("a run");
     let drive = Drive {

@@ -83,6 +83,7 @@ impl Setup {
             by: "ada".into(),
             origin: None,
             parent: None,
+            no_cache: false,
         };
         let run = store.submit(submission).await.expect("a run");
         Self { store, session, run }

@@ -58,6 +58,7 @@ async fn a_hundred_thousand_items_run_and_replay() {
         by: "ada".into(),
         origin: None,
         parent: None,
+        no_cache: false,
     };
     let run = store.submit(submission).await.expect("a run");
     let (ran, seen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

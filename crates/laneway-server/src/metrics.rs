@@ -129,6 +129,7 @@ pub(crate) struct Stored {
     pub(crate) nodes: Vec<NodeView>,
     pub(crate) limits: Vec<LimitView>,
     pub(crate) backlog: Vec<(Option<Gate>, u64)>,
+    pub(crate) parked: u64,
     pub(crate) commits: Option<Commits>,
     /// What this process let through its gates, under its name, where no session of it tells that.
     pub(crate) own_waits: Option<(String, GateWaits)>,
@@ -291,6 +292,13 @@ fn registry(stored: &Stored) -> Registry {
         depth.get_or_create(&CauseLabels { cause }).set(i64::try_from(*tasks).unwrap_or(i64::MAX));
     }
     registry.register("queue_depth", "Tasks that nobody has taken, by what they wait for", depth);
+    let parked = Gauge::<i64>::default();
+    parked.set(i64::try_from(stored.parked).unwrap_or(i64::MAX));
+    registry.register(
+        "parked_tasks",
+        "Tasks that wait for a signal, a moment, a run or their items, and hold nothing",
+        parked,
+    );
     let (held, waiting) = (Family::<LimitLabels, Gauge>::default(), Family::<LimitLabels, Gauge>::default());
     for limit in limits {
         let labels = LimitLabels { limit: limit.name.clone() };

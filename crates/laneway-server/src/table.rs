@@ -110,7 +110,7 @@ pub(crate) fn table() -> Vec<Route> {
         post("/v1/runs/{run}/pause", OPERATOR, runs::pause, "Let a run start nothing new").json::<wire::Paused>(),
         post("/v1/runs/{run}/advance", OPERATOR, runs::advance, "Let a paused run go on by one level").json::<wire::Advanced>(),
         post("/v1/runs/{run}/resume", OPERATOR, runs::resume, "Let a paused run go on").json::<wire::Paused>(),
-        get("/v1/runs/{run}/tasks", VIEWER, tasks::list, "The tasks of a run").json::<wire::TaskList>(),
+        get("/v1/runs/{run}/tasks", VIEWER, tasks::list, "The tasks of a run, or the items of one of its steps").asks::<tasks::ListQuery>().json::<wire::TaskList>(),
         get("/v1/runs/{run}/tasks/{step}", VIEWER, tasks::show, "One task").json::<wire::Task>(),
         get("/v1/runs/{run}/tasks/{step}/explain", VIEWER, tasks::explain, "Why a task waits, or ended so, with what it waits for")
             .json::<wire::ExplainedStep>(),

@@ -80,6 +80,7 @@ async fn park(address: &str, wanted: usize) -> Result<(), Box<dyn Error>> {
             by: "bench".to_owned(),
             origin: None,
             parent: None,
+            no_cache: false,
         };
         store.submit(submission).await?;
     }

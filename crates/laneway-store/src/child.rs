@@ -3,11 +3,12 @@
 use laneway_core::child::Parent;
 use laneway_core::id::RunId;
 use laneway_core::plan::{Plan, Position};
+use laneway_core::time::Millis;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::keeper::unreadable;
-use crate::model::RunHead;
+use crate::model::{About, Finding, RunHead, Severity};
 
 /// A run that a step waits for, and that nobody has started yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +22,8 @@ pub struct WantedRun {
     pub again: Option<RunId>,
     /// Whether the parent is local to its owner: then this one is as well.
     pub is_local: bool,
+    /// Whether the parent takes no results of before: then this one does not either.
+    pub no_cache: bool,
 }
 
 /// What became of a run that was to go on.
@@ -60,7 +63,49 @@ impl WantedRow {
             params,
             again: again.transpose()?,
             is_local: self.is_local,
+            no_cache: parent.no_cache,
         })
+    }
+}
+
+/// For how long nothing is wrong with a run that is to be started: nodes look every five seconds.
+pub(crate) const SLOW_MS: i64 = 60_000;
+
+/// One that nobody has started for longer than that, or that no step waits for.
+#[derive(Debug)]
+pub(crate) struct Unstarted {
+    pub(crate) run: RunId,
+    pub(crate) step: String,
+    pub(crate) workflow: String,
+    /// Whether it is one of before, which is to go on.
+    pub(crate) is_again: bool,
+    pub(crate) is_local: bool,
+    pub(crate) is_unwanted: bool,
+    pub(crate) since: Option<Millis>,
+}
+
+impl Unstarted {
+    pub(crate) fn finding(self) -> Finding {
+        let (short, step, workflow) = (self.run.short(), self.step, self.workflow);
+        let subject = format!("run {short}");
+        if self.is_unwanted {
+            let what = format!("`{workflow}` is to be started for `{step}`, which does not wait for it");
+            let advice =
+                "nothing is started for it; keep a copy, and delete the row of `wanted_runs`".to_owned();
+            return Finding { severity: Severity::Problem, about: About::Run, subject, what, advice };
+        }
+        let since = self.since.map(|since| format!(" since {since}")).unwrap_or_default();
+        let what = format!("`{step}` waits{since} for a run of `{workflow}`, and nobody has started it");
+        let advice = match (self.is_local, self.is_again) {
+            (true, _) => format!("`laneway run --resume {short}` goes on with it: a run of one process starts its own"),
+            (false, true) => format!(
+                "it is to go on with the run that it had before: `laneway show {short}` names it; other runs of `{workflow}` may have all places that `max_runs` gives, or no node is there: `laneway nodes`"
+            ),
+            (false, false) => {
+                "start a node (`laneway worker`, `laneway serve`); if `laneway nodes` shows one, its log says why it cannot".to_owned()
+            }
+        };
+        Finding { severity: Severity::Note, about: About::Run, subject, what, advice }
     }
 }
 

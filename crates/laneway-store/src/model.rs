@@ -193,6 +193,8 @@ pub struct Submission {
     pub origin: Option<String>,
     /// The step that starts it, if one does.
     pub parent: Option<Parent>,
+    /// Its steps are executed also where a result of before would do.
+    pub no_cache: bool,
 }
 
 impl Submission {
@@ -290,6 +292,8 @@ pub struct RunHead {
     pub own_class: i64,
     /// The step that started it, if one did.
     pub parent: Option<Parent>,
+    /// Its steps are executed also where a result of before would do.
+    pub no_cache: bool,
 }
 
 impl RunHead {

@@ -358,6 +358,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn triggers(&self) -> Result<Vec<TriggerView>>;
     /// How many tasks nobody has taken, by the gate at which they wait; those that wait for a taker alone have none.
     async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>>;
+    /// How many tasks wait for a signal, a moment, a run or their items.
+    async fn parked(&self) -> Result<u64>;
     /// Nodes that are alive, by address, with up to `claims` of what each holds.
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.

@@ -10,6 +10,8 @@ pub enum Place {
     Shared,
     /// A node, or `laneway effect` inside of a step: where an effect is asked for, run and told of.
     Effect,
+    /// Wherever something is told to a run: a signal, that a child is there, has ended, or is to end.
+    Telling,
 }
 
 macro_rules! points {
@@ -153,6 +155,28 @@ points! {
     EffectCommitted = "effect.committed" in Effect;
     /// `laneway effect` was told so, and the step knows nothing of it.
     EffectAnswered = "effect.answered" in Effect;
+    /// A signal is about to be written.
+    SignalBefore = "signal.before" in Telling;
+    /// It is written, and who sent it was not told.
+    SignalAfter = "signal.after" in Telling;
+    /// A run that a step waits for was found, and is not started.
+    ChildWanted = "child.wanted" in Telling;
+    /// Its rows are made, or opened again, and its parent is not told; nothing is committed.
+    ChildMade = "child.made" in Telling;
+    /// Its parent is told, and nothing is committed.
+    ChildTold = "child.told" in Telling;
+    /// It is there, and who started it knows nothing of that.
+    ChildStarted = "child.started" in Telling;
+    /// It goes on, for a step that was tried again, and who saw to that knows nothing of it.
+    ChildResumed = "child.resumed" in Telling;
+    /// It has ended, and its parent is not told; nothing is committed.
+    ChildOver = "child.over" in Telling;
+    /// Its parent is told of its end, and nothing is committed.
+    ChildOverTold = "child.over.told" in Telling;
+    /// Who waits for it is to end, and it is not told; nothing is committed.
+    ChildStop = "child.stop" in Telling;
+    /// It is told to end, and nothing is committed.
+    ChildStopTold = "child.stop.told" in Telling;
     /// The warden has its cgroups, and has not said so.
     WardenReady = "warden.ready" in Warden;
     /// A request was received, nothing is done about it.

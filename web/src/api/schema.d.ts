@@ -732,7 +732,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tasks of a run
+         * The tasks of a run, or the items of one of its steps
          * @description Role: viewer
          */
         get: operations["get_v1_runs_run_tasks"];
@@ -2450,6 +2450,8 @@ export interface components {
              * @description How many of its tasks may run at once.
              */
             max_parallel: number;
+            /** @description Its steps are executed also where a result of before would do. */
+            no_cache?: boolean;
             /** @description The node that owns it, while that lives. */
             owner?: string | null;
             params: Record<string, unknown>;
@@ -2588,6 +2590,11 @@ export interface components {
             max_parallel?: number | null;
             /** @description The name of the document's workflow, where the document gives none. */
             name?: string | null;
+            /**
+             * @description Every step is executed, also where a result was recorded before; what comes of it is recorded anew. The runs that its steps
+             *     start keep to it as well.
+             */
+            no_cache?: boolean;
             params?: Record<string, unknown>;
             /** @description Nothing of it starts before somebody resumes it, or lets it go on by one level. */
             paused?: boolean;
@@ -2652,6 +2659,11 @@ export interface components {
         TaskEnd: "succeeded" | "failed" | "canceled";
         /** @description The tasks of a run. */
         TaskList: {
+            /**
+             * Format: int32
+             * @description Of items that were asked for a page at a time: behind which index the next page begins, if there is one.
+             */
+            next_after?: number | null;
             tasks: components["schemas"]["Task"][];
         };
         TaskResult: {
@@ -4245,6 +4257,11 @@ export interface operations {
             query?: {
                 /** @description As it was after the event of this number; as it is now without it */
                 at?: number | null;
+                /**
+                 * @description How many items to tell of each step with `for_each`, from its first on; all of them without it. How many there are, by state, is told with
+                 *     the step, and the rest by `/tasks?step=`
+                 */
+                items?: number | null;
             };
             header?: never;
             path: {
@@ -4844,7 +4861,14 @@ export interface operations {
     };
     get_v1_runs_run_tasks: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only the items of this step with `for_each`, in their order, a page of them */
+                step?: string | null;
+                /** @description With `step`: the index behind which the page begins */
+                after?: number | null;
+                /** @description With `step`: how many, 1 to 1000; 100 without it */
+                limit?: number | null;
+            };
             header?: never;
             path: {
                 /**

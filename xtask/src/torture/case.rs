@@ -332,7 +332,8 @@ impl Play {
                 Some(
                     laneway_torture::Place::Node
                     | laneway_torture::Place::Shared
-                    | laneway_torture::Place::Effect,
+                    | laneway_torture::Place::Effect
+                    | laneway_torture::Place::Telling,
                 )
                 | None => self.trouble.nodes_killed += 1,
             }

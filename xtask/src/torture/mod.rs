@@ -9,6 +9,7 @@
 mod act;
 mod case;
 mod check;
+mod children;
 mod dice;
 mod effects;
 mod ledger;
@@ -63,12 +64,17 @@ enum What {
     Nodes(nodes::Args),
     /// Die between every two writes of an effect, and count how often it happens
     Effects,
+    /// Die wherever a signal, or something about a child, is told to a run; on both databases
+    Children,
 }
 
 pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     match &args.what {
         Some(What::Nodes(args)) => return nodes::run(shell, args),
         Some(What::Effects) => return effects::walk(Program::build_tortured(shell)?.path()),
+        Some(What::Children) => {
+            return children::walk(Program::build_tortured(shell)?.path(), children::How::Whole);
+        }
         None => {}
     }
     ensure!(cfg!(target_os = "linux"), "the process table is read from /proc, so this needs Linux");
@@ -93,6 +99,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
         play_all(&ground, some_of_everything(&ground, 5, &mut dice), until, &mut tally)?;
     }
     effects::walk(tortured.path())?;
+    children::walk(tortured.path(), children::How::Short)?;
     hunt(&ground, &mut dice, &mut tally)?;
     tally.print();
     tally.verdict(&ground)

@@ -138,11 +138,11 @@ fn case(act: Act, dice: &mut Dice) -> Case {
     Case { act, seed, bug: None, patience: PATIENCE }
 }
 
-/// Whether a point comes by in the workflow that is tortured. Those of many nodes, and of effects, have walks of their own.
+/// Whether a point comes by in the workflow that is tortured. Those of many nodes, of effects and of children have walks of their own.
 pub(super) fn is_walked(point: Point) -> bool {
     match point.place() {
         Place::Node | Place::Warden => true,
-        Place::Shared | Place::Effect => false,
+        Place::Shared | Place::Effect | Place::Telling => false,
     }
 }
 
@@ -205,6 +205,18 @@ fn scenes(point: Point) -> &'static [Scene] {
         | Point::EffectTold
         | Point::EffectCommitted
         | Point::EffectAnswered => &[],
+        // `children.rs` walks to these.
+        Point::SignalBefore
+        | Point::SignalAfter
+        | Point::ChildWanted
+        | Point::ChildMade
+        | Point::ChildTold
+        | Point::ChildStarted
+        | Point::ChildResumed
+        | Point::ChildOver
+        | Point::ChildOverTold
+        | Point::ChildStop
+        | Point::ChildStopTold => &[],
         // `nodes/hunt.rs` walks to these.
         Point::SharedCommitBefore
         | Point::SharedCommitAfter

@@ -15,6 +15,7 @@ fn history(facts: Vec<Fact>) -> Vec<Event> {
         max_parallel: 4,
         by: "ada".into(),
         parent: None,
+        no_cache: false,
     };
     let facts = std::iter::once(submitted.into()).chain(facts);
     (1..).zip(facts).map(|(seq, fact)| Event { run, seq, at: Millis(1000 + seq as i64), fact }).collect()

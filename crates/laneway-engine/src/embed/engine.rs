@@ -326,6 +326,7 @@ impl Engine {
             by: "embedded".to_owned(),
             origin: None,
             parent: None,
+            no_cache: false,
         };
         let id = self.inner.store.submit(submission).await?;
         Ok(self.attach(id))

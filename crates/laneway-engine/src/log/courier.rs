@@ -327,6 +327,7 @@ mod tests {
             by: "ada".into(),
             origin: None,
             parent: None,
+            no_cache: false,
         };
         let run = store.submit(submission).await.expect("a run");
         let claims = store.claim(Ask { session, run: Some(run), limit: 2, ahead: 0 }).await.expect("claims");

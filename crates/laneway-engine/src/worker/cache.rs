@@ -85,7 +85,7 @@ async fn seek(
     (parts, key): (&Parts, &ContentHash),
     place: Place<'_>,
 ) -> Result<Box<Hit>, Miss> {
-    if !setting.takes_results {
+    if !setting.takes_results || claim.head.no_cache {
         return Err(Miss::NotWanted);
     }
     let (plan, step) = (&claim.head.plan, claim.head.plan.step(claim.at.position));

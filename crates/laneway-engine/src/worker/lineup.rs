@@ -254,6 +254,7 @@ mod tests {
             placed: Placed::Local,
             own_class: -1,
             parent: None,
+            no_cache: false,
         });
         let session = SessionId::parse(id).expect("an id");
         let claim = |position| {

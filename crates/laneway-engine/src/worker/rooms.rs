@@ -106,6 +106,7 @@ steps:
             placed,
             own_class: -1,
             parent: None,
+            no_cache: false,
         });
         let session = SessionId::parse(id).expect("an id");
         let claim =

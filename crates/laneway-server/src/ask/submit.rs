@@ -34,7 +34,8 @@ pub async fn submit(
     asked: wire::Submit,
     terms: Terms,
 ) -> Answer<wire::Submitted> {
-    let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel, paused } = asked;
+    let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel, paused, no_cache } =
+        asked;
     if [&name, &workflow, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
     }
@@ -98,6 +99,7 @@ pub async fn submit(
         by,
         origin,
         parent: None,
+        no_cache,
     };
     let run = store.submit(submission).await?;
     Ok(wire::Submitted { run, workflow })

@@ -52,6 +52,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
         nodes,
         limits: store.limits().await?,
         backlog: store.backlog().await?,
+        parked: store.parked().await?,
         commits: store.commits(),
         pools: ask::pools(store).await?.pools,
     };

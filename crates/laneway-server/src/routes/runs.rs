@@ -109,6 +109,9 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
 pub(crate) struct ShowQuery {
     /// As it was after the event of this number; as it is now without it
     at: Option<u64>,
+    /// How many items to tell of each step with `for_each`, from its first on; all of them without it. How many there are, by state, is told with
+    /// the step, and the rest by `/tasks?step=`
+    items: Option<u32>,
 }
 
 pub(crate) async fn show(
@@ -118,8 +121,13 @@ pub(crate) async fn show(
     Query(query): Query<ShowQuery>,
 ) -> Answer<Response> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    if let Some(at) = query.at {
-        return Ok(Json(ask::run_at(app.store.as_ref(), run, at).await?).into_response());
+    if query.at.is_some() || query.items.is_some() {
+        let mut view = match query.at {
+            Some(at) => ask::run_at(app.store.as_ref(), run, at).await?,
+            None => ask::run(app.store.as_ref(), run).await?,
+        };
+        view.tell_items(query.items.unwrap_or(u32::MAX));
+        return Ok(Json(view).into_response());
     }
     let is_json = [(header::CONTENT_TYPE, "application/json")];
     if let Some(body) = app.memo.run(caller.stamp, run) {

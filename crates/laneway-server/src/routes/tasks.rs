@@ -3,17 +3,52 @@
 use axum::extract::State;
 use axum::{Extension, Json};
 use laneway_store::Error;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
+use super::page;
 use super::runs::has_takers;
 use crate::access::Caller;
-use crate::extract::{Body, MEDIUM, Path};
-use crate::problem::Answer;
+use crate::extract::{Body, MEDIUM, Path, Query};
+use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
 use crate::{ask, wire};
 
-pub(crate) async fn list(State(app): State<App>, Path(run): Path<String>) -> Answer<Json<wire::TaskList>> {
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListQuery {
+    /// Only the items of this step with `for_each`, in their order, a page of them
+    step: Option<String>,
+    /// With `step`: the index behind which the page begins
+    after: Option<u32>,
+    /// With `step`: how many, 1 to 1000; 100 without it
+    limit: Option<usize>,
+}
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    Path(run): Path<String>,
+    Query(query): Query<ListQuery>,
+) -> Answer<Json<wire::TaskList>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    Ok(Json(wire::TaskList { tasks: ask::run(app.store.as_ref(), run).await?.tasks }))
+    let Some(step) = query.step else {
+        if query.after.is_some() || query.limit.is_some() {
+            let what = "`after` and `limit` are for the items of one step: name it with `step`";
+            return Err(Problem::new(Code::BadRequest, what));
+        }
+        let tasks = ask::run(app.store.as_ref(), run).await?.tasks;
+        return Ok(Json(wire::TaskList { tasks, next_after: None }));
+    };
+    let limit = page(query.limit)?;
+    // Asked first: it refuses a step that the run does not have, and knows the nearest.
+    app.store.attempts(run, &step).await?;
+    let is_behind = |index: u32| query.after.is_none_or(|after| index > after);
+    let mut tasks = ask::run(app.store.as_ref(), run).await?.tasks;
+    tasks.retain(|task| task.step == step && task.index.is_some_and(is_behind));
+    let has_more = tasks.len() > limit;
+    tasks.truncate(limit);
+    let next_after = tasks.last().filter(|_| has_more).and_then(|task| task.index);
+    Ok(Json(wire::TaskList { tasks, next_after }))
 }
 
 pub(crate) async fn show(

@@ -55,6 +55,9 @@ pub struct Run {
     /// The step that started it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentStep>,
+    /// Its steps are executed also where a result of before would do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_cache: bool,
 }
 
 /// A step that has started a run.
@@ -201,6 +204,9 @@ pub struct RunList {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskList {
     pub tasks: Vec<Task>,
+    /// Of items that were asked for a page at a time: behind which index the next page begins, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<u32>,
 }
 
 /// A page of the events of a run, in their order. Each has `event`, `run`, `seq` and `at`, and its own fields.
@@ -327,7 +333,15 @@ impl Run {
                 step: parent.step.clone(),
                 depth: parent.depth,
             }),
+            no_cache: state.no_cache,
         }
+    }
+}
+
+impl Run {
+    /// Leaves out all but the first items of each step. What is counted of them stays.
+    pub fn tell_items(&mut self, most: u32) {
+        self.tasks.retain(|task| task.index.is_none_or(|index| index < most));
     }
 }
 

@@ -39,6 +39,10 @@ pub struct Submit {
     /// Nothing of it starts before somebody resumes it, or lets it go on by one level.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
+    /// Every step is executed, also where a result was recorded before; what comes of it is recorded anew. The runs that its steps
+    /// start keep to it as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_cache: bool,
 }
 
 /// A run that is there now.

@@ -9,7 +9,7 @@ use laneway_store::cache::{Found, Look, NewResult};
 use laneway_store::model::{CacheTally, Finished, Outcome, Tally};
 use serde_json::json;
 
-use crate::support::{Actor, Place};
+use crate::support::{Actor, Place, run_of};
 
 const FLOW: &str = "name: flow\nsteps: {build: {run: x, cache: true}}\n";
 
@@ -74,5 +74,22 @@ async fn results_are_listed_explained_counted_and_forgotten() {
     assert_eq!(server.get("/v1/cache").await.json(), json!({ "entries": [] }));
     let audit = server.ask(Method::GET, "/v1/audit").by(Role::Admin).send().await.json();
     assert_eq!(audit["entries"][0]["what"], "results of build of flow", "{audit}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_may_be_asked_to_take_no_results() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    for no_cache in [true, false] {
+        let reply = server.post("/v1/runs", json!({ "document": FLOW, "no_cache": no_cache })).await;
+        let run = run_of(&reply.json());
+        let claim = actor.take(1).await.remove(0);
+        assert_eq!((claim.at.run, claim.head.no_cache), (run, no_cache), "whoever executes it is told so");
+        let shown = server.get(&format!("/v1/runs/{run}")).await.json();
+        assert_eq!(shown.get("no_cache"), no_cache.then_some(&json!(true)), "{shown}");
+        actor.end(&claim, true).await;
+    }
     server.stop().await;
 }

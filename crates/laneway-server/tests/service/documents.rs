@@ -93,6 +93,59 @@ async fn metrics_tell_of_nodes_limits_and_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_count_what_is_parked() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let parked = || async {
+        let text = String::from_utf8(server.get("/metrics").await.body.to_vec()).expect("text");
+        let line = text.lines().find(|line| line.starts_with("laneway_parked_tasks ")).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("it is not in\n{text}"))
+    };
+    assert_eq!(parked().await, "laneway_parked_tasks 0");
+    let flow = "name: gate\nsteps:\n  a: {wait: {signal: go}}\n  b: {wait: {for: 1h}}\n  \
+                c: {run: x, for_each: [1, 2]}\n  d: {run: x, needs: [a]}\n";
+    let run = server.submit(flow).await;
+    // The step with items is one, its items are not.
+    assert_eq!(parked().await, "laneway_parked_tasks 3");
+    let signaled = server.post(&format!("/v1/runs/{run}/tasks/a/signal"), json!({ "signal": "go" })).await;
+    assert_eq!(signaled.status, 200, "{signaled:?}");
+    assert_eq!(parked().await, "laneway_parked_tasks 2");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn items_of_a_run_are_told_as_many_as_are_asked_for() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let run = server
+        .submit("name: each\nsteps:\n  one: {run: x}\n  each: {run: x, for_each: [a, b, c, d, e]}\n")
+        .await;
+    for (query, told) in [("", 7), ("?items=2", 4), ("?items=0", 2), ("?at=2&items=0", 2), ("?items=9", 7)] {
+        let shown = server.get(&format!("/v1/runs/{run}{query}")).await.json();
+        assert_eq!(shown["tasks"].as_array().map(Vec::len), Some(told), "{query}: {shown}");
+    }
+    let shown = server.get(&format!("/v1/runs/{run}?items=1")).await.json();
+    assert_eq!(shown["tasks"][1]["items"]["total"], 5, "how many there are is told all the same: {shown}");
+    assert_eq!(shown["tasks"][2]["item"], "a", "{shown}");
+    let (mut after, mut found) = (String::new(), Vec::new());
+    loop {
+        let page = server.get(&format!("/v1/runs/{run}/tasks?step=each&limit=2{after}")).await.json();
+        found.extend(page["tasks"].as_array().expect("tasks").iter().map(|task| task["item"].clone()));
+        let Some(next) = page["next_after"].as_u64() else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!(found, ["a", "b", "c", "d", "e"], "page by page");
+    let alone = server.get(&format!("/v1/runs/{run}/tasks?limit=2")).await;
+    assert_eq!(alone.refusal(), (400, "bad_request".to_owned()));
+    assert_eq!(server.get(&format!("/v1/runs/{run}/tasks?step=none")).await.status, 404);
+    assert_eq!(
+        server.get(&format!("/v1/runs/{run}/tasks")).await.json()["tasks"].as_array().map(Vec::len),
+        Some(7)
+    );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn service_whose_session_is_over_lives_and_is_not_ready() {
     let place = Place::sqlite();
     let server = place.serve().await;

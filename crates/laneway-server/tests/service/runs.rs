@@ -140,6 +140,7 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         by: "ada".to_owned(),
         origin: None,
         parent: None,
+        no_cache: false,
     };
     let run = store.submit(submission).await.expect("a run");
     store.cancel(run, "ada").await.expect("canceled");

@@ -21,6 +21,7 @@ impl<F: Facts> Keeper<F> {
             max_parallel: submission.max_parallel,
             by: submission.by.clone(),
             parent: submission.parent.clone(),
+            no_cache: submission.no_cache,
         });
         if submission.is_paused {
             let by = submission.by.clone();

@@ -87,8 +87,29 @@ impl<F: Facts> Keeper<F> {
         }
         let stop = task.stop;
         let ended = step_end(&self.workflow_of(position), stop, end);
-        let (step, reason, detail, output) = (ended.step, ended.reason, ended.detail, ended.output);
+        let (step, reason, output) = (ended.step, ended.reason, ended.output);
+        // An item, or a member of a group, says which other one has ended it.
+        let detail = match (ended.detail, reason) {
+            (None, Some(reason)) => self.why_aborted(position, reason)?,
+            (detail, _) => detail,
+        };
         self.end_wait(position, Ending { step, reason, detail, output })
+    }
+
+    /// Whether the step waits for this child, and if so, whether it is to end.
+    pub(crate) fn awaits(&mut self, step: &str, child: RunId) -> Result<Option<bool>, F::Error> {
+        let position = self.find(step)?;
+        let task = self.task(position)?;
+        let is_its = task.wait.as_ref().is_some_and(|wait| wait.child == Some(child));
+        Ok((task.status == TaskStatus::Parked && is_its).then_some(task.stop.is_some()))
+    }
+
+    /// The runs that its steps and items wait for.
+    pub(crate) fn awaited(&mut self) -> Result<Vec<RunId>, F::Error> {
+        let unstarted = self.facts.unstarted()?;
+        self.keep_all(unstarted);
+        let parked = self.tasks.values().filter(|kept| kept.row.status == TaskStatus::Parked);
+        Ok(parked.filter_map(|kept| kept.row.wait.as_ref()?.child).collect())
     }
 
     /// The step is to end, and first what it has started. Without that it ends at once.
@@ -104,7 +125,8 @@ impl<F: Facts> Keeper<F> {
         }
         self.wanted.insert(position, None);
         if reason != Reason::Timeout {
-            return self.cancel_now(position, attempt, reason, None);
+            let why = self.why_aborted(position, reason)?;
+            return self.cancel_now(position, attempt, reason, why);
         }
         let detail = self.step(position).wait().map(|wait| wait.timed_out());
         self.end_wait(

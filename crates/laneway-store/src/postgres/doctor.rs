@@ -16,7 +16,9 @@ use super::follow::work;
 use super::link::{Begin, Link, sql};
 use super::run_work::{Job, Terms};
 use super::shelf::{Head, Shelf};
+use super::verbs::children;
 use super::{read, row};
+use crate::child::{SLOW_MS, Unstarted};
 use crate::error::Error;
 use crate::examine::{miscounts, parts_from, unfit, unknown_word};
 use crate::fence::ClaimRef;
@@ -42,6 +44,7 @@ pub(super) async fn examine(link: &Link, now: Option<Millis>, limit: usize) -> D
         }
     }
     quarantined(link, &mut found).await?;
+    unstarted(link, now, &mut found).await?;
     sessions(link, now, &mut found).await?;
     Ok(Examination { runs, total, findings: found })
 }
@@ -162,6 +165,27 @@ async fn quarantined(link: &Link, found: &mut Vec<Finding>) -> Done<()> {
     Ok(())
 }
 
+/// Runs that steps wait for, and that nobody starts.
+async fn unstarted(link: &Link, now: Option<Millis>, found: &mut Vec<Finding>) -> Done<()> {
+    let (now, shelf) = (now.map(|now| now.0), Shelf::default());
+    for listed in link.rows(sql!("examine_wanted", INT8, INT8), &[&now, &SLOW_MS]).await? {
+        // What cannot be read of a run is told with that run.
+        let Some(run) = RunId::parse(&row::text(&listed, 0)?) else { continue };
+        let Ok(head) = shelf.head(link, run).await else { continue };
+        let unstarted = Unstarted {
+            run,
+            step: head.head.plan.task_name(row::number(&listed, 1)?),
+            workflow: row::text(&listed, 2)?,
+            is_again: listed.try_get(3)?,
+            is_local: listed.try_get(4)?,
+            is_unwanted: listed.try_get(5)?,
+            since: listed.try_get::<_, Option<i64>>(6)?.map(Millis),
+        };
+        found.push(unstarted.finding());
+    }
+    Ok(())
+}
+
 async fn sessions(link: &Link, now: Option<Millis>, found: &mut Vec<Finding>) -> Done<()> {
     let now = now.map(|now| now.0);
     for listed in link.rows(sql!("sessions", INT8), &[&now]).await? {
@@ -232,7 +256,9 @@ pub(super) async fn release(shelf: &Shelf, link: &Link, terms: Terms, run: RunId
     .await?;
     let mut flight = link.flight();
     columns.say(&mut flight);
-    flight.commit().await?;
+    flight.land().await?;
+    children::released(shelf, link, within, run).await?;
+    link.flight().commit().await?;
     Ok(())
 }
 

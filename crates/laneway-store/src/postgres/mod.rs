@@ -576,11 +576,15 @@ impl Store for PostgresStore {
 
     async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled> {
         let signal = &signal;
-        self.base
+        pass(Point::SignalBefore);
+        let signaled = self
+            .base
             .change(|link, terms| async move {
                 people::signal(&self.base.shelf, &link, terms, run, (step, signal)).await
             })
-            .await
+            .await;
+        pass(Point::SignalAfter);
+        signaled
     }
 
     async fn advance(&self, run: RunId, by: &str) -> Result<u32> {
@@ -835,6 +839,10 @@ impl Store for PostgresStore {
 
     async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>> {
         self.base.ask(|link| async move { view::backlog(&link).await }).await
+    }
+
+    async fn parked(&self) -> Result<u64> {
+        self.base.ask(|link| async move { view::parked(&link).await }).await
     }
 
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {

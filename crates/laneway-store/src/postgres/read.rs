@@ -212,6 +212,7 @@ fn run_row(found: &Row, head: &Head) -> Done<RunState> {
             .collect(),
         levels: row::maybe_word(found, 10, "levels of a run", read_levels)?.and_then(Committed::of),
         parent: head.head.parent.clone(),
+        no_cache: head.head.no_cache,
         tasks: Vec::new(),
     })
 }

@@ -152,6 +152,7 @@ impl Shelf {
             placed,
             own_class,
             parent,
+            no_cache: found.try_get(11)?,
         };
         Ok(Head { no, head: Arc::new(head) })
     }

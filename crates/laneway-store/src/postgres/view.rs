@@ -194,6 +194,11 @@ pub(super) async fn backlog(link: &Link) -> Done<Vec<(Option<Gate>, u64)>> {
         .collect()
 }
 
+pub(super) async fn parked(link: &Link) -> Done<u64> {
+    let found = link.row(sql!("parked_count"), &[]).await?;
+    found.map_or(Ok(0), |found| row::number(&found, 0))
+}
+
 pub(super) async fn limits(link: &Link) -> Done<Vec<LimitView>> {
     let rows = link.rows(sql!("limits"), &[]).await?;
     rows.iter()

@@ -657,7 +657,10 @@ impl Store for SqliteStore {
 
     async fn signal(&self, run: RunId, step: &str, signal: NewSignal) -> Result<Signaled> {
         let step = step.to_owned();
-        self.write(move |txn| people::signal(txn, run, &step, &signal)).await
+        pass(Point::SignalBefore);
+        let signaled = self.write(move |txn| people::signal(txn, run, &step, &signal)).await;
+        pass(Point::SignalAfter);
+        signaled
     }
 
     async fn advance(&self, run: RunId, by: &str) -> Result<u32> {
@@ -887,6 +890,10 @@ impl Store for SqliteStore {
 
     async fn backlog(&self) -> Result<Vec<(Option<Gate>, u64)>> {
         self.read(|connection, _| view::backlog(connection)).await
+    }
+
+    async fn parked(&self) -> Result<u64> {
+        self.read(|connection, _| view::parked(connection)).await
     }
 
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {

@@ -13,6 +13,7 @@ use super::doctor;
 use super::fault;
 use super::run_work::on_run;
 use super::txn::{Done, Failure, Plans, Subject, Txn, sql};
+use super::verbs::children;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
@@ -148,7 +149,8 @@ pub(super) fn release(txn: &Txn<'_>, run: RunId, max_lost: u32) -> Done<()> {
             keeper.lose(&ClaimRef { run, position, attempt, session }, &node, max_lost)?;
         }
         Ok(())
-    })
+    })?;
+    children::released(txn, run)
 }
 
 #[cfg(test)]

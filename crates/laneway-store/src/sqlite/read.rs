@@ -265,6 +265,7 @@ fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {
         paused: read_pauses_of(row)?,
         levels: read_levels_of(row)?,
         parent: head.head.parent.clone(),
+        no_cache: head.head.no_cache,
         tasks: Vec::new(),
     })
 }

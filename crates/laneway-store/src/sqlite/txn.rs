@@ -227,6 +227,7 @@ pub(super) struct HeadRow {
     bundle: Option<String>,
     parent: Option<String>,
     root_no: Option<i64>,
+    no_cache: bool,
 }
 
 pub(super) fn read_head(connection: &Connection, plans: &Plans, run: RunId) -> Done<Head> {
@@ -253,6 +254,7 @@ impl HeadRow {
                     bundle: row.get(8)?,
                     parent: row.get(9)?,
                     root_no: row.get(10)?,
+                    no_cache: row.get(11)?,
                 })
             })
             .optional()?;
@@ -261,7 +263,7 @@ impl HeadRow {
 
     pub(super) fn with(self, plan: Arc<Plan>) -> Done<Head> {
         let Self { no, run, dir, params, max_parallel, placement, submitted_from, class, bundle, .. } = self;
-        let (parent, root_no) = (self.parent, self.root_no);
+        let (parent, root_no, no_cache) = (self.parent, self.root_no, self.no_cache);
         let params: serde_json::Map<String, serde_json::Value> =
             serde_json::from_str(&params).map_err(|error| Error::Unreadable {
                 what: format!("params of run {}", run.short()),
@@ -290,6 +292,7 @@ impl HeadRow {
             placed,
             own_class: -root_no.unwrap_or(no),
             parent: parent.transpose()?,
+            no_cache,
         };
         Ok(Head { no, head: Arc::new(head) })
     }

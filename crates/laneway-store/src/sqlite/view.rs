@@ -210,6 +210,10 @@ pub(super) fn backlog(connection: &Connection) -> Done<Vec<(Option<Gate>, u64)>>
     Ok(rows.into_iter().map(|(gate, tasks)| (gate.as_deref().and_then(Gate::parse), tasks)).collect())
 }
 
+pub(super) fn parked(connection: &Connection) -> Done<u64> {
+    Ok(connection.prepare_cached(sql!("parked_count"))?.query_row([], |row| row.get(0))?)
+}
+
 /// Those that hold their lock.
 pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> Done<Vec<NodeView>> {
     let observed_at = shared.moment(connection)?;

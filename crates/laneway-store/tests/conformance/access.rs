@@ -155,6 +155,7 @@ async fn backlog_counts_what_nobody_has_taken_by_what_it_waits_for(place: Place)
     assert_eq!(told().await, "2 available, 1 needs, 1 node");
     node.take_any(1).await;
     assert_eq!(told().await, "1 available, 1 needs, 1 node");
+    assert_eq!(node.store.parked().await.expect("a count"), 0);
     node.store.cancel(run, "ada").await.expect("a run that can be canceled");
     assert_eq!(told().await, "1 node");
 }

@@ -9,8 +9,9 @@ use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Error;
 use laneway_store::child::{Resumed, WantedRun};
-use laneway_store::model::{RunFilter, Submission};
+use laneway_store::model::{About, Ask, RunFilter, Severity, Submission};
 use laneway_store::prune::Keep;
+use rusqlite::Connection;
 use serde_json::json;
 
 use crate::audit;
@@ -18,6 +19,7 @@ use crate::harness::{
     Node, Place, canceled, failed, flow, for_each_database, left, names, submission, succeeded,
     succeeded_with,
 };
+use crate::server;
 
 for_each_database! {
     step_is_parked_until_its_child_has_ended,
@@ -39,6 +41,33 @@ for_each_database! {
     parameters_that_cannot_be_evaluated_fail_the_step,
     child_of_a_run_that_goes_on_is_not_removed,
     level_waits_for_its_children,
+    child_that_was_set_aside_while_its_parent_ended_ends_with_its_release,
+    parent_that_was_set_aside_is_told_of_its_child_with_its_release,
+    fail_fast_says_which_item_has_ended_a_child,
+    doctor_names_starts_that_nobody_makes,
+    run_without_the_cache_starts_runs_without_it,
+}
+
+/// Changes rows beneath the verbs, of one run.
+async fn beneath(place: &Place, node: &Node, sql: &str, run: RunId) {
+    let sql = sql.replace("@R", &format!("(SELECT no FROM runs WHERE id = '{run}')"));
+    let changed = match server::beneath(node.store.dir()).await {
+        Some(beneath) => beneath.execute(&sql, &[]).await.expect("a statement"),
+        None => Connection::open(place.path()).and_then(|file| file.execute(&sql, [])).expect("a statement")
+            as u64,
+    };
+    assert!(changed > 0, "{sql}");
+}
+
+async fn set_aside(place: &Place, node: &Node, run: RunId) {
+    beneath(place, node, "UPDATE events SET version = 9 WHERE run_no = @R AND seq = 1", run).await;
+    assert!(node.store.set_aside(run).await.expect("an answer").is_some());
+}
+
+async fn release(place: &Place, node: &Node, run: RunId) {
+    beneath(place, node, "UPDATE events SET version = 1 WHERE run_no = @R AND seq = 1", run).await;
+    node.store.release(run).await.expect("it is mended");
+    audit::check(&*node.store, run).await;
 }
 
 const PARENT: &str = "name: parent\nsteps:\n  call: {workflow: flow, with: {n: 3}, timeout: 1h}\n  \
@@ -64,6 +93,7 @@ fn submission_of(node: &Node, wanted: &WantedRun, document: &str) -> Submission 
     Submission {
         is_shared: !wanted.is_local,
         key: Some(wanted.parent.key()),
+        no_cache: wanted.no_cache,
         parent: Some(wanted.parent.clone()),
         ..submission(document, serde_json::Value::Object(wanted.params.clone()), node.session)
     }
@@ -412,6 +442,110 @@ async fn child_of_a_run_that_goes_on_is_not_removed(place: Place) {
     let may_go = node.store.prunable(keep, 10).await.expect("an answer");
     assert!(may_go.iter().any(|prunable| prunable.run == first));
     assert!(node.store.prune(first).await.expect("an answer"));
+}
+
+async fn child_that_was_set_aside_while_its_parent_ended_ends_with_its_release(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    set_aside(&place, &node, child).await;
+    node.store.cancel(parent, "ada").await.expect("canceled");
+    audit::check(&*node.store, parent).await;
+    assert_eq!(node.tasks(parent).await, "call parked, behind canceled (canceled)", "it ends with its child");
+    release(&place, &node, child).await;
+    audit::check(&*node.store, parent).await;
+    assert_eq!(
+        (node.status(child).await, node.status(parent).await),
+        (RunStatus::Canceled, RunStatus::Canceled)
+    );
+    // One for which its parent goes on goes on itself.
+    let (parent, child) = called(&node).await;
+    set_aside(&place, &node, child).await;
+    release(&place, &node, child).await;
+    assert_eq!(
+        (node.status(child).await, node.status(parent).await),
+        (RunStatus::Running, RunStatus::Running)
+    );
+}
+
+async fn parent_that_was_set_aside_is_told_of_its_child_with_its_release(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    set_aside(&place, &node, parent).await;
+    while let Some(held) = node.take_any(1).await.pop() {
+        node.start(&held).await;
+        node.finish(&held, succeeded()).await;
+    }
+    assert_eq!(node.status(child).await, RunStatus::Succeeded);
+    release(&place, &node, parent).await;
+    assert_eq!(node.task(parent, "call").await.status, TaskStatus::Succeeded, "it has its end");
+}
+
+async fn fail_fast_says_which_item_has_ended_a_child(place: Place) {
+    let node = worker(&place).await;
+    let parent = node
+        .share("name: parent\nsteps:\n  call: {workflow: flow, for_each: [5, 6, 7], max_parallel: 3, fail_fast: true}\n")
+        .await;
+    let asked = wanted(&node).await;
+    let one = flow("", &[("a", "")]);
+    // The third has not been started when the first fails.
+    for asked in &asked[..2] {
+        start(&node, asked, &one).await;
+    }
+    let held = node.take_any(1).await.pop().expect("a");
+    node.start(&held).await;
+    node.finish(&held, failed(1)).await;
+    audit::check(&*node.store, parent).await;
+    let tasks =
+        "call failed (items), call[0] failed (child), call[1] canceled (aborted), call[2] canceled (aborted)";
+    assert_eq!(node.tasks(parent).await, tasks);
+    for item in ["call[1]", "call[2]"] {
+        let detail = node.task(parent, item).await.detail;
+        assert_eq!(detail.as_deref(), Some("`call[0]` failed, and `fail_fast` ends the others"), "{item}");
+    }
+}
+
+async fn doctor_names_starts_that_nobody_makes(place: Place) {
+    let node = worker(&place).await;
+    let parent = node.share(PARENT).await;
+    let found = || async {
+        let found = node.store.examine(10).await.expect("an examination").findings;
+        let about = found.into_iter().filter(|finding| finding.about == About::Run);
+        about.map(|finding| (finding.severity, finding.what, finding.advice)).collect::<Vec<_>>()
+    };
+    assert_eq!(found().await, [], "nobody is slow yet");
+    place.advance(Duration::from_secs(61));
+    let told = found().await;
+    assert_eq!((told.len(), told[0].0), (1, Severity::Note), "{told:?}");
+    assert!(told[0].1.starts_with("`call` waits since 2023-"), "{told:?}");
+    assert!(told[0].1.ends_with("for a run of `flow`, and nobody has started it"), "{told:?}");
+    assert!(told[0].2.contains("laneway worker"), "{told:?}");
+    beneath(&place, &node, "UPDATE wanted_runs SET position = 1 WHERE run_no = @R", parent).await;
+    let told = found().await;
+    assert_eq!((told.len(), told[0].0), (1, Severity::Problem), "{told:?}");
+    assert_eq!(told[0].1, "`flow` is to be started for `behind`, which does not wait for it");
+}
+
+async fn run_without_the_cache_starts_runs_without_it(place: Place) {
+    let node = worker(&place).await;
+    let plain = node.share(PARENT).await;
+    let given = submission(PARENT, json!({}), node.session);
+    let given = Submission { is_shared: true, no_cache: true, ..given };
+    let parent = node.store.submit(given).await.expect("a run");
+    audit::check(&*node.store, parent).await;
+    for (run, no_cache) in [(plain, false), (parent, true)] {
+        // Another process has no head of it on its shelf.
+        let head = place.open().head(run).await.expect("a head");
+        assert_eq!((head.no_cache, node.state(run).await.no_cache), (no_cache, no_cache));
+        let asked = wanted(&node).await.into_iter().find(|wanted| wanted.parent.run == run);
+        assert_eq!(asked.expect("a child is wanted").no_cache, no_cache);
+    }
+    let asked = wanted(&node).await.into_iter().find(|wanted| wanted.parent.run == parent).expect("one");
+    let child = start(&node, &asked, &child()).await;
+    let other = Node::worker(place.open(), "two", &[]).await;
+    let claims = other.store.claim(Ask { session: other.session, run: None, limit: 5, ahead: 0 }).await;
+    let claim =
+        claims.expect("a claim").into_iter().find(|claim| claim.at.run == child).expect("its first step");
+    assert!(claim.head.no_cache, "whoever takes it is told so");
 }
 
 async fn level_waits_for_its_children(place: Place) {

@@ -500,6 +500,7 @@ pub(crate) fn submission(document: &str, params: Value, owner: SessionId) -> Sub
         by: "ada".to_owned(),
         origin: None,
         parent: None,
+        no_cache: false,
     }
 }
 

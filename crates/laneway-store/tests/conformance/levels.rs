@@ -240,6 +240,23 @@ async fn stale_holder_of_a_level_can_neither_take_nor_end_it(place: Place) {
     assert_eq!((names(&held), held[0].at.attempt), (vec!["a", "b"], 2));
 }
 
+/// On SQLite a session lives as long as its process, which is who would ask.
+#[test]
+fn session_whose_lease_has_ended_takes_no_level() {
+    crate::harness::run(Database::Postgres, |place| async move {
+        let dying = Node::worker(place.open(), "dying", &[]).await;
+        dying.share(&diamond()).await;
+        let (first, stale) = (dying.take_any(9).await, dying.store.clone());
+        // Nobody has noticed yet, so that what it holds is still its own.
+        drop(dying);
+        assert!(stale.claim_level(first[0].at).await.expect("an answer").is_empty());
+        let other = Node::worker(place.open(), "other", &[]).await;
+        assert_eq!(other.store.reap().await.expect("a reaped session").tasks, 1, "no more than the first");
+        let first = other.take_any(9).await;
+        assert_eq!(names(&taken(&other, &first[0]).await), ["a", "b"]);
+    });
+}
+
 async fn level_that_is_taken_twice_is_the_same_level(place: Place) {
     let node = Node::register(place.open(), "one").await;
     let run = node.submit(&diamond()).await;

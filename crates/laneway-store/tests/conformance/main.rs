@@ -20,6 +20,7 @@ mod cuts;
 mod disk;
 mod effects;
 mod failure;
+mod families;
 mod fence;
 mod files;
 mod gates;

@@ -54,7 +54,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let Some(file) = &args.file else {
         return Err(Refusal::new("no workflow file was named").into());
     };
-    let start = Start::read(context, file, &args.params, args.max_parallel)?;
+    let mut start = Start::read(context, file, &args.params, args.max_parallel)?;
+    start.no_cache = args.drive.no_cache;
     if args.dry_run {
         dry_run::show(&context.printer, &start.plan, &start.params, start.max_parallel, args.drive.json)?;
         return Ok(Exit::Succeeded);
@@ -75,6 +76,8 @@ pub(super) struct Start {
     pub(super) bundle: Option<ContentHash>,
     pub(super) params: serde_json::Map<String, serde_json::Value>,
     pub(super) max_parallel: u32,
+    /// Whether results of before are left alone.
+    pub(super) no_cache: bool,
 }
 
 impl Start {
@@ -106,6 +109,7 @@ impl Start {
             bundle: None,
             params,
             max_parallel,
+            no_cache: false,
         })
     }
 
@@ -125,6 +129,7 @@ impl Start {
             by: env::person(),
             origin: None,
             parent: None,
+            no_cache: self.no_cache,
         }
     }
 

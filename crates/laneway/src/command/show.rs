@@ -117,6 +117,9 @@ fn header(run: &Run, palette: Palette) -> String {
     if let Some(parent) = &run.parent {
         field("child of", format!("{} of run {}", parent.step, parent.run.short()));
     }
+    if run.no_cache {
+        field("cache", "not asked: every step is executed".to_owned());
+    }
     if let (Some(started), Some(finished)) = (run.started_at, run.finished_at) {
         let took = text::duration(finished.0.since(started.0));
         field("finished", format!("{}, after {took}", text::date(finished.0)));

@@ -59,7 +59,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     }
     let document = store.document(&known.version).await?;
     let is_elsewhere = known.bundle.is_none() && !store.is_embedded();
-    let start = Start { plan, document, dir: known.dir, bundle: known.bundle, params, max_parallel };
+    let no_cache = args.drive.no_cache;
+    let start =
+        Start { plan, document, dir: known.dir, bundle: known.bundle, params, max_parallel, no_cache };
     if args.wait {
         return start.drive(context, store, args.drive).await;
     }
@@ -90,6 +92,8 @@ async fn through(context: &Context, client: Client, args: Args) -> anyhow::Resul
         workflow: Some(args.name),
         params,
         max_parallel: args.max_parallel.map(NonZeroU32::get),
+        paused: args.paused,
+        no_cache: args.drive.no_cache,
         ..wire::Submit::default()
     };
     let submitted = client.submit(&asked, args.key.as_deref()).await?;

@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// Start nothing of it: `laneway advance` does a level of it, `laneway resume` lets it go on
     #[arg(long)]
     paused: bool,
+    /// Execute every step, also those whose result was recorded before; what comes of them is recorded anew
+    #[arg(long)]
+    no_cache: bool,
     /// Print the run as one JSON object
     #[arg(long)]
     json: bool,
@@ -46,6 +49,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let dir = document.dir.clone();
     let mut start = Start::of(context, document, &args.params, args.max_parallel)?;
     refuse_local(&start)?;
+    start.no_cache = args.no_cache;
     if let Some(client) = context.client()? {
         let target = Target::Server(client.clone());
         let bundle = match args.file.as_str() {
@@ -59,6 +63,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             params: start.params,
             max_parallel: args.max_parallel.map(NonZeroU32::get),
             paused: args.paused,
+            no_cache: args.no_cache,
             ..wire::Submit::default()
         };
         let submitted = client.submit(&submit, args.key.as_deref()).await?;

@@ -3,6 +3,7 @@
 use std::fs;
 
 use insta::assert_snapshot;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::place::{Place, text, until};
@@ -249,6 +250,37 @@ fn no_cache_executes_every_step_and_records_what_comes_of_it() {
         (&shown["tasks"][0]["reason"], &shown["tasks"][0]["output"]["n"]),
         (&json!("cached"), &json!("2"))
     );
+}
+
+/// Submits a run, waits for its end, and says what became of its child's step and whether the child asks the cache.
+fn submitted(place: &Place, line: &str, store: &str) -> (Value, bool) {
+    run(place, &format!("submit parent.yaml {line} {store}"));
+    until("the end of the run", || {
+        let runs = place.json(&format!("runs --json {store}"));
+        runs.as_array().is_some_and(|runs| runs.iter().all(|run| run["status"] == "succeeded"))
+            && runs[0]["workflow"] == "child"
+    });
+    let child = place.json(&format!("show last --json {store}"));
+    (child["tasks"][0]["reason"].clone(), child["no_cache"] == true)
+}
+
+#[test]
+fn a_submitted_run_keeps_to_no_cache_and_so_do_the_runs_that_it_starts() {
+    for store in [String::new(), format!("--store {}", schema())] {
+        let place = Place::with("parent.yaml", "steps: {call: {workflow: child.yaml}}");
+        place.write("child.yaml", "steps: {a: {run: 'true', cache: true}}");
+        let worker = place.spawn(&format!("worker --shutdown-grace 1s {store}"));
+        assert_eq!(submitted(&place, "", &store), (Value::Null, false));
+        assert_eq!(submitted(&place, "", &store), (json!("cached"), false), "it is known by now");
+        assert_eq!(submitted(&place, "--no-cache", &store), (Value::Null, true), "and is not asked for");
+        let explained = place.json(&format!("explain last a --json {store}"));
+        assert_eq!(explained["cache"]["text"], "nobody looked, because of --no-cache");
+        let shown = run(&place, &format!("show last {store}"));
+        assert!(shown.contains("cache     not asked: every step is executed"), "{shown}");
+        run(&place, &format!("replay last {store}"));
+        worker.signal(Signal::TERM);
+        assert_eq!(worker.wait().code, Some(0));
+    }
 }
 
 #[test]

@@ -18,7 +18,7 @@ mod network;
 mod node;
 mod person;
 mod proxy;
-mod rows;
+pub(super) mod rows;
 mod story;
 mod tally;
 

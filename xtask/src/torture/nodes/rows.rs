@@ -31,14 +31,14 @@ CREATE TRIGGER torture_end BEFORE DELETE ON sessions FOR EACH ROW EXECUTE FUNCTI
 
 /// A schema of the private Postgres.
 #[derive(Debug, Clone)]
-pub(super) struct Store {
+pub(in crate::torture) struct Store {
     /// Through the server's socket, whatever becomes of the network.
     url: String,
     schema: String,
 }
 
 impl Store {
-    pub(super) fn make(server: &str, schema: &str) -> Result<Self> {
+    pub(in crate::torture) fn make(server: &str, schema: &str) -> Result<Self> {
         let store = Self { url: server.to_owned(), schema: schema.to_owned() };
         store.psql(&format!("CREATE SCHEMA {schema}"))?;
         Ok(store)
@@ -49,12 +49,12 @@ impl Store {
         self.psql(AUDIT).map(drop)
     }
 
-    pub(super) fn remove(&self) -> Result<()> {
+    pub(in crate::torture) fn remove(&self) -> Result<()> {
         self.psql(&format!("DROP SCHEMA {} CASCADE", self.schema)).map(drop)
     }
 
     /// For `--store`, on this machine.
-    pub(super) fn address(&self) -> String {
+    pub(in crate::torture) fn address(&self) -> String {
         format!("{}?{}&application_name=person", self.url, self.options())
     }
 

@@ -35,6 +35,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         by: "ada".into(),
         origin: None,
         parent: None,
+        no_cache: false,
     };
     let run = store.submit(submission).await.expect("a run");
     let kill_grace = Duration::from_secs(1);

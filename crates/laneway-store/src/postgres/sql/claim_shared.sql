@@ -40,7 +40,7 @@ placed AS (
 barred AS (
     SELECT placed.*, head.*, bool_or(place > $2 AND version <> ALL ($5)) OVER (ORDER BY place) AS is_barred
     FROM placed CROSS JOIN LATERAL (
-        SELECT id, version, dir, params, max_parallel, placement, submitted_from, class AS whole, bundle, parent, root_no
+        SELECT id, version, dir, params, max_parallel, placement, submitted_from, class AS whole, bundle, parent, root_no, no_cache
         FROM runs WHERE no = placed.run_no LIMIT 1
     ) AS head
 )
@@ -49,4 +49,4 @@ SET status = 'running', gate = NULL, attempt = attempt + 1, session = $1, is_ahe
 FROM barred
 WHERE place <= $2 + $4 AND NOT is_barred AND tasks.run_no = barred.run_no AND tasks.position = barred.position
 RETURNING tasks.run_no, CASE WHEN place_in_run = 1 THEN version END, dir, CASE WHEN place_in_run = 1 THEN params END,
-          barred.max_parallel, placement, submitted_from, whole, bundle, parent, root_no, id, tasks.position, tasks.attempt, place;
+          barred.max_parallel, placement, submitted_from, whole, bundle, parent, root_no, no_cache, id, tasks.position, tasks.attempt, place;

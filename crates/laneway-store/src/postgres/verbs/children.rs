@@ -5,6 +5,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::output::LIMIT;
 use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
+use laneway_torture::{Point, pass};
 use serde_json::{Map, Value};
 
 use super::{on_run, people};
@@ -54,11 +55,13 @@ pub(super) async fn began(
     parent: &Parent,
     child: RunId,
 ) -> Done<()> {
+    pass(Point::ChildMade);
     let job = job(shelf, link, parent.run, Missing::default()).await?;
     let said = said(shelf, link, within, job, |keeper| keeper.child_began(&parent.step, parent.life, child));
     if !said.await? {
         return Err(Error::NotWanted { run: parent.run, step: parent.step.clone() }.into());
     }
+    pass(Point::ChildTold);
     if end_of(shelf, link, child).await?.0.is_final() {
         follow(shelf, link, within, Follows::of_child(child)).await?;
     }
@@ -161,17 +164,19 @@ pub(in crate::postgres) async fn stop(
         Err(failure) => return Err(failure),
     };
     let who = who.unwrap_or_default();
+    pass(Point::ChildStop);
     let canceled = change(shelf, link, terms, (child, &[]), follows, |keeper| {
         let was_over = keeper.run.status.is_final();
         keeper.cancel(&who)?;
         Ok(was_over)
     });
     let was_over = canceled.await;
+    pass(Point::ChildStopTold);
     // One that ended while its parent could not be told is told of now.
     if was_over.as_ref().is_ok_and(|was_over| *was_over) {
         follows.tell_of(child);
     }
-    unless_away(was_over)
+    unless_away(was_over).map(drop)
 }
 
 /// A child has ended: so does the step that waits for it.
@@ -187,10 +192,38 @@ pub(in crate::postgres) async fn tell(
     let (status, reason) = end_of(shelf, link, child).await?;
     let output = if status == RunStatus::Succeeded { outputs(link, &head).await? } else { None };
     let end = ChildEnd { run: child, status, reason, output };
+    pass(Point::ChildOver);
     let told = change(shelf, link, terms, (parent.run, &[]), follows, |keeper| {
         keeper.child_over(&parent.step, end.clone())
     });
-    unless_away(told.await)
+    let told = told.await;
+    pass(Point::ChildOverTold);
+    unless_away(told).map(drop)
+}
+
+/// A run is back that was set aside, and to which nothing was told meanwhile: that its parent is to end, that its children have
+/// ended, or that it has itself. The transaction is open.
+pub(in crate::postgres) async fn released(shelf: &Shelf, link: &Link, within: Terms, run: RunId) -> Done<()> {
+    let mut follows = Follows::default();
+    if let Some(parent) = shelf.head(link, run).await?.head.parent.clone() {
+        let awaits = change(shelf, link, within, (parent.run, &[]), &mut follows, |keeper| {
+            keeper.awaits(&parent.step, run)
+        });
+        let awaits = unless_away(awaits.await)?.flatten();
+        match awaits {
+            Some(true) => stop(shelf, link, within, run, &mut follows).await?,
+            Some(false) if end_of(shelf, link, run).await?.0.is_final() => follows.tell_of(run),
+            Some(false) | None => {}
+        }
+    }
+    let awaited = change(shelf, link, within, (run, &[]), &mut follows, |keeper| keeper.awaited());
+    for child in awaited.await? {
+        let end = unless_away(end_of(shelf, link, child).await)?;
+        if end.is_some_and(|(status, _)| status.is_final()) {
+            follows.tell_of(child);
+        }
+    }
+    follow(shelf, link, within, follows).await
 }
 
 /// `None` if it is more than an output may be.
@@ -209,9 +242,10 @@ async fn outputs(link: &Link, head: &Head) -> Done<Option<Map<String, Value>>> {
 }
 
 /// Who is gone, or set aside, is told nothing.
-fn unless_away<T>(done: Done<T>) -> Done<()> {
+fn unless_away<T>(done: Done<T>) -> Done<Option<T>> {
     match done {
-        Ok(_) | Err(Failure::Refused(Error::NoSuchRun { .. } | Error::SetAside { .. })) => Ok(()),
+        Ok(done) => Ok(Some(done)),
+        Err(Failure::Refused(Error::NoSuchRun { .. } | Error::SetAside { .. })) => Ok(None),
         Err(failure) => Err(failure),
     }
 }

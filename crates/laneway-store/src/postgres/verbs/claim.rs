@@ -160,10 +160,10 @@ impl Asked {
     }
 
     async fn hear_of_all(&self, shelf: &Shelf, link: &Link, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
-        rows.sort_unstable_by_key(|found| found.get::<_, i64>(14));
+        rows.sort_unstable_by_key(|found| found.get::<_, i64>(15));
         let (mut claims, mut heads) = (Vec::with_capacity(rows.len()), HashMap::new());
         for found in &rows {
-            let run = row::word(found, 11, "run id", RunId::parse)?;
+            let run = row::word(found, 12, "run id", RunId::parse)?;
             let head = match heads.get(&run) {
                 Some(head) => Arc::clone(head),
                 // The first of a run brings it along.
@@ -175,7 +175,7 @@ impl Asked {
                     }
                 },
             };
-            let (position, attempt) = (row::number(found, 12)?, row::number(found, 13)?);
+            let (position, attempt) = (row::number(found, 13)?, row::number(found, 14)?);
             let at = ClaimRef { run, position, attempt, session: self.ask.session };
             claims.push(Claim { at, head: Arc::clone(&head.head) });
             heads.insert(run, head);

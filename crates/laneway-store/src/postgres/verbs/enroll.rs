@@ -67,6 +67,7 @@ pub(in crate::postgres) async fn enroll(
             placed: if submission.is_shared { Placed::Spread } else { Placed::Local },
             own_class: -no,
             parent: None,
+            no_cache: submission.no_cache,
         };
         let classes = begun.classes_of(*no, submission)?;
         let (head, taken) = (Arc::new(head), Arc::clone(&begun.taken));

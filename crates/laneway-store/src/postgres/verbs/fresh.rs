@@ -131,6 +131,7 @@ struct NewRuns {
     levels: Vec<Option<String>>,
     parent: Vec<Option<String>>,
     root_no: Vec<Option<i64>>,
+    no_cache: Vec<bool>,
 }
 
 impl NewRows {
@@ -225,7 +226,8 @@ impl NewRows {
                 TEXT_ARRAY,
                 TEXT_ARRAY,
                 TEXT_ARRAY,
-                INT8_ARRAY
+                INT8_ARRAY,
+                BOOL_ARRAY
             ),
             runs.values(),
         );
@@ -295,6 +297,7 @@ impl NewRuns {
         self.levels.push(levels_text(made.levels.as_ref()));
         self.parent.push(parent_text(head.parent.as_ref()));
         self.root_no.push(new.root_no);
+        self.no_cache.push(head.no_cache);
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -328,6 +331,7 @@ impl NewRuns {
             &self.levels,
             &self.parent,
             &self.root_no,
+            &self.no_cache,
         ]
     }
 }

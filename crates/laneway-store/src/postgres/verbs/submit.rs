@@ -92,6 +92,7 @@ pub(in crate::postgres) async fn submit(
         placed,
         own_class,
         parent: submission.parent.clone(),
+        no_cache: submission.no_cache,
     };
     shelf.plans.keep(plan);
     let new = New { no, root_no, now, head: Arc::new(head), submission, classes, taken: Arc::default() };

@@ -6,13 +6,15 @@ mod run;
 use std::path::Path;
 
 use laneway_core::id::{RunId, SessionId};
+use laneway_core::plan::Position;
 use laneway_core::time::Millis;
 use rusqlite::Connection;
 
 pub(super) use run::examine_run;
 
-use super::txn::{Done, Failure, Plans, sql};
+use super::txn::{Done, Failure, Plans, read_head, sql};
 use super::{Shared, connect, fault};
+use crate::child::{SLOW_MS, Unstarted};
 use crate::locks::Life;
 use crate::model::{About, Examination, Finding, Severity};
 
@@ -30,6 +32,7 @@ pub(super) fn examine(connection: &Connection, shared: &Shared, limit: usize) ->
         looked,
         rows(connection, &mut found),
         quarantined(connection, &mut found),
+        unstarted(connection, shared, &mut found),
         sessions(connection, shared, &mut found),
         leftovers(connection, shared, &names, &mut found),
     ];
@@ -119,6 +122,30 @@ fn quarantined(connection: &Connection, found: &mut Vec<Finding>) -> Done<()> {
         let what = format!("set aside since {}: a stored {what} could not be read: {why}", Millis(since));
         let advice = format!("`laneway doctor --release {name}` brings it back once it can be read");
         found.push(problem(About::Quarantine, format!("run {name}"), what, &advice));
+    }
+    Ok(())
+}
+
+/// Runs that steps wait for, and that nobody starts.
+fn unstarted(connection: &Connection, shared: &Shared, found: &mut Vec<Finding>) -> Done<()> {
+    let since = shared.moment(connection)?.0 - SLOW_MS;
+    let mut statement = connection.prepare(sql!("examine_wanted"))?;
+    let mut rows = statement.query([since])?;
+    while let Some(row) = rows.next()? {
+        let (id, position): (String, Position) = (row.get(0)?, row.get(1)?);
+        // What cannot be read of a run is told with that run.
+        let Some(run) = RunId::parse(&id) else { continue };
+        let Ok(head) = read_head(connection, &Plans::default(), run) else { continue };
+        let unstarted = Unstarted {
+            run,
+            step: head.head.plan.task_name(position),
+            workflow: row.get(2)?,
+            is_again: row.get(3)?,
+            is_local: row.get(4)?,
+            is_unwanted: row.get(5)?,
+            since: row.get::<_, Option<i64>>(6)?.map(Millis),
+        };
+        found.push(unstarted.finding());
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::output::LIMIT;
 use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
+use laneway_torture::{Point, pass};
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
@@ -63,9 +64,11 @@ pub(in crate::sqlite) fn wanted(
 /// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must
 /// not be.
 pub(in crate::sqlite) fn began(txn: &Txn<'_>, parent: &Parent, child: RunId) -> Done<()> {
+    pass(Point::ChildMade);
     if !on_run(txn, parent.run, |keeper| keeper.child_began(&parent.step, parent.life, child))? {
         return Err(Error::NotWanted { run: parent.run, step: parent.step.clone() }.into());
     }
+    pass(Point::ChildTold);
     let (status, _) = end_of(txn, child)?;
     if status.is_final() { follow(txn, Follows::of_child(child)) } else { Ok(()) }
 }
@@ -107,16 +110,18 @@ pub(in crate::sqlite) fn stop(txn: &Txn<'_>, child: RunId, follows: &mut Follows
         Err(failure) => return Err(failure),
     };
     let who = who.unwrap_or_default();
+    pass(Point::ChildStop);
     let is_over = follows.change(txn, child, |keeper| {
         let was_over = keeper.run.status.is_final();
         keeper.cancel(&who)?;
         Ok(was_over)
     });
+    pass(Point::ChildStopTold);
     // One that ended while its parent could not be told is told of now.
     if is_over.as_ref().is_ok_and(|is_over| *is_over) {
         follows.tell_of(child);
     }
-    unless_away(is_over)
+    unless_away(is_over).map(drop)
 }
 
 /// A child has ended: so does the step that waits for it.
@@ -126,7 +131,30 @@ pub(in crate::sqlite) fn tell(txn: &Txn<'_>, child: RunId, follows: &mut Follows
     let (status, reason) = end_of(txn, child)?;
     let output = if status == RunStatus::Succeeded { outputs(txn, &head)? } else { None };
     let end = ChildEnd { run: child, status, reason, output };
-    unless_away(follows.change(txn, parent.run, |keeper| keeper.child_over(&parent.step, end)))
+    pass(Point::ChildOver);
+    let told = follows.change(txn, parent.run, |keeper| keeper.child_over(&parent.step, end));
+    pass(Point::ChildOverTold);
+    unless_away(told).map(drop)
+}
+
+/// A run is back that was set aside, and to which nothing was told meanwhile: that its parent is to end, that its children have
+/// ended, or that it has itself.
+pub(in crate::sqlite) fn released(txn: &Txn<'_>, run: RunId) -> Done<()> {
+    let mut follows = Follows::default();
+    if let Some(parent) = txn.head(run)?.head.parent.clone() {
+        let awaits = follows.change(txn, parent.run, |keeper| keeper.awaits(&parent.step, run));
+        match unless_away(awaits)?.flatten() {
+            Some(true) => stop(txn, run, &mut follows)?,
+            Some(false) if end_of(txn, run)?.0.is_final() => follows.tell_of(run),
+            Some(false) | None => {}
+        }
+    }
+    for child in follows.change(txn, run, |keeper| keeper.awaited())? {
+        if unless_away(end_of(txn, child))?.is_some_and(|(status, _)| status.is_final()) {
+            follows.tell_of(child);
+        }
+    }
+    follow(txn, follows)
 }
 
 /// `None` if it is more than an output may be.
@@ -144,9 +172,10 @@ fn outputs(txn: &Txn<'_>, head: &Head) -> Done<Option<Map<String, Value>>> {
 }
 
 /// Who is gone, or set aside, is told nothing.
-fn unless_away<T>(done: Done<T>) -> Done<()> {
+fn unless_away<T>(done: Done<T>) -> Done<Option<T>> {
     match done {
-        Ok(_) | Err(Failure::Refused(Error::NoSuchRun { .. } | Error::SetAside { .. })) => Ok(()),
+        Ok(done) => Ok(Some(done)),
+        Err(Failure::Refused(Error::NoSuchRun { .. } | Error::SetAside { .. })) => Ok(None),
         Err(failure) => Err(failure),
     }
 }

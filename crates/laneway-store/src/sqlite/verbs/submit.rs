@@ -80,7 +80,8 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submissio
         submission.bundle.as_ref().map(ToString::to_string),
         hooks_text(plan),
         parent_text(submission.parent.as_ref()),
-        root_of(txn, submission)?
+        root_of(txn, submission)?,
+        submission.no_cache
     ])?;
     let no = txn.connection.last_insert_rowid();
     let mut insert = txn.connection.prepare_cached(sql!("needs_write"))?;
