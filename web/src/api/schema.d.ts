@@ -268,7 +268,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Locks that somebody holds or waits for
+         * Locks that somebody holds or waits for, and orders on which somebody stands
          * @description Role: viewer
          */
         get: operations["get_v1_locks"];
@@ -1553,6 +1553,7 @@ export interface components {
         Attempt: {
             /** Format: int32 */
             attempt: number;
+            container?: components["schemas"]["TaskContainer"] | null;
             detail?: string | null;
             /** Format: int32 */
             exit_code?: number | null;
@@ -1875,6 +1876,7 @@ export interface components {
             cache?: components["schemas"]["CacheMiss"] | null;
             cause?: components["schemas"]["Cause"] | null;
             chain: components["schemas"]["Link"][];
+            container?: components["schemas"]["TaskContainer"] | null;
             detail?: string | null;
             interrupted?: boolean;
             node?: string | null;
@@ -1973,6 +1975,8 @@ export interface components {
              * @description Its column, from 0 on.
              */
             layer: number;
+            /** @description The signal that it waits for, of one that waits for one. */
+            signal?: string | null;
             step: string;
             /** Format: int32 */
             width: number;
@@ -2080,17 +2084,21 @@ export interface components {
             holder?: components["schemas"]["InLine"] | null;
             /** @description Its key. */
             lock: string;
-            /** @description Up to 100, the next one first. */
+            /** @description Up to 10, the next one first. */
             queue: components["schemas"]["InLine"][];
             /** Format: int64 */
             waiting: number;
         };
-        /** @description Locks that are in use, by key. */
+        /** @description Locks and orders that are in use, by key. */
         LockList: {
             /** @description There are more. */
             has_more: boolean;
+            /** @description There are more. */
+            has_more_orders?: boolean;
             /** @description Up to 100. */
             locks: components["schemas"]["Lock"][];
+            /** @description Up to 100. */
+            orders?: components["schemas"]["OrderLine"][];
         };
         /** @enum {string} */
         LogFate: "recorded" | "lost" | "elsewhere";
@@ -2196,6 +2204,18 @@ export interface components {
         /** @description Nodes that are alive, by address. */
         NodeList: {
             nodes: components["schemas"]["Node"][];
+        };
+        /** @description A key of `order` on which somebody stands. */
+        OrderLine: {
+            /** @description Up to 10, the smallest version first: it is its turn. */
+            line: components["schemas"]["Standing"][];
+            /** @description Its key. */
+            order: string;
+            /**
+             * Format: int64
+             * @description How many have yet to end.
+             */
+            standing: number;
         };
         /** @description One run of a workflow, and how it went. */
         Outcome: {
@@ -2435,6 +2455,8 @@ export interface components {
         Run: {
             /** @description Where its steps run. */
             directory: string;
+            /** @description `dataflow`, or `levels`: it goes level by level, and can be told to go one level on. */
+            execution?: string;
             finished_at?: components["schemas"]["Moment"] | null;
             /** @description Not ended, and the process that ran it is gone. */
             interrupted: boolean;
@@ -2562,6 +2584,11 @@ export interface components {
             signal: string;
             step: string;
         };
+        /** @description A task on the key of an order. */
+        Standing: {
+            task: components["schemas"]["InLine"];
+            version: string;
+        };
         /** @description Something that is to be stopped. */
         StopTask: {
             claim: components["schemas"]["ClaimWord"];
@@ -2631,6 +2658,18 @@ export interface components {
             /** Format: int64 */
             took_ms?: number | null;
             wait?: components["schemas"]["Wait"] | null;
+        };
+        /** @description A container of a task. */
+        TaskContainer: {
+            /**
+             * @description The name by which the engine of the attempt's node knows it. Null before an attempt; of a warm one also when it was so long ago that
+             *     what its pool did is not kept any more.
+             */
+            container?: string | null;
+            /** @description As the document calls it. */
+            image: string;
+            /** @description Of a warm one: its pool. */
+            pool?: string | null;
         };
         /** @description The same in short, beside its task. */
         TaskEffect: {
@@ -2825,6 +2864,9 @@ export interface components {
             directory: string;
             document: string;
             name: string;
+            paused_at?: components["schemas"]["Moment"] | null;
+            /** @description Who paused it: nothing of it starts until somebody resumes it. */
+            paused_by?: string | null;
             /** @description By content. */
             version: string;
         };
@@ -2845,6 +2887,9 @@ export interface components {
             outcomes?: components["schemas"]["Outcome"][];
             /** @description What a run of it asks for, in the order of the document. */
             params?: components["schemas"]["Param"][];
+            paused_at?: components["schemas"]["Moment"] | null;
+            /** @description Who paused it: nothing of it starts until somebody resumes it. */
+            paused_by?: string | null;
             /** Format: int32 */
             version: number;
             workflow: string;
@@ -4243,6 +4288,8 @@ export interface operations {
             query?: {
                 /** @description As it was after the event of this number; as it is now without it */
                 at?: number | null;
+                /** @description Say why tasks wait only of a run with at most so many tasks; of all without it. A task that is asked for itself says so in any case */
+                causes_up_to?: number | null;
             };
             header?: never;
             path: {

@@ -92,6 +92,8 @@ impl Node {
             pool: pool.clone(),
             dormancy: None,
             run: self.run,
+            step: "step".to_owned(),
+            attempt: 1,
             dir: self.path("work"),
             what,
             log: self.path("log").into(),
@@ -141,7 +143,7 @@ impl Node {
         while let Ok(told) = self.told.try_recv() {
             match told {
                 Told::Moved(told) => self.history.push(told),
-                Told::Pool { .. } => {}
+                Told::Pool { .. } | Told::Taken(_) => {}
             }
         }
         self.history.iter().map(|told| told.to.as_str()).collect()

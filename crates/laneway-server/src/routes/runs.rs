@@ -68,6 +68,7 @@ pub(crate) async fn list(
         statuses: statuses.collect::<Answer<_>>()?,
         workflow: query.workflow,
         before: before.transpose()?,
+        down_to: None,
         since: moment("since", query.since)?,
         until: moment("until", query.until)?,
         begins: query.q.filter(|begins| !begins.is_empty()),
@@ -109,6 +110,8 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
 pub(crate) struct ShowQuery {
     /// As it was after the event of this number; as it is now without it
     at: Option<u64>,
+    /// Say why tasks wait only of a run with at most so many tasks; of all without it. A task that is asked for itself says so in any case
+    causes_up_to: Option<usize>,
 }
 
 pub(crate) async fn show(
@@ -122,10 +125,14 @@ pub(crate) async fn show(
         return Ok(Json(ask::run_at(app.store.as_ref(), run, at).await?).into_response());
     }
     let is_json = [(header::CONTENT_TYPE, "application/json")];
+    // One that has ended has no causes: what is remembered is the same for everybody.
     if let Some(body) = app.memo.run(caller.stamp, run) {
         return Ok((is_json, body).into_response());
     }
-    let view = ask::run(app.store.as_ref(), run).await?;
+    let mut view = ask::run(app.store.as_ref(), run).await?;
+    if query.causes_up_to.is_some_and(|most| view.tasks.len() > most) {
+        view.tasks.iter_mut().for_each(|task| task.cause = None);
+    }
     let body = serde_json::to_vec(&view).map(Bytes::from).map_err(|error| {
         tracing::error!(%run, %error, "a run cannot be written as JSON");
         Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
@@ -150,8 +157,7 @@ pub(crate) async fn graph(
         return Ok(unchanged);
     }
     let drawn = app.graphs.draw(Arc::clone(&head.plan)).await?;
-    let response = ([(header::CONTENT_TYPE, "application/json")], drawn).into_response();
-    Ok(tagged(response, &tag))
+    Ok(tagged(drawn.answer(&headers), &tag))
 }
 
 pub(crate) async fn explain(

@@ -175,6 +175,9 @@ fn told(fact: &PoolFact) -> String {
         PoolFact::ContainerIdle(_) | PoolFact::ContainerRunning(_) | PoolFact::ContainerDormant(_) => {
             fact.state().to_string()
         }
+        PoolFact::ContainerTaken(fact) => {
+            format!("taken by {} of run {}, attempt {}", fact.step, fact.run.short(), fact.attempt)
+        }
         PoolFact::ContainerTerminated(fact) => format!("terminated: {}", fact.why),
     }
 }

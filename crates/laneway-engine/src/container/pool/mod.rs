@@ -20,7 +20,7 @@ mod tally;
 mod task;
 mod vessel;
 
-use laneway_core::pool::{ContainerState, Counts, EndReason, Mode};
+use laneway_core::pool::{ContainerState, ContainerTaken, Counts, EndReason, Mode};
 
 pub use pools::{PoolMeans, Pools};
 pub(crate) use recorder::Recorder;
@@ -41,7 +41,7 @@ pub struct PoolView {
 }
 
 /// What a node tells of its pools.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Told {
     /// There is one more, or one has another name as well.
     Pool {
@@ -50,6 +50,8 @@ pub enum Told {
         max: usize,
     },
     Moved(Transition),
+    /// A task has a container, behind the transition that says so.
+    Taken(ContainerTaken),
 }
 
 /// A container went from one state to another.

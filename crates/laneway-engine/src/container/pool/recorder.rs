@@ -43,6 +43,7 @@ impl Recorder {
                             pools.push(KeptPool { name, image, max });
                         }
                         Told::Moved(moved) => facts.push(fact(moved)),
+                        Told::Taken(taken) => facts.push(taken.into()),
                     }
                 }
                 if !pools.is_empty() {
