@@ -214,7 +214,7 @@ async fn limits_and_locks_name_who_holds_them_and_who_waits() {
     assert_eq!(locks["locks"][0]["holder"]["step"], "a");
     assert_eq!(locks["locks"][0]["queue"][0]["step"], "b");
     assert_eq!((&locks["has_more"], &locks["orders"]), (&json!(false), &json!([])));
-    server
+    let ordered = server
         .submit("steps: {a: {order: {key: k, version: '2'}, run: 'true'}, b: {order: {key: k, version: '1'}, run: 'true'}}\n")
         .await;
     let orders = server.get("/v1/locks").await.json()["orders"].clone();
@@ -223,6 +223,7 @@ async fn limits_and_locks_name_who_holds_them_and_who_waits() {
         (&orders[0]["line"][0]["version"], &orders[0]["line"][0]["task"]["step"]),
         (&json!("1"), &json!("b"))
     );
+    server.post(&format!("/v1/runs/{ordered}/cancel"), json!({})).await;
     assert_eq!(server.get("/v1/limits/nothing").await.refusal(), (404, "no_such_limit".to_owned()));
     let seen = server.get("/v1/overview").await.json();
     assert_eq!((&seen["runs"]["running"], &seen["ended"]["window_s"]), (&json!(1), &json!(86_400)), "{seen}");

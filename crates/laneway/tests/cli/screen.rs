@@ -137,6 +137,8 @@ fn a_session_with_keys_from_start_to_end() {
     tmux.keys(&["/", "more", "Enter"]);
     tmux.sees("/more");
     tmux.keys(&["Escape"]);
+    // Two that come at once would be another key.
+    until("the search to go", || !tmux.shown().contains("/more"));
     tmux.keys(&["Escape"]);
     tmux.sees("▶ held");
 
@@ -245,7 +247,7 @@ fn ctrl_c_ends_the_run_in_the_foreground_and_not_the_screen() {
     // Behind the run nothing is left that a Ctrl-C could be meant for but the screen.
     retry();
     tmux.keys(&["C-c"]);
-    tmux.sees("Enter goes back to the screen");
+    until("the end of the second run", || tmux.shown().matches("Enter goes back to the screen").count() == 2);
     tmux.keys(&["C-c"]);
     tmux.is_as_it_was();
 }
@@ -264,6 +266,9 @@ fn on_postgres_a_run_of_two_nodes_is_followed_with_the_node_at_each_task() {
         desk.spawn(&format!("worker --node-address {name} --label zone={zone} --store {store}"))
     };
     let nodes = [worker("here", "us"), worker("there", "eu")];
+    // The first to come makes the store.
+    let listed = || desk.laneway(&format!("nodes --json --store {store}")).stdout;
+    until("both nodes", || listed().contains("\"here\"") && listed().contains("\"there\""));
     let tmux = Tmux::open(&place);
     // A shell would take some of its signs for its own.
     tmux.keys(&[&format!("export LANEWAY_STORE='{store}'"), "Enter"]);
