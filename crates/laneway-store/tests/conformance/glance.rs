@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway_core::id::RunId;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
-use laneway_store::line::Shared;
+use laneway_store::line::{Shared, Standing};
 use laneway_store::model::{Pausable, RunFilter};
 use laneway_store::overview::Unfinished;
 
@@ -142,14 +142,15 @@ async fn orders_name_who_stands_on_them_the_smallest_version_first(place: Place)
         ))
         .await;
     let lines = node.store.order_lines(9, 9).await.expect("lines");
-    let told: Vec<(&str, u64, Vec<(&str, &str)>)> = lines
+    let told: Vec<String> = lines
         .iter()
         .map(|line| {
-            let tasks = line.line.iter().map(|one| (one.version.as_str(), one.task.step.as_str()));
-            (line.key.as_str(), line.standing, tasks.collect())
+            let one = |one: &Standing| format!("{}:{}", one.version, one.task.step);
+            let tasks: Vec<String> = line.line.iter().map(one).collect();
+            format!("{} {} {}", line.key, line.standing, tasks.join(" "))
         })
         .collect();
-    assert_eq!(told, [("db/a", 2, vec![("2", "two"), ("10", "ten")]), ("db/b", 1, vec![("1", "other")])]);
+    assert_eq!(told, ["db/a 2 2:two 10:ten", "db/b 1 1:other"]);
     assert_eq!(lines[0].line[1].task.since, Some(START), "it waits for its turn since then");
     let few = node.store.order_lines(1, 1).await.expect("lines");
     assert_eq!((few.len(), few[0].line.len(), few[0].standing), (1, 1, 2));
