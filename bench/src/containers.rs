@@ -302,6 +302,8 @@ impl Bench {
             pool: pool(),
             dormancy: None,
             run: RunId::parse("0199f2a0-0000-7000-8000-00000000bead").expect("an id"),
+            step: "bench".to_owned(),
+            attempt: 1,
             dir: self.work(),
             what: What::Exec { program, env: Vec::new(), workdir: None },
             log: self.dir.join("log").into(),

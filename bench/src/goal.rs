@@ -93,6 +93,9 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
     if let Some(durable) = &results.durable {
         crate::durable::judge(durable, &mut verdicts);
     }
+    if let Some(web) = &results.web {
+        crate::web::judge(web, &mut verdicts);
+    }
     if let Some(containers) = &results.containers {
         judge_containers(containers, &mut verdicts);
     }

@@ -20,6 +20,7 @@ mod service;
 mod single;
 mod stats;
 mod subject;
+mod web;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ enum Hidden {
 
 #[derive(Debug, Args)]
 struct Bench {
-    /// What to measure; everything but `nodes`, `containers` and `durable` if nothing is named
+    /// What to measure; everything but `nodes`, `containers`, `durable` and `web` if nothing is named
     workloads: Vec<Workload>,
     /// Whom to measure beside Laneway
     #[arg(long, value_delimiter = ',', default_values = ["make", "xargs", "ninja", "huey", "dagu", "graphile", "pgboss", "procrastinate", "restate", "dbos"])]
@@ -125,6 +126,8 @@ enum Workload {
     Containers,
     /// Runs of three durable functions, beside DBOS and Restate; only if it is named
     Durable,
+    /// The page of a run of 10,000 tasks in a browser, beside Dagu's; only if it is named
+    Web,
 }
 
 impl Workload {
@@ -156,7 +159,7 @@ impl Bench {
             (peer.is_queue() && wants_queues)
                 || (peer.runs_graphs() && wants_graphs)
                 || (peer.is_server() && wants_servers)
-                || (*peer == Peer::Dagu && wants_containers)
+                || (*peer == Peer::Dagu && (wants_containers || self.wants(Workload::Web)))
                 || (peer.is_durable() && self.wants(Workload::Durable))
         });
         let mut results = Results {
@@ -180,8 +183,11 @@ impl Bench {
         }
         let widths = results.graphs.iter().map(|graph| graph.calibration.spawn_ms.width());
         let width = widths.fold(0.0, f64::max);
-        // What a database or an engine does is part of what is measured.
-        let has_server = self.wants(Workload::Nodes) || wants_containers || self.wants(Workload::Durable);
+        // What a database, an engine or a browser does is part of what is measured.
+        let has_server = self.wants(Workload::Nodes)
+            || wants_containers
+            || self.wants(Workload::Durable)
+            || self.wants(Workload::Web);
         results.noise = if has_server { watch.end_beside_a_server(width)? } else { watch.end(width)? };
         results.verdicts = goal::judge(&results);
         let tables = results.tables();
@@ -198,7 +204,8 @@ impl Bench {
 
     fn wants(&self, workload: Workload) -> bool {
         let is_named = self.workloads.contains(&workload);
-        let is_apart = matches!(workload, Workload::Nodes | Workload::Containers | Workload::Durable);
+        let is_apart =
+            matches!(workload, Workload::Nodes | Workload::Containers | Workload::Durable | Workload::Web);
         is_named || self.workloads.is_empty() && !is_apart
     }
 
@@ -282,6 +289,11 @@ impl Bench {
                     self.postgres.as_deref().context("`cargo xtask bench durable` brings a Postgres")?;
                 let sizes = (full(10_000, 500), few);
                 results.durable = Some(durable::measure(sizes, postgres, peers, places)?);
+            }
+            Workload::Web => {
+                let root = self.root.as_deref().context("`cargo xtask bench web` says where the page is")?;
+                let sizes = (full(10_000, 900), full(5, 2));
+                results.web = Some(web::measure(sizes, peers, &root.join("web"), places)?);
             }
             Workload::Service => {
                 let servers: Vec<Peer> = peers.iter().copied().filter(|peer| peer.is_server()).collect();

@@ -16,6 +16,7 @@ use crate::service::ServiceResult;
 use crate::single::{Enqueue, Grown, Idle, Items, Noop};
 use crate::stats::Spread;
 use crate::subject::{Peer, Subject};
+use crate::web::WebResult;
 
 /// One whole run.
 #[derive(Debug, Default, Serialize)]
@@ -38,6 +39,7 @@ pub(crate) struct Results {
     pub(crate) nodes: Option<NodesResult>,
     pub(crate) containers: Option<ContainersResult>,
     pub(crate) durable: Option<DurableResult>,
+    pub(crate) web: Option<WebResult>,
     pub(crate) verdicts: Vec<Verdict>,
 }
 
@@ -74,6 +76,7 @@ impl Results {
         out += &self.nodes.as_ref().map(crate::nodes::show).unwrap_or_default();
         out += &self.durable.as_ref().map(crate::durable::show).unwrap_or_default();
         out += &self.containers.as_ref().map(crate::containers::show).unwrap_or_default();
+        out += &self.web.as_ref().map(crate::web::show).unwrap_or_default();
         self.show_verdicts(&mut out);
         out
     }

@@ -1,29 +1,44 @@
-// Figures of a run of 10,000 tasks: first meaningful paint, update of 50 tasks, panning, memory over a busy stream; and what Dagu's page
-// makes of the same graph. Prints JSON, and writes it to BENCH_OUT if that is set.
-//   TASKS=10000 LANEWAY_BIN=…/release/laneway npm run bench
+// Figures of a run of 10,000 tasks: first meaningful paint, updates of 50 tasks, panning, memory over a busy stream; and what Dagu's page
+// makes of the same graph. Tells what it measured as JSON, in BENCH_OUT if that is set; `cargo xtask bench web` judges and shows it.
+//   TASKS=10000 ROUNDS=5 LANEWAY_BIN=…/release/laneway DAGU=…/dagu npm run bench
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { chromium as launcher } from 'playwright-core';
-import { Chromium } from '../tests/harness/browser';
+import type { Page } from 'playwright-core';
+import { Chromium, launch } from '../tests/harness/browser';
 import { free_port, Program } from '../tests/harness/program';
 import { dagu, laneway, type Shape } from './graph';
-import { drag, frames, heap, median, round, seen, watch } from './watch';
+import { drag, frames, type Frames, heap, seen, watch } from './watch';
 
 const tasks = Number(process.env['TASKS'] ?? 10_000);
+const rounds = Number(process.env['ROUNDS'] ?? 5);
 const width = Math.max(1, Math.round(Math.sqrt(tasks)));
 const shape: Shape = { layers: Math.max(1, Math.round(tasks / width)), width };
-const count = shape.layers * shape.width;
-const results: Record<string, unknown> = { tasks: count, chromium: '', figures: {} };
-const figures = results['figures'] as Record<string, unknown>;
 const DRAWN = '.paper .spot, .paper .box';
+/** Of Dagu's page, in either of the ways in which it draws. */
+const DAGU_DRAWN = 'svg g.node, .react-flow__node';
+
+/** As `bench/src/web.rs` reads it. */
+interface Told {
+  tasks: number;
+  chromium: string;
+  /** Milliseconds from the navigation to the paint of the first boxes, each round. */
+  first_paint_ms: number[];
+  /** Milliseconds from the arrival of news of 50 tasks to their paint, each of them. */
+  update_far_ms: number[];
+  update_near_ms: number[];
+  panning: { view: string; frames: Frames }[];
+  busy: { status: string; seconds: number; events: number; frames: Frames; heap_before: number; heap_most: number; heap_after: number } | null;
+  dagu: { steps: number; first_paint_ms: number[]; elements: number; panning: Frames | null; why: string | null }[];
+}
+const told: Told = { tasks: shape.layers * shape.width, chromium: '', first_paint_ms: [], update_far_ms: [], update_near_ms: [], panning: [], busy: null, dagu: [] };
 
 afterAll(() => {
-  const text = `${JSON.stringify(results, null, 2)}\n`;
+  const text = `${JSON.stringify(told, null, 2)}\n`;
   if (process.env['BENCH_OUT']) writeFileSync(process.env['BENCH_OUT'], text);
-  console.log(text);
+  else console.log(text);
 });
 
 it('a run that waits: first paint, updates, panning', async () => {
@@ -31,39 +46,38 @@ it('a run that waits: first paint, updates, panning', async () => {
   const program = await Program.start({ args: ['--slots', '1'] });
   const chromium = await Chromium.start(program);
   try {
+    told.chromium = chromium.version;
     const holder = await program.submit({ document: 'name: holder\nsteps:\n  hold: {run: "sleep 3600"}\n' });
     await program.event(holder, (event) => event['event'] === 'task_started');
     const { run } = await program.ask<{ run: string }>('POST', '/v1/runs', { document: laneway(shape), paused: true });
-    const firsts: number[] = [];
-    for (let turn = 0; turn < 5; turn++) {
+    for (let round = 0; round < rounds; round++) {
       const tab = await chromium.open('/nodes');
       await watch(tab.page, '.paper', DRAWN);
       await tab.page.goto(`/runs/${run}`);
-      await tab.page.locator(DRAWN).first().waitFor({ state: 'attached', timeout: 60_000 });
-      await expect.poll(async () => (await seen(tab.page)).first, { timeout: 10_000 }).not.toBeNull();
-      firsts.push((await seen(tab.page)).first!);
+      told.first_paint_ms.push(await first(tab.page, 60_000));
       await tab.close();
     }
-    figures['first_meaningful_paint_ms'] = { median: median(firsts), all: firsts.map(round), goal: 1000 };
 
     const tab = await chromium.open('/nodes');
     await watch(tab.page, '.paper', DRAWN);
     await tab.page.goto(`/runs/${run}`);
     await tab.page.locator(DRAWN).first().waitFor({ state: 'attached' });
-    figures['update_of_50_tasks_ms'] = { goal: 50, ...(await updates('all in sight')) };
-    figures['panning'] = { goal_fps: 50, all_in_sight: await frames(tab.page, () => drag(tab.page, '.sheet', 4)) };
+    const panned = async (view: string): Promise<void> => {
+      told.panning.push({ view, frames: await frames(tab.page, () => drag(tab.page, '.sheet', 4)) });
+    };
+    told.update_far_ms = await updates();
+    await panned('all in sight');
     await tab.page.getByPlaceholder('Find a step').fill(`s0-${Math.floor(shape.width / 2)}`);
     await tab.page.locator('.paper .box .name').first().waitFor();
-    figures['update_of_50_tasks_near_ms'] = { goal: 50, ...(await updates('near')) };
-    (figures['panning'] as Record<string, unknown>)['near'] = await frames(tab.page, () => drag(tab.page, '.sheet', 4));
+    told.update_near_ms = await updates();
+    await panned('near');
     const farther = tab.page.getByRole('button', { name: 'Farther' });
     for (let turn = 0; turn < 3; turn++) await farther.click();
-    (figures['panning'] as Record<string, unknown>)['middle'] = await frames(tab.page, () => drag(tab.page, '.sheet', 4));
-    figures['heap_bytes_waiting'] = await heap(tab.page);
+    await panned('between');
     tab.expect_clean();
     await tab.close();
 
-    async function updates(name: string): Promise<Record<string, unknown>> {
+    async function updates(): Promise<number[]> {
       const page = tab.page;
       await page.evaluate(() => ((window as unknown as { seen: { updates: number[]; arrived: null } }).seen.updates = []));
       for (let turn = 0; turn < 15; turn++) {
@@ -74,12 +88,10 @@ it('a run that waits: first paint, updates, panning', async () => {
       }
       const { last_event } = await program.ask<{ last_event: number }>('GET', `/v1/runs/${run}`);
       const last = await program.ask<{ events: { event: string; tasks?: string[] }[] }>('GET', `/v1/runs/${run}/events?after=${last_event - 1}`);
-      // What is measured is what it says: fifty tasks at once.
+      // What is measured is what it says: fifty tasks at once, or all of a first layer that is smaller.
       expect(last.events[0]).toMatchObject({ event: 'run_paused' });
-      expect(last.events[0]!.tasks).toHaveLength(50);
-      const { updates } = await seen(page);
-      const sorted = [...updates].sort((a, b) => a - b);
-      return { view: name, median: median(updates), p95: round(sorted[Math.floor(sorted.length * 0.95)] ?? Number.NaN), longest: round(sorted.at(-1) ?? Number.NaN), updates: updates.length };
+      expect(last.events[0]!.tasks).toHaveLength(Math.min(50, shape.width));
+      return (await seen(page)).updates;
     }
   } finally {
     await chromium.end();
@@ -109,16 +121,15 @@ it('a run that runs: memory and frames over a busy stream', async () => {
     });
     await tab.page.waitForTimeout(1_500);
     const { last_event } = await program.ask<{ last_event: number }>('GET', `/v1/runs/${run}`);
-    figures['busy_stream'] = {
-      run: status,
-      seconds: round((Date.now() - begun) / 1000),
+    told.busy = {
+      status,
+      seconds: (Date.now() - begun) / 1000,
       events: last_event,
-      heap_before_bytes: before,
-      heap_most_bytes: Math.max(...samples),
-      heap_after_bytes: await heap(tab.page),
-      ...rate,
+      frames: rate,
+      heap_before: before,
+      heap_most: Math.max(...samples),
+      heap_after: await heap(tab.page),
     };
-    expect(Math.max(...samples)).toBeLessThan(before + 150 * 1024 * 1024);
     tab.expect_clean();
     await tab.close();
   } finally {
@@ -128,48 +139,53 @@ it('a run that runs: memory and frames over a busy stream', async () => {
 });
 
 it('the page of Dagu for the same graph', async () => {
-  const binary = process.env['DAGU'] ?? resolve(import.meta.dirname, '../../target/bench/npm/node_modules/@dagu-org/dagu-linux-x64/bin/dagu');
-  if (!existsSync(binary)) {
-    results['dagu'] = { skipped: `${binary} is not there; \`cargo xtask bench\` brings it, or name one in DAGU` };
-    return;
-  }
-  const found: Record<string, unknown> = {};
-  results['dagu'] = found;
+  const binary = process.env['DAGU'];
+  if (!binary) return;
   // What it can draw, and then the size that is asked for.
-  for (const size of [{ layers: 10, width: 10 }, { layers: 32, width: 32 }, shape]) {
-    found[`${size.layers * size.width} steps`] = await dagu_page(binary, size);
-  }
+  for (const size of [{ layers: 10, width: 10 }, { layers: 32, width: 32 }, shape]) told.dagu.push(await dagu_page(binary, size));
 });
 
-async function dagu_page(binary: string, size: Shape): Promise<unknown> {
+async function dagu_page(binary: string, size: Shape): Promise<Told['dagu'][number]> {
   const directory = mkdtempSync(join(tmpdir(), 'dagu-bench-'));
   const port = await free_port();
   mkdirSync(join(directory, 'dags'));
   writeFileSync(join(directory, 'dags', 'measured.yaml'), dagu(size));
   const env = { PATH: '/usr/bin:/bin', HOME: directory, DAGU_HOME: directory, TZ: 'UTC' };
   const server = spawn(binary, ['start-all', '--host', '127.0.0.1', '--port', String(port), '--dags', join(directory, 'dags')], { env, stdio: 'ignore' });
-  const browser = await launcher.launch({ executablePath: process.env['LANEWAY_TEST_CHROMIUM'] ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+  const browser = await launch();
+  const found: Told['dagu'][number] = { steps: size.layers * size.width, first_paint_ms: [], elements: 0, panning: null, why: null };
   try {
     const url = `http://127.0.0.1:${port}`;
     await expect.poll(() => fetch(`${url}/api/v2/dags`).then((answer) => answer.status, () => 0), { timeout: 60_000 }).toBe(200);
-    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-    results['chromium'] = browser.version();
-    const begun = Date.now();
-    await page.goto(`${url}/dags/measured/spec`, { timeout: 60_000 }).catch(() => undefined);
-    const node = page.locator('svg g.node, .react-flow__node').first();
-    const drawn = await node.waitFor({ state: 'attached', timeout: 90_000 }).then(
-      () => Date.now() - begun,
-      () => null,
-    );
-    if (drawn === null) return { first_paint_of_the_graph_ms: null, why: `no step was drawn within 90 s; it says: ${(await page.locator('main').first().innerText({ timeout: 5_000 }).catch(() => 'nothing')).slice(0, 300)}` };
-    const nodes = await page.locator('svg g.node, .react-flow__node').count();
-    const sheet = (await page.locator('.react-flow__pane').count()) > 0 ? '.react-flow__pane' : 'svg:has(g.node)';
-    const panning = await frames(page, () => drag(page, sheet, 4)).catch((error: Error) => error.message.slice(0, 200));
-    return { first_paint_of_the_graph_ms: drawn, elements_for_steps: nodes, panning };
+    for (let round = 0; round < rounds; round++) {
+      const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+      await watch(page, 'body', DAGU_DRAWN);
+      await page.goto(`${url}/dags/measured/spec`, { timeout: 60_000 }).catch(() => undefined);
+      const at = await first(page, 90_000).catch(() => null);
+      if (at === null) {
+        const said = await page.locator('main').first().innerText({ timeout: 5_000 }).catch(() => 'nothing');
+        found.why = `no step was drawn within 90 s; it says: ${said.slice(0, 200)}`;
+        break;
+      }
+      found.first_paint_ms.push(at);
+      if (round + 1 === rounds) {
+        found.elements = await page.locator(DAGU_DRAWN).count();
+        const sheet = (await page.locator('.react-flow__pane').count()) > 0 ? '.react-flow__pane' : 'svg:has(g.node)';
+        found.panning = await frames(page, () => drag(page, sheet, 4)).catch(() => null);
+      }
+      await page.close();
+    }
+    return found;
   } finally {
     await browser.close();
     server.kill('SIGKILL');
     await new Promise((done) => (server.exitCode !== null ? done(null) : server.once('exit', done)));
     rmSync(directory, { recursive: true, force: true });
   }
+}
+
+/** When something was first painted there. */
+async function first(page: Page, within: number): Promise<number> {
+  const at = await page.waitForFunction(() => (window as unknown as { seen?: { first: number | null } }).seen?.first ?? null, null, { timeout: within, polling: 50 });
+  return (await at.jsonValue()) as number;
 }

@@ -6,7 +6,7 @@ export default defineConfig({
     include: ['bench/**/*.bench.ts'],
     environment: 'node',
     fileParallelism: false,
-    testTimeout: 600_000,
+    testTimeout: 1_200_000,
     hookTimeout: 120_000,
   },
 });

@@ -60,8 +60,15 @@ export async function watch(page: Page, paper: string, drawn: string): Promise<v
 
 export const seen = (page: Page): Promise<Watch> => page.evaluate(() => (window as unknown as { seen: Watch }).seen);
 
-/** Frames a second and the slow ones, while something is done. */
-export async function frames(page: Page, act: () => Promise<void>): Promise<{ fps: number; p95_ms: number; longest_ms: number }> {
+/** Frames a second, and how long the slow ones took. */
+export interface Frames {
+  fps: number;
+  p95_ms: number;
+  longest_ms: number;
+}
+
+/** While something is done. */
+export async function frames(page: Page, act: () => Promise<void>): Promise<Frames> {
   await page.evaluate(() => {
     const times: number[] = [];
     const state = { on: true, times };
@@ -81,7 +88,7 @@ export async function frames(page: Page, act: () => Promise<void>): Promise<{ fp
   const gaps = times.slice(1).map((at, place) => at - times[place]!);
   const sorted = [...gaps].sort((a, b) => a - b);
   const span = times.at(-1)! - times[0]!;
-  return { fps: round((gaps.length * 1000) / span), p95_ms: round(sorted[Math.floor(sorted.length * 0.95)] ?? 0), longest_ms: round(sorted.at(-1) ?? 0) };
+  return { fps: (gaps.length * 1000) / span, p95_ms: sorted[Math.floor(sorted.length * 0.95)] ?? 0, longest_ms: sorted.at(-1) ?? 0 };
 }
 
 /** Drags a box to and fro for some seconds. */
@@ -106,13 +113,4 @@ export async function heap(page: Page): Promise<number> {
   const { usedSize } = await session.send('Runtime.getHeapUsage');
   await session.detach();
   return usedSize;
-}
-
-export function round(value: number): number {
-  return Math.round(value * 10) / 10;
-}
-
-export function median(values: number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return round(sorted[Math.floor(sorted.length / 2)] ?? Number.NaN);
 }

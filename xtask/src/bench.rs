@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use crate::docker::Docker;
 use crate::postgres::{Durability, Postgres};
-use crate::program;
 use crate::shell::{Shell, cargo, program as start};
+use crate::{program, web};
 
 pub(crate) fn run(shell: &Shell, args: &[OsString]) -> Result<()> {
     shell.run(cargo(&[
@@ -30,6 +30,10 @@ pub(crate) fn run(shell: &Shell, args: &[OsString]) -> Result<()> {
     let engine = if args.iter().any(|arg| arg == "containers") { Some(Docker::start()?) } else { None };
     for (_, host) in engine.iter().flat_map(Docker::variables) {
         command.arg("--docker").arg(host);
+    }
+    if args.iter().any(|arg| arg == "web") {
+        web::bring(shell)?;
+        command.env(web::CHROMIUM, web::chromium()?);
     }
     command.args(args).arg("--laneway").arg(release.join("laneway")).arg("--root").arg(shell.root());
     shell.run(command)

@@ -22,7 +22,7 @@ const NODE: (u32, u32) = (20, 19);
 const NEEDED: &[(&str, &str)] = &[("node", "nodejs"), ("npm", "npm"), ("chromium", "chromium")];
 
 /// Where the tests find the browser.
-const CHROMIUM: &str = "LANEWAY_TEST_CHROMIUM";
+pub(crate) const CHROMIUM: &str = "LANEWAY_TEST_CHROMIUM";
 
 /// What the page is built and tested with, by the lock file and nothing else.
 pub(crate) fn bring(shell: &Shell) -> Result<()> {
@@ -57,7 +57,7 @@ pub(crate) fn check(shell: &Shell) -> Result<()> {
 
 /// Every page and act in Chromium, against the program, with a Postgres and a Docker engine where the environment lends none.
 pub(crate) fn browse(shell: &Shell, laneway: &Program) -> Result<()> {
-    let chromium = tools::find("chromium").context("there is no chromium")?;
+    let chromium = chromium()?;
     let engine = match std::env::var_os(docker::VARIABLE) {
         Some(_) => None,
         None => Some(Docker::spawn()?),
@@ -72,6 +72,11 @@ pub(crate) fn browse(shell: &Shell, laneway: &Program) -> Result<()> {
     tests.envs(server.iter().flat_map(Postgres::variables));
     tests.envs(engine.iter().flat_map(Docker::variables));
     shell.run(tests)
+}
+
+/// The browser.
+pub(crate) fn chromium() -> Result<PathBuf> {
+    tools::find("chromium").context("there is no chromium")
 }
 
 fn npm(words: &[&str]) -> Command {

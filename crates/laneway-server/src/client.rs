@@ -119,12 +119,18 @@ impl Client {
         &self,
         status: Option<&str>,
         workflow: Option<&str>,
-        limit: usize,
+        (limit, cursor): (usize, Option<&str>),
     ) -> Result<wire::RunList> {
         let mut query = vec![format!("limit={limit}")];
         query.extend(status.map(|status| format!("status={}", part(status))));
         query.extend(workflow.map(|workflow| format!("workflow={}", part(workflow))));
+        query.extend(cursor.map(|cursor| format!("cursor={}", part(cursor))));
         self.get(&format!("/v1/runs?{}", query.join("&"))).await
+    }
+
+    /// The graph of the version with which it runs.
+    pub async fn graph(&self, run: RunId) -> Result<wire::Graph> {
+        self.get(&format!("/v1/runs/{run}/graph")).await
     }
 
     pub async fn run(&self, run: &str) -> Result<wire::Run> {

@@ -104,7 +104,7 @@ fn send(file: &'static File, headers: &HeaderMap) -> Response {
     response
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
     let given =
         headers.get(header::ACCEPT_ENCODING).and_then(|given| given.to_str().ok()).unwrap_or_default();
     given.split(',').any(|coding| {

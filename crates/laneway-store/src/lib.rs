@@ -18,6 +18,7 @@ pub mod model;
 mod offer;
 pub mod overview;
 mod plans;
+mod pool;
 pub mod postgres;
 pub mod prune;
 pub mod sqlite;

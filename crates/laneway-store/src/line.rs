@@ -1,4 +1,4 @@
-//! Who holds a lock or a limit, and who stands in line for it.
+//! Who holds a lock or a limit, and who stands in line for it; who stands on the key of an order.
 
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
@@ -6,6 +6,7 @@ use laneway_core::plan::Plan;
 use laneway_core::rank;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
+use laneway_core::version::OrderVersion;
 
 use crate::keeper::Key;
 
@@ -35,6 +36,31 @@ pub struct Line {
     /// Some of those who wait, the next one first.
     pub queue: Vec<InLine>,
     pub waiting: u64,
+}
+
+/// A key of `order`, and who has yet to end there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderLine {
+    pub key: String,
+    /// How many there are.
+    pub standing: u64,
+    /// Some of them, the smallest version first: it is its turn.
+    pub line: Vec<Standing>,
+}
+
+/// A task on the key of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    pub task: InLine,
+    /// As it is written; as it is stored, where that cannot be read.
+    pub version: String,
+}
+
+impl Standing {
+    pub(crate) fn new(task: InLine, stored: String) -> Self {
+        let version = OrderVersion::from_stored(&stored).map_or(stored, |version| version.to_string());
+        Self { task, version }
+    }
 }
 
 /// A task that holds something, or waits for it.

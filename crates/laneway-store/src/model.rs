@@ -488,6 +488,8 @@ pub struct RunFilter {
     pub workflow: Option<String>,
     /// Only runs that were submitted before this one.
     pub before: Option<RunId>,
+    /// Only this one and those that were submitted after it.
+    pub down_to: Option<RunId>,
     /// Only runs that were submitted at this moment or later.
     pub since: Option<Millis>,
     /// Only runs that were submitted before this moment.
@@ -606,6 +608,8 @@ pub struct WorkflowView {
     pub definition: Definition,
     /// Its newest run, of whatever version.
     pub last_run: Option<LastRun>,
+    /// Who paused it, and since when.
+    pub pause: Option<(String, Millis)>,
 }
 
 /// How the newest run of a workflow stands.

@@ -21,7 +21,7 @@ use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::Plan;
-use laneway_core::pool::{PoolEvent, PoolFact};
+use laneway_core::pool::{ContainerTaken, PoolEvent, PoolFact};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
@@ -32,7 +32,7 @@ use crate::child::{Resumed, WantedRun};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
-use crate::line::{Line, Shared};
+use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
@@ -312,6 +312,14 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn find_run(&self, name: &str) -> Result<RunId>;
     /// Newest first.
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunSummary>>;
+    /// The last of the `count` runs, of a workflow or of all, that come first in that list from the newest or behind one of them, and
+    /// when it was submitted; `None` if there are fewer. So whoever looks for few among many looks at so many at a time.
+    async fn run_behind(
+        &self,
+        of: Option<String>,
+        before: Option<RunId>,
+        count: usize,
+    ) -> Result<Option<(RunId, Millis)>>;
     /// A run and its tasks, with the cause of every task that waits.
     async fn run(&self, run: RunId) -> Result<RunView>;
     /// The stored side of a replay.
@@ -321,6 +329,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn events_since(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<Event>>;
     /// Attempts of a step that have ended, and the one that is running, oldest first.
     async fn attempts(&self, run: RunId, step: &str) -> Result<Vec<Attempt>>;
+    /// The warm containers that attempts of a task were given, in order, as far back as events of pools are kept.
+    async fn taken(&self, run: RunId, step: &str) -> Result<Vec<ContainerTaken>>;
     async fn plan(&self, version: &Version) -> Result<Arc<Plan>>;
     /// The text a version was made from.
     async fn document(&self, version: &Version) -> Result<String>;
@@ -350,8 +360,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn limits(&self) -> Result<Vec<LimitView>>;
     /// Who holds a lock or a limit, and who waits for it, up to `limit` of both.
     async fn line(&self, of: Shared, limit: usize) -> Result<Line>;
-    /// Locks that somebody holds or waits for, by name.
+    /// Locks that somebody holds or waits for, by name. Costs what it gives.
     async fn locks(&self, limit: usize) -> Result<Vec<String>>;
+    /// Keys of `order` on which somebody stands, by name, up to `limit`, each with who stands on it first, up to `each`.
+    async fn order_lines(&self, limit: usize, each: usize) -> Result<Vec<OrderLine>>;
+    /// Who paused a workflow, and since when, if somebody did.
+    async fn paused(&self, workflow: &str) -> Result<Option<(String, Millis)>>;
     /// What runs, ended, failed and waits of late. Bounded in cost whatever the store holds.
     async fn overview(&self) -> Result<Overview>;
     /// By workflow.

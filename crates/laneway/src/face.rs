@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use laneway_core::definition::{self, Source};
 use laneway_core::effect::EffectId;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::node_event::Leaving;
-use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_engine::log::{Frame, Part, Stream, read_part};
 use laneway_server::client::Client;
@@ -47,25 +45,33 @@ impl Face {
         workflow: Option<String>,
         limit: usize,
     ) -> anyhow::Result<Vec<wire::RunSummary>> {
-        Ok(match self {
-            Self::Store(store) => {
-                ask::runs(
-                    store.as_ref(),
-                    RunFilter {
+        let mut runs: Vec<wire::RunSummary> = Vec::new();
+        let mut cursor: Option<String> = None;
+        // A page is looked for among so many runs: where few are like that, there may be more behind it.
+        loop {
+            let left = limit - runs.len();
+            let page = match self {
+                Self::Store(store) => {
+                    let filter = RunFilter {
                         statuses: status.into_iter().collect(),
-                        workflow,
-                        limit,
+                        workflow: workflow.clone(),
+                        before: cursor.as_deref().and_then(RunId::parse),
+                        limit: left,
                         ..RunFilter::default()
-                    },
-                )
-                .await?
-                .runs
+                    };
+                    ask::runs(store.as_ref(), filter).await?
+                }
+                Self::Server(client) => {
+                    let status = status.map(RunStatus::as_str);
+                    client.runs(status, workflow.as_deref(), (left.min(PAGE), cursor.as_deref())).await?
+                }
+            };
+            runs.extend(page.runs);
+            cursor = page.next_cursor;
+            if cursor.is_none() || runs.len() >= limit {
+                return Ok(runs);
             }
-            Self::Server(client) => {
-                let status = status.map(RunStatus::as_str);
-                client.runs(status, workflow.as_deref(), limit.min(PAGE)).await?.runs
-            }
-        })
+        }
     }
 
     /// By id, by the beginning of one, or `last`.
@@ -91,20 +97,15 @@ impl Face {
         })
     }
 
-    /// What it is made from; `None` where a server has a newer version only, or none.
-    pub(crate) async fn plan(&self, run: RunId) -> anyhow::Result<Option<Arc<Plan>>> {
+    /// The graph of the version with which it runs.
+    pub(crate) async fn graph(&self, run: RunId) -> anyhow::Result<wire::Graph> {
         match self {
-            Self::Store(store) => Ok(Some(Arc::clone(&store.head(run).await?.plan))),
-            Self::Server(client) => {
-                let run = client.run(&run.to_string()).await?;
-                let Ok(known) = client.workflow(&run.workflow).await else { return Ok(None) };
-                if known.version != run.version {
-                    return Ok(None);
-                }
-                let source =
-                    Source { file: known.name.clone(), default_name: known.name, text: known.document };
-                Ok(definition::compile(&source).ok().map(Arc::new))
+            Self::Store(store) => {
+                let head = store.head(run).await?;
+                // Ten thousand steps take a moment, in which others have things to do.
+                Ok(tokio::task::spawn_blocking(move || wire::Graph::of(&head.plan)).await?)
             }
+            Self::Server(client) => Ok(client.graph(run).await?),
         }
     }
 

@@ -268,7 +268,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Locks that somebody holds or waits for
+         * Locks that somebody holds or waits for, and orders on which somebody stands
          * @description Role: viewer
          */
         get: operations["get_v1_locks"];
@@ -732,7 +732,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tasks of a run, or the items of one of its steps
+         * The tasks of a run
          * @description Role: viewer
          */
         get: operations["get_v1_runs_run_tasks"];
@@ -1553,6 +1553,7 @@ export interface components {
         Attempt: {
             /** Format: int32 */
             attempt: number;
+            container?: components["schemas"]["TaskContainer"] | null;
             detail?: string | null;
             /** Format: int32 */
             exit_code?: number | null;
@@ -1875,6 +1876,7 @@ export interface components {
             cache?: components["schemas"]["CacheMiss"] | null;
             cause?: components["schemas"]["Cause"] | null;
             chain: components["schemas"]["Link"][];
+            container?: components["schemas"]["TaskContainer"] | null;
             detail?: string | null;
             interrupted?: boolean;
             node?: string | null;
@@ -1973,6 +1975,8 @@ export interface components {
              * @description Its column, from 0 on.
              */
             layer: number;
+            /** @description The signal that it waits for, of one that waits for one. */
+            signal?: string | null;
             step: string;
             /** Format: int32 */
             width: number;
@@ -2080,17 +2084,21 @@ export interface components {
             holder?: components["schemas"]["InLine"] | null;
             /** @description Its key. */
             lock: string;
-            /** @description Up to 100, the next one first. */
+            /** @description Up to 10, the next one first. */
             queue: components["schemas"]["InLine"][];
             /** Format: int64 */
             waiting: number;
         };
-        /** @description Locks that are in use, by key. */
+        /** @description Locks and orders that are in use, by key. */
         LockList: {
             /** @description There are more. */
             has_more: boolean;
+            /** @description There are more. */
+            has_more_orders?: boolean;
             /** @description Up to 100. */
             locks: components["schemas"]["Lock"][];
+            /** @description Up to 100. */
+            orders?: components["schemas"]["OrderLine"][];
         };
         /** @enum {string} */
         LogFate: "recorded" | "lost" | "elsewhere";
@@ -2163,8 +2171,6 @@ export interface components {
             /** Format: int64 */
             claim_contentions: number;
             claimed: components["schemas"]["Claimed"];
-            /** @description What it can run for others now: `process`, `container`, `function`, `queue`. Containers only while its engine answers. */
-            engines?: string[];
             /** Format: int64 */
             expired_leases: number;
             /** @description Null for one that runs its own run only. */
@@ -2198,6 +2204,18 @@ export interface components {
         /** @description Nodes that are alive, by address. */
         NodeList: {
             nodes: components["schemas"]["Node"][];
+        };
+        /** @description A key of `order` on which somebody stands. */
+        OrderLine: {
+            /** @description Up to 10, the smallest version first: it is its turn. */
+            line: components["schemas"]["Standing"][];
+            /** @description Its key. */
+            order: string;
+            /**
+             * Format: int64
+             * @description How many have yet to end.
+             */
+            standing: number;
         };
         /** @description One run of a workflow, and how it went. */
         Outcome: {
@@ -2437,6 +2455,8 @@ export interface components {
         Run: {
             /** @description Where its steps run. */
             directory: string;
+            /** @description `dataflow`, or `levels`: it goes level by level, and can be told to go one level on. */
+            execution?: string;
             finished_at?: components["schemas"]["Moment"] | null;
             /** @description Not ended, and the process that ran it is gone. */
             interrupted: boolean;
@@ -2450,8 +2470,6 @@ export interface components {
              * @description How many of its tasks may run at once.
              */
             max_parallel: number;
-            /** @description Its steps are executed also where a result of before would do. */
-            no_cache?: boolean;
             /** @description The node that owns it, while that lives. */
             owner?: string | null;
             params: Record<string, unknown>;
@@ -2566,6 +2584,11 @@ export interface components {
             signal: string;
             step: string;
         };
+        /** @description A task on the key of an order. */
+        Standing: {
+            task: components["schemas"]["InLine"];
+            version: string;
+        };
         /** @description Something that is to be stopped. */
         StopTask: {
             claim: components["schemas"]["ClaimWord"];
@@ -2590,11 +2613,6 @@ export interface components {
             max_parallel?: number | null;
             /** @description The name of the document's workflow, where the document gives none. */
             name?: string | null;
-            /**
-             * @description Every step is executed, also where a result was recorded before; what comes of it is recorded anew. The runs that its steps
-             *     start keep to it as well.
-             */
-            no_cache?: boolean;
             params?: Record<string, unknown>;
             /** @description Nothing of it starts before somebody resumes it, or lets it go on by one level. */
             paused?: boolean;
@@ -2641,6 +2659,18 @@ export interface components {
             took_ms?: number | null;
             wait?: components["schemas"]["Wait"] | null;
         };
+        /** @description A container of a task. */
+        TaskContainer: {
+            /**
+             * @description The name by which the engine of the attempt's node knows it. Null before an attempt; of a warm one also when it was so long ago that
+             *     what its pool did is not kept any more.
+             */
+            container?: string | null;
+            /** @description As the document calls it. */
+            image: string;
+            /** @description Of a warm one: its pool. */
+            pool?: string | null;
+        };
         /** @description The same in short, beside its task. */
         TaskEffect: {
             /**
@@ -2659,11 +2689,6 @@ export interface components {
         TaskEnd: "succeeded" | "failed" | "canceled";
         /** @description The tasks of a run. */
         TaskList: {
-            /**
-             * Format: int32
-             * @description Of items that were asked for a page at a time: behind which index the next page begins, if there is one.
-             */
-            next_after?: number | null;
             tasks: components["schemas"]["Task"][];
         };
         TaskResult: {
@@ -2839,6 +2864,9 @@ export interface components {
             directory: string;
             document: string;
             name: string;
+            paused_at?: components["schemas"]["Moment"] | null;
+            /** @description Who paused it: nothing of it starts until somebody resumes it. */
+            paused_by?: string | null;
             /** @description By content. */
             version: string;
         };
@@ -2859,6 +2887,9 @@ export interface components {
             outcomes?: components["schemas"]["Outcome"][];
             /** @description What a run of it asks for, in the order of the document. */
             params?: components["schemas"]["Param"][];
+            paused_at?: components["schemas"]["Moment"] | null;
+            /** @description Who paused it: nothing of it starts until somebody resumes it. */
+            paused_by?: string | null;
             /** Format: int32 */
             version: number;
             workflow: string;
@@ -3717,7 +3748,7 @@ export interface operations {
     get_v1_nodes_events: {
         parameters: {
             query?: {
-                /** @description Only those of this node */
+                /** @description Only what this node told */
                 node?: string | null;
                 /** @description Only events numbered above this */
                 after?: number | null;
@@ -4257,11 +4288,8 @@ export interface operations {
             query?: {
                 /** @description As it was after the event of this number; as it is now without it */
                 at?: number | null;
-                /**
-                 * @description How many items to tell of each step with `for_each`, from its first on; all of them without it. How many there are, by state, is told with
-                 *     the step, and the rest by `/tasks?step=`
-                 */
-                items?: number | null;
+                /** @description Say why tasks wait only of a run with at most so many tasks; of all without it. A task that is asked for itself says so in any case */
+                causes_up_to?: number | null;
             };
             header?: never;
             path: {
@@ -4861,14 +4889,7 @@ export interface operations {
     };
     get_v1_runs_run_tasks: {
         parameters: {
-            query?: {
-                /** @description Only the items of this step with `for_each`, in their order, a page of them */
-                step?: string | null;
-                /** @description With `step`: the index behind which the page begins */
-                after?: number | null;
-                /** @description With `step`: how many, 1 to 1000; 100 without it */
-                limit?: number | null;
-            };
+            query?: never;
             header?: never;
             path: {
                 /**

@@ -22,6 +22,8 @@ export type Overview = Schemas['Overview'];
 export type Validated = Schemas['Validated'];
 export type Fault = Schemas['Fault'];
 export type Lock = Schemas['Lock'];
+export type OrderLine = Schemas['OrderLine'];
+export type TaskContainer = Schemas['TaskContainer'];
 /** A task that holds something, or waits for it. */
 export type Hold = Schemas['InLine'];
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Fault, Outcome, Param } from '../api/types';
+import type { Fault, Outcome, Overview, Param } from '../api/types';
 import { bars } from '../parts/outcomes';
+import { figures_of } from './figures';
 import { text_of, values_of } from './form';
 import { offset_of, pieces_of } from './marks';
 import { from_local, to_local } from './moments';
@@ -101,4 +102,24 @@ test('pages of entries are joined without a gap or a repeat', () => {
   expect(joined_before(entries(9, 8), entries(6))).toBeNull();
   expect(joined_before(entries(), entries(2, 1))).toEqual(entries(2, 1));
   expect(joined_before(entries(2, 1), entries())).toEqual(entries(2, 1));
+});
+
+test('a figure of which there may be more says so, and leads to the runs that it counts', () => {
+  const seen = (runs: boolean, ended: boolean): Overview => ({
+    observed_at: '2026-11-16T12:00:00.000Z',
+    runs: { running: 3, waiting: 2, paused: 1, is_partial: runs },
+    ended: { window_s: 86_400, succeeded: 6, failed: 5, canceled: 4, is_partial: ended },
+    minutes: [],
+    minutes_are_partial: false,
+    failing: [],
+    waiting: [],
+    waiting_is_partial: false,
+  });
+  const partial = (figures: ReturnType<typeof figures_of>) => figures.filter((figure) => figure.is_partial).map((figure) => figure.n);
+  expect(figures_of(seen(false, false)).map((figure) => figure.n)).toEqual([3, 2, 1, 6, 5, 4]);
+  expect(partial(figures_of(seen(false, false)))).toEqual([]);
+  expect(partial(figures_of(seen(true, false)))).toEqual([3, 2, 1]);
+  expect(partial(figures_of(seen(false, true)))).toEqual([6, 5, 4]);
+  const failed = figures_of(seen(false, false)).find((figure) => figure.word === 'overview.failed');
+  expect(failed?.to).toBe('/runs?since=2026-11-15T12%3A00%3A00.000Z&status=failed');
 });

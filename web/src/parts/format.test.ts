@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { bytes, duration, relative, short_run } from './format';
+import { pieces_of } from './sentence';
 
 test('durations are short and never lie by rounding up to sixty', () => {
   const cases: [number, string][] = [
@@ -30,4 +31,18 @@ test('moments before and after now', () => {
 
 test('the end of an id tells runs apart', () => {
   expect(short_run('0199f2a0-0000-7000-8000-1a2b3c4d5e6f')).toBe('1a2b3c4d5e6f');
+});
+
+test('a sentence is cut at its code and its moments, and nothing of it is lost', () => {
+  expect(pieces_of('waits for the signal `go` since 2026-11-17T17:07:12.655Z; `a b` sends it')).toEqual([
+    { text: 'waits for the signal ', kind: 'text' },
+    { text: 'go', kind: 'code' },
+    { text: ' since ', kind: 'text' },
+    { text: '2026-11-17T17:07:12.655Z', kind: 'moment' },
+    { text: '; ', kind: 'text' },
+    { text: 'a b', kind: 'code' },
+    { text: ' sends it', kind: 'text' },
+  ]);
+  expect(pieces_of('one ` and <b>no more</b>')).toEqual([{ text: 'one ` and <b>no more</b>', kind: 'text' }]);
+  expect(pieces_of('')).toEqual([]);
 });

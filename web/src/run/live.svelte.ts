@@ -8,7 +8,7 @@ import { type Run, RunFold } from './fold';
 const ASK_AGAIN_MS = 2_000;
 /** A busy run may have so many news that showing them is all the page does: so it rests, this many times as long as showing them took. */
 const REST = 2;
-/** A larger run is not asked for whole because of that; a task that is looked at asks for its own cause. */
+/** Of a larger run nobody is told why each of its tasks waits; a task that is looked at asks for its own cause. */
 const MOST_TASKS = 1_000;
 
 export class RunLive {
@@ -51,7 +51,7 @@ export class RunLive {
 
   async refresh(): Promise<void> {
     try {
-      const run = await get('/v1/runs/{run}', { path: { run: this.id }, signal: this.#cut.signal });
+      const run = await get('/v1/runs/{run}', { path: { run: this.id }, query: { causes_up_to: MOST_TASKS }, signal: this.#cut.signal });
       this.#take(run);
       this.error = null;
     } catch (error) {

@@ -20,6 +20,12 @@ const ARGS = [
 export type Theme = 'dark' | 'light';
 export type Looks = { theme?: Theme; width?: number; height?: number; language?: string; token?: string | null; reduced?: boolean; expected?: RegExp };
 
+/** Chromium of the system: `LANEWAY_TEST_CHROMIUM`, or the one on the path. */
+export function launch(): Promise<Browser> {
+  const path = process.env['LANEWAY_TEST_CHROMIUM'] ?? execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim();
+  return chromium.launch({ executablePath: path, args: ARGS });
+}
+
 export class Chromium {
   readonly #browser: Browser;
   readonly #base: string;
@@ -35,8 +41,7 @@ export class Chromium {
 
   /** `LANEWAY_PAGE=built` looks at the files that were built last instead of those in the program. */
   static async start(program: Program): Promise<Chromium> {
-    const path = process.env['LANEWAY_TEST_CHROMIUM'] ?? execFileSync('which', ['chromium'], { encoding: 'utf8' }).trim();
-    const browser = await chromium.launch({ executablePath: path, args: ARGS });
+    const browser = await launch();
     const fronted = process.env['LANEWAY_PAGE'] === 'built' ? await front(program.url) : null;
     return new Chromium(browser, fronted?.url ?? program.url, program.token, async () => {
       await browser.close();
@@ -46,6 +51,10 @@ export class Chromium {
 
   get url(): string {
     return this.#base;
+  }
+
+  get version(): string {
+    return this.#browser.version();
   }
 
   /** A tab of its own, signed in as admin unless told otherwise (`token: null` is signed out). */

@@ -30,7 +30,20 @@ export type Options = {
   /** More arguments of `laneway serve`. */
   args?: string[];
   env?: Record<string, string>;
+  /** The node's name; `here` without one. */
+  node?: string;
+  /** A store for many nodes; one of its own in its directory without it. */
+  store?: string;
 };
+
+/** A schema of its own on the Postgres that `cargo xtask web` or `cargo xtask postgres` lends. */
+export function postgres(): string {
+  const server = process.env['LANEWAY_TEST_POSTGRES'];
+  if (!server) throw new Error('there is no Postgres: run this with `cargo xtask postgres npm run e2e`, which names one in LANEWAY_TEST_POSTGRES');
+  const name = `web_${process.pid}_${Date.now()}`;
+  execFileSync('psql', [server, '-qc', `CREATE SCHEMA ${name}`]);
+  return `${server}${server.includes('?') ? '&' : '?'}options=-csearch_path%3D${name}`;
+}
 
 export class Program {
   readonly directory: string;
@@ -56,6 +69,10 @@ export class Program {
     return program;
   }
 
+  get store(): string {
+    return this.#options.store ?? join(this.directory, 'laneway.db');
+  }
+
   get url(): string {
     return `http://127.0.0.1:${this.port}`;
   }
@@ -67,15 +84,15 @@ export class Program {
 
   /** A link that signs in once. */
   link(): string {
-    const args = ['--store', join(this.directory, 'laneway.db'), 'web', '--server', this.url];
+    const args = ['--store', this.store, 'web', '--server', this.url];
     const env = { PATH: process.env['PATH'] ?? '', HOME: this.directory };
     return execFileSync(binary(), args, { cwd: this.directory, env, encoding: 'utf8' }).trim();
   }
 
   async start(): Promise<void> {
     this.#said = '';
-    const args = ['--store', join(this.directory, 'laneway.db'), 'serve', '--listen', `127.0.0.1:${this.port}`, '--node-address', 'here', ...(this.#options.args ?? [])];
-    const env = { PATH: process.env['PATH'] ?? '', HOME: this.directory, ...this.#options.env };
+    const args = ['--store', this.store, 'serve', '--listen', `127.0.0.1:${this.port}`, '--node-address', this.#options.node ?? 'here', ...(this.#options.args ?? [])];
+    const env = { PATH: process.env['PATH'] ?? '', HOME: this.directory, LANEWAY_DATA_DIR: this.directory, ...this.#options.env };
     const child = spawn(binary(), args, { cwd: this.directory, env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child = child;
     await new Promise<void>((done, fail) => {
@@ -114,7 +131,7 @@ export class Program {
 
   /** A command of the same program on the same store. */
   async command(...args: string[]): Promise<string> {
-    const child = spawn(binary(), ['--store', join(this.directory, 'laneway.db'), ...args], {
+    const child = spawn(binary(), ['--store', this.store, ...args], {
       cwd: this.directory,
       env: { PATH: process.env['PATH'] ?? '', HOME: this.directory },
     });

@@ -42,10 +42,20 @@ test('a workflow is paused with its consequence stated, and undone', async () =>
   await tab.page.getByRole('button', { name: 'Pause', exact: true }).click();
   await dialog.getByRole('button', { name: 'Pause' }).click();
   await tab.page.getByText('good is paused').waitFor();
+  // What can be done is what is offered, here and in the list.
+  await tab.page.getByText('Nothing of it starts: paused by').waitFor();
+  await tab.page.getByRole('button', { name: 'Resume', exact: true }).waitFor();
+  expect(await tab.page.getByRole('button', { name: 'Pause', exact: true }).count()).toBe(0);
+  await tab.shot('workflow-paused');
+  const list = await here.open('/workflows');
+  await list.page.getByRole('row').filter({ hasText: 'good' }).getByText('paused', { exact: true }).waitFor();
+  await list.close();
   const run = await here.program.submit({ workflow: 'good' });
   expect((await here.program.ask<{ paused: string[] }>('GET', `/v1/runs/${run}`)).paused.length).toBeGreaterThan(0);
   await tab.page.getByRole('button', { name: 'Undo' }).click();
   await tab.page.getByText('good goes on').waitFor();
+  await tab.page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+  expect(await tab.page.getByRole('button', { name: 'Resume', exact: true }).count()).toBe(0);
   expect(await here.program.until_ended(run)).toBe('succeeded');
   tab.expect_clean();
   await tab.close();
@@ -205,6 +215,28 @@ test('draining a node is stated, done, and shown', async () => {
   await page.getByRole('dialog').getByRole('button', { name: 'Drain it' }).click();
   await page.getByText('here takes nothing more').waitFor();
   await page.getByText('node draining').waitFor();
+  tab.expect_clean();
+  await tab.close();
+});
+
+test('who stands on an order is listed by version, the one whose turn it is first', async () => {
+  const document = `name: ordered
+steps:
+  late: {order: {key: db/schema, version: '10'}, run: 'true'}
+  soon: {order: {key: db/schema, version: '2'}, run: 'sleep 600'}
+`;
+  const run = await here.program.submit({ document });
+  const tab = await here.open('/limits');
+  const row = tab.page.getByRole('row').filter({ hasText: 'db/schema' });
+  await row.waitFor();
+  expect((await row.getByRole('listitem').allTextContents()).map((text) => text.trim().split(/\s+/).slice(0, 2))).toEqual([
+    ['2', 'soon'],
+    ['10', 'late'],
+  ]);
+  expect(await tab.axe()).toEqual([]);
+  await tab.shot('limits-orders');
+  await here.program.ask('POST', `/v1/runs/${run}/cancel`);
+  await tab.page.getByText('Nobody stands on an order').waitFor();
   tab.expect_clean();
   await tab.close();
 });

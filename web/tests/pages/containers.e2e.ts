@@ -11,9 +11,28 @@ steps:
 pools:
   oven: {image: "laneway-test/busybox:1", max: 3, dormancy: 5m}
 `;
+let run: string;
 const here = site({ env: { LANEWAY_DOCKER_HOST: engine } }, async (program) => {
   await program.apply(DOCUMENT);
-  expect(await program.until_ended(await program.submit({ workflow: 'warmed' }))).toBe('succeeded');
+  run = await program.submit({ workflow: 'warmed' });
+  expect(await program.until_ended(run)).toBe('succeeded');
+});
+
+test('a task tells in which container of which pool its attempts ran', async () => {
+  const tab = await here.open(`/runs/${run}/tasks/work`, { expected: /ERR_NETWORK_CHANGED/ });
+  const told = tab.page.getByTestId('task-container');
+  await told.filter({ hasText: 'laneway-test/busybox:1' }).waitFor();
+  const name = /laneway-[0-9a-f]+-warm-\d+/.exec((await told.textContent()) ?? '')?.[0];
+  expect(name).toBeDefined();
+  expect(await tab.axe()).toEqual([]);
+  await tab.shot('task-container');
+  // It is one of those that the pool tells of.
+  await told.getByRole('link', { name: 'oven' }).click();
+  const taken = tab.page.getByRole('row').filter({ hasText: 'container taken' });
+  await taken.filter({ hasText: name! }).filter({ hasText: 'step: work, attempt: 1' }).waitFor();
+  expect(await here.program.command('explain', run, 'work')).toContain(`in ${name} (laneway-test/busybox:1, pool oven)`);
+  tab.expect_clean();
+  await tab.close();
 });
 
 test('every container’s state and its transitions are shown; the pool is warmed and drained', async () => {

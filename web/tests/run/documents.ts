@@ -1,4 +1,5 @@
 // Workflows that the tests of the run page run for real. Those that must stay as they are wait for a file that a test makes.
+import { binary } from '../harness/program';
 
 /** Waits until the file is there: the test decides when a step ends, and no clock does. */
 export const until = (file: string): string => `while [ ! -e ${file} ]; do sleep 0.05; done`;
@@ -76,7 +77,7 @@ steps:
 export const effects = `
 name: effects
 steps:
-  charge: {run: "laneway effect charge -- echo charged"}
+  charge: {run: "${binary()} effect charge -- echo charged"}
 `;
 
 export const artifacts = `

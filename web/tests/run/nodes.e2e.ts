@@ -56,6 +56,8 @@ steps:
   const tab = await chromium.open(`/runs/${run}/tasks/inside`);
   await reads(tab, '.row', 'from inside');
   await reads(tab, '.panel', '"n": ');
+  await reads(tab, '[data-testid=task-container]', 'laneway-test/busybox:1');
+  await reads(tab, '[data-testid=task-container]', /laneway-[0-9a-f]+-inside-a1/);
   tab.expect_clean();
   await tab.close();
 });

@@ -375,9 +375,9 @@ describe('what a run leaves', () => {
 
   it('are effects', async () => {
     const run = await program.submit({ document: effects });
-    await program.until_ended(run);
+    expect(await program.until_ended(run)).toBe('succeeded');
     const tab = await open(`/runs/${run}?tab=effects`);
-    await reads(tab, '.part', /charge/);
+    await reads(tab, '[role=row]', /charge/);
     await accessible(tab);
   });
 });

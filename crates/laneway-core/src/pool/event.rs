@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::state::{ContainerState, EndReason};
 use crate::facts::{self, Unreadable, facts};
-use crate::id::SessionId;
+use crate::id::{RunId, SessionId};
 use crate::time::Millis;
 
 /// A numbered fact of a pool. Numbers start at 1 and grow; their order is the order of commits.
@@ -69,6 +69,14 @@ facts! {
         pool: String,
         container: String,
     }
+    /// Which task: in a pool of one container several may have it at once, and each is told of.
+    ContainerTaken = "container_taken" v 1 {
+        pool: String,
+        container: String,
+        run: RunId,
+        step: String,
+        attempt: u32,
+    }
     /// Clean and paused.
     ContainerDormant = "container_dormant" v 1 {
         pool: String,
@@ -115,7 +123,7 @@ impl PoolFact {
         match self {
             Self::ContainerStarting(_) => Some(ContainerState::Starting),
             Self::ContainerIdle(_) => Some(ContainerState::Idle),
-            Self::ContainerRunning(_) => Some(ContainerState::Running),
+            Self::ContainerRunning(_) | Self::ContainerTaken(_) => Some(ContainerState::Running),
             Self::ContainerDormant(_) => Some(ContainerState::Dormant),
             Self::ContainerTerminated(_) => Some(ContainerState::Terminated),
             Self::ImagePullProgress(_) => None,
@@ -128,6 +136,7 @@ impl PoolFact {
             Self::ContainerStarting(fact) => (&fact.pool, Some(&fact.container)),
             Self::ContainerIdle(fact) => (&fact.pool, Some(&fact.container)),
             Self::ContainerRunning(fact) => (&fact.pool, Some(&fact.container)),
+            Self::ContainerTaken(fact) => (&fact.pool, Some(&fact.container)),
             Self::ContainerDormant(fact) => (&fact.pool, Some(&fact.container)),
             Self::ContainerTerminated(fact) => (&fact.pool, Some(&fact.container)),
             Self::ImagePullProgress(fact) => (&fact.pool, None),
@@ -144,6 +153,11 @@ mod tests {
         ("container_starting", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1","image":"busybox:1"}"#),
         ("container_idle", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
         ("container_running", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
+        (
+            "container_taken",
+            1,
+            r#"{"pool":"warm","container":"laneway-1a2b-warm-1","run":"0199f2a0-0000-7000-8000-1a2b3c4d5e6f","step":"build","attempt":2}"#,
+        ),
         ("container_dormant", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1"}"#),
         ("container_terminated", 1, r#"{"pool":"warm","container":"laneway-1a2b-warm-1","why":"expired"}"#),
         (
@@ -160,7 +174,8 @@ mod tests {
             assert_eq!((fact.name(), fact.version()), (*name, *version));
             assert_eq!(fact.body_text(), *body);
             if let Some(state) = fact.state() {
-                assert_eq!(format!("container_{state}"), *name);
+                let told = if *name == "container_taken" { "running" } else { &name["container_".len()..] };
+                assert_eq!(state.to_string(), told);
             }
         }
         assert_eq!(PoolFact::NAMES.len(), GOLDEN.len(), "every kind has an example");

@@ -14,8 +14,8 @@ mod ports;
 mod state;
 
 pub use event::{
-    ContainerDormant, ContainerIdle, ContainerRunning, ContainerStarting, ContainerTerminated,
-    ImagePullProgress, PoolEvent, PoolFact,
+    ContainerDormant, ContainerIdle, ContainerRunning, ContainerStarting, ContainerTaken,
+    ContainerTerminated, ImagePullProgress, PoolEvent, PoolFact,
 };
 pub use line::{Ticket, Waiter};
 pub use manager::{Action, ContainerNumber, Counts, Event, Fault, Found, Mode, Pool};

@@ -258,6 +258,8 @@ fn warm(claim: &Claim, spot: &Spot<'_>, what: What, kill_grace: std::time::Durat
         pool,
         dormancy: group.and_then(|group| group.dormancy),
         run: claim.head.run,
+        step: plan.task_name(claim.at.position),
+        attempt: claim.at.attempt,
         dir: spot.dir.to_owned(),
         what,
         log,

@@ -94,6 +94,8 @@ impl Node {
             pool: pool.clone(),
             dormancy: None,
             run: self.run,
+            step: "step".to_owned(),
+            attempt: 1,
             dir: self.path("work"),
             what,
             log: self.path("log").into(),
@@ -144,7 +146,7 @@ impl Node {
         match told {
             Told::Moved(told) => self.history.push(told),
             Told::Pulling(pull) => self.pulls.push(pull),
-            Told::Pool { .. } => {}
+            Told::Pool { .. } | Told::Taken(_) => {}
         }
     }
 

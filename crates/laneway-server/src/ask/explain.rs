@@ -8,6 +8,7 @@ use laneway_core::id::RunId;
 use laneway_store::model::RunView;
 use laneway_store::{Error, Result, Store};
 
+use super::container::housed;
 use crate::wire;
 
 pub async fn explain_run(store: &dyn Store, run: RunId) -> Result<wire::ExplainedRun> {
@@ -25,7 +26,9 @@ pub async fn explain_step(store: &dyn Store, run: RunId, step: &str) -> Result<w
     let chain = chain(store, &view, step).await?;
     // Of an attempt that took a result nothing is to be said of those before it.
     let missed = store.missed(run, step).await?.filter(|missed| missed.attempt == found.0.attempt);
-    Ok(wire::ExplainedStep::new(&view, found, &chain, &attempts, missed.as_ref()))
+    let mut explained = wire::ExplainedStep::new(&view, found, &chain, &attempts, missed.as_ref());
+    explained.container = housed(store, (run, &view.plan), step, &mut explained.attempts).await?;
+    Ok(explained)
 }
 
 async fn chain(store: &dyn Store, view: &RunView, step: &str) -> Result<Vec<Link>> {

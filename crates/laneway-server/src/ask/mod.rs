@@ -2,11 +2,13 @@
 //! own. One path for both, so that they cannot part.
 
 mod apply;
+mod container;
 mod documents;
 mod explain;
 mod forms;
 mod past;
 mod pool;
+mod runs;
 mod submit;
 mod validate;
 
@@ -20,7 +22,7 @@ use laneway_core::time::Millis;
 use laneway_store::cache::Which;
 use laneway_store::effect::Settlement;
 use laneway_store::line::Shared;
-use laneway_store::model::{NewSignal, NodeView, RunFilter};
+use laneway_store::model::{NewSignal, NodeView};
 use laneway_store::{Error, Result, Store};
 
 use crate::problem::{Answer, Code, Problem};
@@ -32,6 +34,7 @@ pub use explain::{explain_run, explain_step};
 pub use forms::Forms;
 pub use past::run_at;
 pub use pool::{drain_pool, warm_pool};
+pub use runs::runs;
 pub use submit::{Terms, submit};
 pub use validate::validate;
 
@@ -44,17 +47,6 @@ pub async fn find(store: &dyn Store, name: &str) -> Result<RunId> {
         Some(run) => Ok(run),
         None => store.find_run(name).await,
     }
-}
-
-/// A page of runs, newest first.
-pub async fn runs(store: &dyn Store, filter: RunFilter) -> Result<wire::RunList> {
-    let limit = filter.limit;
-    // One more tells whether there are more.
-    let mut runs = store.runs(RunFilter { limit: limit.saturating_add(1), ..filter }).await?;
-    let has_more = runs.len() > limit;
-    runs.truncate(limit);
-    let next_cursor = runs.last().filter(|_| has_more).map(|run| run.run.to_string());
-    Ok(wire::RunList { runs: runs.iter().map(wire::RunSummary::from).collect(), next_cursor })
 }
 
 /// Runs of a workflow of which a list says how they went.
@@ -137,7 +129,10 @@ pub async fn artifacts(store: &dyn Store, run: RunId) -> Result<wire::ArtifactLi
 
 pub async fn attempts(store: &dyn Store, run: RunId, step: &str) -> Result<wire::AttemptList> {
     let attempts = store.attempts(run, step).await?;
-    Ok(wire::AttemptList { attempts: attempts.iter().map(wire::Attempt::from).collect() })
+    let mut attempts: Vec<wire::Attempt> = attempts.iter().map(wire::Attempt::from).collect();
+    let head = store.head(run).await?;
+    container::housed(store, (run, &head.plan), step, &mut attempts).await?;
+    Ok(wire::AttemptList { attempts })
 }
 
 /// Events behind a number. One that cannot be read does not hide those behind it.
@@ -262,7 +257,7 @@ pub async fn limit(store: &dyn Store, name: &str) -> Result<wire::LimitLine> {
     Ok(wire::LimitLine::new(wire::Limit::from(limit), &line))
 }
 
-/// Locks that somebody holds or waits for, by name.
+/// Locks that somebody holds or waits for, and keys of `order` on which somebody stands, by name.
 pub async fn locks(store: &dyn Store) -> Result<wire::LockList> {
     let mut names = store.locks(LOCKS + 1).await?;
     let has_more = names.len() > LOCKS;
@@ -275,7 +270,11 @@ pub async fn locks(store: &dyn Store) -> Result<wire::LockList> {
             locks.push(wire::Lock::new(name, &line));
         }
     }
-    Ok(wire::LockList { locks, has_more })
+    let mut lines = store.order_lines(LOCKS + 1, IN_A_LOCK).await?;
+    let has_more_orders = lines.len() > LOCKS;
+    lines.truncate(LOCKS);
+    let orders = lines.iter().map(wire::OrderLine::from).collect();
+    Ok(wire::LockList { locks, has_more, orders, has_more_orders })
 }
 
 /// What runs, ended, failed and waits of late.
@@ -297,8 +296,8 @@ pub async fn clear_results(store: &dyn Store, which: Which) -> Result<wire::Cach
 pub async fn workflow(store: &dyn Store, name: &str) -> Result<wire::Workflow> {
     let known = store.latest(name).await?;
     let document = store.document(&known.version).await?;
-    let (name, version) = (name.to_owned(), known.version.to_string());
-    Ok(wire::Workflow { name, version, directory: known.dir, document })
+    let pause = store.paused(name).await?;
+    Ok(wire::Workflow::new(name, known, document, pause))
 }
 
 pub async fn tokens(store: &dyn Store) -> Result<wire::TokenList> {

@@ -68,6 +68,7 @@ pub(crate) async fn list(
         statuses: statuses.collect::<Answer<_>>()?,
         workflow: query.workflow,
         before: before.transpose()?,
+        down_to: None,
         since: moment("since", query.since)?,
         until: moment("until", query.until)?,
         begins: query.q.filter(|begins| !begins.is_empty()),
@@ -112,6 +113,8 @@ pub(crate) struct ShowQuery {
     /// How many items to tell of each step with `for_each`, from its first on; all of them without it. How many there are, by state, is told with
     /// the step, and the rest by `/tasks?step=`
     items: Option<u32>,
+    /// Say why tasks wait only of a run with at most so many tasks; of all without it. A task that is asked for itself says so in any case
+    causes_up_to: Option<usize>,
 }
 
 pub(crate) async fn show(
@@ -127,13 +130,16 @@ pub(crate) async fn show(
             None => ask::run(app.store.as_ref(), run).await?,
         };
         view.tell_items(query.items.unwrap_or(u32::MAX));
+        view.tell_causes_up_to(query.causes_up_to.unwrap_or(usize::MAX));
         return Ok(Json(view).into_response());
     }
     let is_json = [(header::CONTENT_TYPE, "application/json")];
+    // One that has ended has no causes: what is remembered is the same for everybody.
     if let Some(body) = app.memo.run(caller.stamp, run) {
         return Ok((is_json, body).into_response());
     }
-    let view = ask::run(app.store.as_ref(), run).await?;
+    let mut view = ask::run(app.store.as_ref(), run).await?;
+    view.tell_causes_up_to(query.causes_up_to.unwrap_or(usize::MAX));
     let body = serde_json::to_vec(&view).map(Bytes::from).map_err(|error| {
         tracing::error!(%run, %error, "a run cannot be written as JSON");
         Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
@@ -158,8 +164,7 @@ pub(crate) async fn graph(
         return Ok(unchanged);
     }
     let drawn = app.graphs.draw(Arc::clone(&head.plan)).await?;
-    let response = ([(header::CONTENT_TYPE, "application/json")], drawn).into_response();
-    Ok(tagged(response, &tag))
+    Ok(tagged(drawn.answer(&headers), &tag))
 }
 
 pub(crate) async fn explain(

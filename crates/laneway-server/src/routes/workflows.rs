@@ -74,13 +74,15 @@ pub(crate) async fn show(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let known = app.store.latest(&name).await?;
-    let tag = of_document(&known.version);
+    let pause = app.store.paused(&name).await?;
+    // The version alone does not say whether it is paused.
+    let paused = pause.as_ref().map(|(_, since)| format!("-{}", since.0)).unwrap_or_default();
+    let tag = format!("{}{paused}", of_document(&known.version));
     if let Some(unchanged) = unchanged(&headers, &tag) {
         return Ok(unchanged);
     }
     let document = app.store.document(&known.version).await?;
-    let version = known.version.to_string();
-    let workflow = wire::Workflow { name, version, directory: known.dir, document };
+    let workflow = wire::Workflow::new(&name, known, document, pause);
     Ok(tagged(Json(workflow).into_response(), &tag))
 }
 
@@ -112,8 +114,7 @@ pub(crate) async fn graph(
         return Ok(unchanged);
     }
     let drawn = app.graphs.draw(app.store.plan(&version).await?).await?;
-    let response = ([(header::CONTENT_TYPE, "application/json")], drawn).into_response();
-    Ok(tagged(response, &tag))
+    Ok(tagged(drawn.answer(&headers), &tag))
 }
 
 pub(crate) async fn plan(

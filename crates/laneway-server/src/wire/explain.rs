@@ -56,6 +56,9 @@ pub struct ExplainedStep {
     pub cause: Option<Cause>,
     pub chain: Vec<Link>,
     pub attempts: Vec<Attempt>,
+    /// In what it runs, if that is a container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<TaskContainer>,
     #[serde(default)]
     pub node: Option<String>,
     #[serde(default)]
@@ -90,6 +93,22 @@ pub struct Attempt {
     pub started_at: Option<Moment>,
     pub took_ms: Option<u64>,
     pub finished_at: Option<Moment>,
+    /// In what it ran, if that was a container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<TaskContainer>,
+}
+
+/// A container of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TaskContainer {
+    /// As the document calls it.
+    pub image: String,
+    /// Of a warm one: its pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// The name by which the engine of the attempt's node knows it. Null before an attempt; of a warm one also when it was so long ago that
+    /// what its pool did is not kept any more.
+    pub container: Option<String>,
 }
 
 /// The attempts of a step, oldest first.
@@ -110,6 +129,7 @@ impl From<&model::Attempt> for Attempt {
             started_at: attempt.started_at.map(Moment),
             took_ms: attempt.took_ms,
             finished_at: attempt.finished_at.map(Moment),
+            container: None,
         }
     }
 }
@@ -169,6 +189,7 @@ impl ExplainedStep {
             cause,
             chain: chain.iter().map(Link::from).collect(),
             attempts: attempts.iter().map(Attempt::from).collect(),
+            container: None,
             node,
             started_at,
             interrupted: view.is_interrupted,

@@ -36,6 +36,9 @@ pub struct GraphNode {
     pub kind: String,
     /// One task for each item of a list.
     pub for_each: bool,
+    /// The signal that it waits for, of one that waits for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
 }
 
 /// A line from the right side of a box to the left side of one that needs it.
@@ -74,6 +77,7 @@ impl Graph {
                 group: plan.group_of(node.position).map(|group| plan.group(group).name.clone()),
                 kind: kind(step).to_owned(),
                 for_each: step.for_each.is_some(),
+                signal: step.wait().and_then(|wait| wait.signal()).map(str::to_owned),
             }
         };
         let edge = |edge: graph::Edge| GraphEdge { from: edge.from, to: edge.to, points: edge.points };

@@ -1,4 +1,4 @@
-//! Who holds a lock or a limit, and who waits for it.
+//! Who holds a lock or a limit, and who waits for it; who stands on the key of an order.
 
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
@@ -46,17 +46,53 @@ pub struct Lock {
     /// One at most.
     pub holder: Option<InLine>,
     pub waiting: u64,
-    /// Up to 100, the next one first.
+    /// Up to 10, the next one first.
     pub queue: Vec<InLine>,
 }
 
-/// Locks that are in use, by key.
+/// A key of `order` on which somebody stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OrderLine {
+    /// Its key.
+    pub order: String,
+    /// How many have yet to end.
+    pub standing: u64,
+    /// Up to 10, the smallest version first: it is its turn.
+    pub line: Vec<Standing>,
+}
+
+/// A task on the key of an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Standing {
+    pub version: String,
+    pub task: InLine,
+}
+
+/// Locks and orders that are in use, by key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LockList {
     /// Up to 100.
     pub locks: Vec<Lock>,
     /// There are more.
     pub has_more: bool,
+    /// Up to 100.
+    #[serde(default)]
+    pub orders: Vec<OrderLine>,
+    /// There are more.
+    #[serde(default)]
+    pub has_more_orders: bool,
+}
+
+impl From<&line::OrderLine> for OrderLine {
+    fn from(found: &line::OrderLine) -> Self {
+        let standing =
+            |one: &line::Standing| Standing { version: one.version.clone(), task: InLine::from(&one.task) };
+        Self {
+            order: found.key.clone(),
+            standing: found.standing,
+            line: found.line.iter().map(standing).collect(),
+        }
+    }
 }
 
 impl From<&line::InLine> for InLine {

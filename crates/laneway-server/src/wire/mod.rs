@@ -36,9 +36,9 @@ pub use effect::{
     BeginEffect, BegunEffect, CommitEffect, CommittedEffect, Effect, EffectAnswer, EffectFate, EffectList,
     Settle, SettleEffect, SettledEffect, TaskEffect,
 };
-pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link};
+pub use explain::{Attempt, AttemptList, ExplainedRun, ExplainedStep, ExplainedTask, Link, TaskContainer};
 pub use graph::{Graph, GraphEdge, GraphGroup, GraphNode};
-pub use line::{InLine, LimitLine, Lock, LockList};
+pub use line::{InLine, LimitLine, Lock, LockList, OrderLine, Standing};
 pub use node::{
     ActiveClaim, Claimed, Drained, Limit, LimitList, Node, NodeEventList, NodeList, SetLimit, Workers, labels,
 };

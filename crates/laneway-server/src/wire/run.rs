@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use laneway_core::cause;
+use laneway_core::definition::Execution;
 use laneway_core::growth::{self, ItemName};
 use laneway_core::id::RunId;
+use laneway_core::plan::Plan;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -33,6 +35,9 @@ pub struct Run {
     pub params: Map<String, Value>,
     /// How many of its tasks may run at once.
     pub max_parallel: u32,
+    /// `dataflow`, or `levels`: it goes level by level, and can be told to go one level on.
+    #[serde(default = "dataflow")]
+    pub execution: String,
     pub submitted_by: String,
     pub submitted_at: Moment,
     pub started_at: Option<Moment>,
@@ -302,9 +307,14 @@ fn count_items(tasks: &mut [Task]) {
     }
 }
 
+/// What servers meant that did not say so.
+fn dataflow() -> String {
+    "dataflow".to_owned()
+}
+
 impl Run {
     /// What its events say of it; nothing of what is so only now.
-    pub fn past(state: &RunState, directory: String, submitted_by: String) -> Self {
+    pub fn past(state: &RunState, plan: &Plan, directory: String, submitted_by: String) -> Self {
         Self {
             run: state.run,
             workflow: state.workflow.clone(),
@@ -317,6 +327,10 @@ impl Run {
             },
             params: state.params.clone(),
             max_parallel: state.max_parallel,
+            execution: match plan.workflow.execution {
+                Execution::Dataflow => dataflow(),
+                Execution::Levels => "levels".to_owned(),
+            },
             submitted_by,
             submitted_at: Moment(state.submitted_at),
             started_at: state.started_at.map(Moment),
@@ -343,11 +357,18 @@ impl Run {
     pub fn tell_items(&mut self, most: u32) {
         self.tasks.retain(|task| task.index.is_none_or(|index| index < most));
     }
+
+    /// Leaves out why tasks wait if there are more of them than that.
+    pub fn tell_causes_up_to(&mut self, most: usize) {
+        if self.tasks.len() > most {
+            self.tasks.iter_mut().for_each(|task| task.cause = None);
+        }
+    }
 }
 
 impl From<&model::RunView> for Run {
     fn from(view: &model::RunView) -> Self {
-        let mut run = Self::past(&view.state, view.dir.clone(), view.submitted_by.clone());
+        let mut run = Self::past(&view.state, &view.plan, view.dir.clone(), view.submitted_by.clone());
         for (task, cause) in run.tasks.iter_mut().zip(&view.causes) {
             task.cause = cause.as_ref().map(Cause::from);
         }

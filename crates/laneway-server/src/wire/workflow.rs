@@ -4,6 +4,7 @@ use laneway_core::definition;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
 use laneway_store::model;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +21,25 @@ pub struct Workflow {
     /// Where its steps ran last.
     pub directory: String,
     pub document: String,
+    /// Who paused it: nothing of it starts until somebody resumes it.
+    #[serde(default)]
+    pub paused_by: Option<String>,
+    #[serde(default)]
+    pub paused_at: Option<Moment>,
+}
+
+impl Workflow {
+    pub fn new(name: &str, known: model::Known, document: String, pause: Option<(String, Millis)>) -> Self {
+        let (paused_by, paused_at) = pause.unzip();
+        Self {
+            name: name.to_owned(),
+            version: known.version.to_string(),
+            directory: known.dir,
+            document,
+            paused_by,
+            paused_at: paused_at.map(Moment),
+        }
+    }
 }
 
 /// One applied version of a workflow.
@@ -64,6 +84,11 @@ pub struct WorkflowSummary {
     /// When a schedule starts it next.
     #[serde(default)]
     pub next_at: Option<Moment>,
+    /// Who paused it: nothing of it starts until somebody resumes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_at: Option<Moment>,
 }
 
 /// One run of a workflow, and how it went.
@@ -165,6 +190,7 @@ impl From<&model::WorkflowView> for WorkflowSummary {
             submitted_at: Moment(last.submitted_at),
         });
         let (outcomes, params, next_at) = (Vec::new(), Vec::new(), None);
+        let (paused_by, paused_at) = view.pause.clone().unzip();
         Self {
             workflow,
             version,
@@ -177,6 +203,8 @@ impl From<&model::WorkflowView> for WorkflowSummary {
             outcomes,
             params,
             next_at,
+            paused_by,
+            paused_at: paused_at.map(Moment),
         }
     }
 }

@@ -39,6 +39,27 @@ async fn workflow_is_applied_with_its_files_and_started_by_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workflow_that_is_paused_says_so_wherever_it_is_shown() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    server.post("/v1/workflows", json!({ "document": NIGHTLY })).await;
+    let one = server.get("/v1/workflows/nightly").await;
+    assert!(one.json()["paused_by"].is_null());
+    server.post("/v1/workflows/nightly/pause", json!({})).await;
+    // Whoever has it from before is not told that nothing has changed.
+    let asking = server.ask(Method::GET, "/v1/workflows/nightly").by(Role::Viewer);
+    let paused = asking.with("if-none-match", one.header("etag")).send().await;
+    assert_eq!(paused.status, 200, "{paused:?}");
+    assert!(paused.json()["paused_by"].is_string() && paused.json()["paused_at"].is_string());
+    let list = server.get("/v1/workflows").await.json();
+    assert_eq!(list["workflows"][0]["paused_by"], paused.json()["paused_by"]);
+    server.post("/v1/workflows/nightly/resume", json!({})).await;
+    assert!(server.get("/v1/workflows/nightly").await.json()["paused_by"].is_null());
+    assert!(server.get("/v1/workflows").await.json()["workflows"][0]["paused_by"].is_null());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn files_that_are_not_what_their_address_says_are_refused() {
     let place = Place::sqlite();
     let server = place.serve().await;

@@ -17,6 +17,25 @@ groups: {g: {steps: [b, e]}}
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_graph_is_the_same_compressed_and_as_it_is() {
+    use std::io::Read as _;
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let steps: Vec<String> = (0..100).map(|step| format!("s{step}: {{run: 'true'}}")).collect();
+    let run = server.submit(&format!("steps: {{{}}}\n", steps.join(", "))).await;
+    let path = format!("/v1/runs/{run}/graph");
+    let plain = server.get(&path).await;
+    assert_eq!(plain.json()["nodes"].as_array().map(Vec::len), Some(100));
+    let asking = server.ask(Method::GET, &path).by(Role::Viewer).with("accept-encoding", "gzip");
+    let packed = asking.send().await;
+    assert_eq!((packed.header("content-encoding"), packed.header("etag")), ("gzip", plain.header("etag")));
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(packed.body.as_ref()).read_to_end(&mut unpacked).expect("gzip");
+    assert!(unpacked == plain.body, "once compressed, and not twice");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn graph_of_a_run_and_of_its_workflow_is_the_layout_of_its_plan() {
     let place = Place::sqlite();
     let server = place.serve().await;
@@ -194,6 +213,17 @@ async fn limits_and_locks_name_who_holds_them_and_who_waits() {
     );
     assert_eq!(locks["locks"][0]["holder"]["step"], "a");
     assert_eq!(locks["locks"][0]["queue"][0]["step"], "b");
+    assert_eq!((&locks["has_more"], &locks["orders"]), (&json!(false), &json!([])));
+    let ordered = server
+        .submit("steps: {a: {order: {key: k, version: '2'}, run: 'true'}, b: {order: {key: k, version: '1'}, run: 'true'}}\n")
+        .await;
+    let orders = server.get("/v1/locks").await.json()["orders"].clone();
+    assert_eq!((&orders[0]["order"], &orders[0]["standing"]), (&json!("k"), &json!(2)), "{orders}");
+    assert_eq!(
+        (&orders[0]["line"][0]["version"], &orders[0]["line"][0]["task"]["step"]),
+        (&json!("1"), &json!("b"))
+    );
+    server.post(&format!("/v1/runs/{ordered}/cancel"), json!({})).await;
     assert_eq!(server.get("/v1/limits/nothing").await.refusal(), (404, "no_such_limit".to_owned()));
     let seen = server.get("/v1/overview").await.json();
     assert_eq!((&seen["runs"]["running"], &seen["ended"]["window_s"]), (&json!(1), &json!(86_400)), "{seen}");

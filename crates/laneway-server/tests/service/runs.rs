@@ -44,6 +44,25 @@ async fn run_is_submitted_worked_off_and_shown_as_the_command_line_shows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_says_how_its_steps_follow_each_other_and_leaves_out_causes_if_told_to() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let levels = "execution: levels\nsteps: {a: {run: 'true'}, b: {needs: [a], run: 'true'}}\n";
+    for (document, execution) in [(FLOW, "dataflow"), (levels, "levels")] {
+        let run = server.submit(document).await;
+        let path = format!("/v1/runs/{run}");
+        let whole = server.get(&path).await.json();
+        assert_eq!(whole["execution"], execution);
+        assert!(whole["tasks"][1]["cause"].is_object());
+        assert_eq!(server.get(&format!("{path}?at=1")).await.json()["execution"], execution);
+        assert_eq!(server.get(&format!("{path}?causes_up_to=2")).await.json(), whole, "it has two tasks");
+        let brief = server.get(&format!("{path}?causes_up_to=1")).await.json();
+        assert!(brief["tasks"].as_array().expect("tasks").iter().all(|task| task["cause"].is_null()));
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_who_submit_with_one_key_at_once_make_one_run() {
     one_run_for_five(Place::sqlite()).await;
 }

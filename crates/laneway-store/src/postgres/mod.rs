@@ -47,7 +47,7 @@ use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::Plan;
-use laneway_core::pool::{PoolEvent, PoolFact};
+use laneway_core::pool::{ContainerTaken, PoolEvent, PoolFact};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
@@ -70,7 +70,7 @@ use crate::child::{Resumed, WantedRun};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
-use crate::line::Line;
+use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
@@ -740,6 +740,16 @@ impl Store for PostgresStore {
         self.base.ask(|link| async move { read::find_run(&link, name).await }).await
     }
 
+    async fn run_behind(
+        &self,
+        of: Option<String>,
+        before: Option<RunId>,
+        count: usize,
+    ) -> Result<Option<(RunId, Millis)>> {
+        let of = of.as_deref();
+        self.base.ask(|link| async move { view::run_behind(&link, of, before, count).await }).await
+    }
+
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunSummary>> {
         let filter = &filter;
         self.base.ask_at_once(|link| async move { view::runs(&link, self.base.now(), filter).await }).await
@@ -773,6 +783,10 @@ impl Store for PostgresStore {
                 read::attempts(&link, &head, read::position(&head, step)?).await
             })
             .await
+    }
+
+    async fn taken(&self, run: RunId, step: &str) -> Result<Vec<ContainerTaken>> {
+        self.base.ask(|link| async move { pools::taken(&link, run, step).await }).await
     }
 
     async fn plan(&self, version: &Version) -> Result<Arc<Plan>> {
@@ -830,6 +844,15 @@ impl Store for PostgresStore {
 
     async fn locks(&self, limit: usize) -> Result<Vec<String>> {
         self.base.ask(|link| async move { lines::locks(&link, limit).await }).await
+    }
+
+    async fn order_lines(&self, limit: usize, each: usize) -> Result<Vec<OrderLine>> {
+        let shelf = &self.base.shelf;
+        self.base.ask_at_once(|link| async move { lines::orders(&link, shelf, limit, each).await }).await
+    }
+
+    async fn paused(&self, workflow: &str) -> Result<Option<(String, Millis)>> {
+        self.base.ask(|link| async move { view::workflow_paused(&link, workflow).await }).await
     }
 
     async fn overview(&self) -> Result<Overview> {

@@ -2,8 +2,8 @@
 //! says what may follow what.
 
 use laneway_core::hash::Version;
-use laneway_core::id::SessionId;
-use laneway_core::pool::{PoolEvent, PoolFact};
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::pool::{ContainerTaken, PoolEvent, PoolFact};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
@@ -100,6 +100,16 @@ pub(super) async fn events(
 /// The newest of each container that is there.
 pub(super) async fn containers(link: &Link) -> Done<Vec<PoolEvent>> {
     link.rows(sql!("pool_containers"), &[]).await?.iter().map(event).collect()
+}
+
+/// What attempts of a task were given, in order.
+pub(super) async fn taken(link: &Link, run: RunId, step: &str) -> Done<Vec<ContainerTaken>> {
+    let mut taken = Vec::new();
+    for found in link.rows(sql!("pool_taken", TEXT), &[&run.to_string()]).await? {
+        let (name, version, body) = (row::text(&found, 0)?, row::number(&found, 1)?, row::text(&found, 2)?);
+        taken.extend(crate::pool::taken(&name, version, &body, run, step));
+    }
+    Ok(taken)
 }
 
 fn event(found: &Row) -> Done<PoolEvent> {

@@ -86,13 +86,38 @@ pub(super) async fn runs(link: &Link, now: Option<Millis>, filter: &RunFilter) -
         ((!words.is_empty()).then_some(words), i64::try_from(filter.limit).unwrap_or(i64::MAX));
     let before = filter.before.map(|run| run.to_string());
     let (since, until) = (filter.since.map(|at| at.0), filter.until.map(|at| at.0));
+    let down_to = filter.down_to.map(|run| run.to_string());
+    let sql = match filter.workflow {
+        None => sql!("runs", TEXT_ARRAY, TEXT, INT8, TEXT, INT8, INT8, TEXT, TEXT),
+        Some(_) => sql!("runs_named", TEXT_ARRAY, TEXT, INT8, TEXT, INT8, INT8, TEXT, TEXT),
+    };
     let rows = link
-        .rows(
-            sql!("runs", TEXT_ARRAY, TEXT, INT8, TEXT, INT8, INT8, TEXT),
-            &[&statuses, &filter.workflow, &limit, &before, &since, &until, &filter.begins],
-        )
+        .rows(sql, &[&statuses, &filter.workflow, &limit, &before, &since, &until, &filter.begins, &down_to])
         .await?;
     listed(link, now, &rows, None).await
+}
+
+/// The last of so many runs, newest first.
+pub(super) async fn run_behind(
+    link: &Link,
+    of: Option<&str>,
+    before: Option<RunId>,
+    count: usize,
+) -> Done<Option<(RunId, Millis)>> {
+    let before = before.map(|run| run.to_string());
+    let passed = i64::try_from(count.saturating_sub(1)).unwrap_or(i64::MAX);
+    let found = match of {
+        None => link.row(sql!("run_behind", TEXT, INT8), &[&before, &passed]).await?,
+        Some(of) => link.row(sql!("run_behind_of", TEXT, INT8, TEXT), &[&before, &passed, &of]).await?,
+    };
+    let Some(found) = found else { return Ok(None) };
+    Ok(Some((row::word(&found, 0, "run", RunId::parse)?, Millis(found.try_get(1)?))))
+}
+
+/// Who paused a workflow, and since when.
+pub(super) async fn workflow_paused(link: &Link, workflow: &str) -> Done<Option<(String, Millis)>> {
+    let found = link.row(sql!("workflow_paused", TEXT), &[&workflow]).await?;
+    found.map(|found| Ok((row::text(&found, 0)?, Millis(found.try_get(1)?)))).transpose()
 }
 
 /// The runs of rows, with what a list says of them. Tasks of one that has more than `most` are not counted.

@@ -1,4 +1,4 @@
-//! Who holds a lock or a limit, and who waits for it (`crate::line`).
+//! Who holds a lock or a limit, who waits for it, and who stands on the key of an order (`crate::line`).
 
 use laneway_core::hash::Version;
 use laneway_core::id::RunId;
@@ -7,7 +7,7 @@ use laneway_core::time::Millis;
 use rusqlite::{Connection, params};
 
 use super::txn::{Done, Plans, Seen, seen, sql};
-use crate::line::{InLine, Line, Row, Shared, told};
+use crate::line::{InLine, Line, OrderLine, Row, Shared, Standing, told};
 
 pub(super) fn line(connection: &Connection, plans: &Plans, of: &Shared, limit: usize) -> Done<Line> {
     let (key, limit) = (of.key(), i64::try_from(limit).unwrap_or(i64::MAX));
@@ -27,6 +27,34 @@ pub(super) fn locks(connection: &Connection, limit: usize) -> Done<Vec<String>> 
     Ok(statement.query_map([limit], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
+/// Keys of `order` on which somebody stands, by name.
+pub(super) fn orders(
+    connection: &Connection,
+    plans: &Plans,
+    limit: usize,
+    each: usize,
+) -> Done<Vec<OrderLine>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let keys: Vec<(String, u64)> = connection
+        .prepare_cached(sql!("order_keys"))?
+        .query_map([limit], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let (mut lines, mut known) = (Vec::with_capacity(keys.len()), Seen::new());
+    let each = i64::try_from(each).unwrap_or(i64::MAX);
+    for (key, standing) in keys {
+        let mut statement = connection.prepare_cached(sql!("order_line"))?;
+        let mut rows = statement.query(params![key, each])?;
+        let mut line = Vec::new();
+        while let Some(row) = rows.next()? {
+            if let Some(task) = task(connection, plans, row, row.get(7)?, &mut known)? {
+                line.push(Standing::new(task, row.get(8)?));
+            }
+        }
+        lines.push(OrderLine { key, standing, line });
+    }
+    Ok(lines)
+}
+
 fn tasks(
     connection: &Connection,
     plans: &Plans,
@@ -40,23 +68,34 @@ fn tasks(
     let mut rows = statement.query(params![key, limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let (id, status): (String, String) = (row.get(0)?, row.get(2)?);
-        let (Some(run), Some(status)) = (RunId::parse(&id), TaskStatus::parse(&status)) else {
-            tracing::warn!("a task is not listed, because its row cannot be read; `laneway doctor` names it");
-            continue;
-        };
-        let row = Row {
-            run,
-            workflow: row.get(5)?,
-            version: Version::from_stored(row.get(6)?),
-            position: row.get(1)?,
-            status,
-            node: row.get(3)?,
-            started_at: row.get::<_, Option<i64>>(4)?.map(Millis),
-            rank: rank(row)?,
-        };
-        let plan = seen(connection, plans, known, &row.version);
-        found.push(told(row, plan.as_deref()));
+        found.extend(task(connection, plans, row, rank(row)?, known)?);
     }
     Ok(found)
+}
+
+/// `None` where it cannot be read: one row must not hide the others.
+fn task(
+    connection: &Connection,
+    plans: &Plans,
+    row: &rusqlite::Row<'_>,
+    rank: Option<i64>,
+    known: &mut Seen,
+) -> Done<Option<InLine>> {
+    let (id, status): (String, String) = (row.get(0)?, row.get(2)?);
+    let (Some(run), Some(status)) = (RunId::parse(&id), TaskStatus::parse(&status)) else {
+        tracing::warn!("a task is not listed, because its row cannot be read; `laneway doctor` names it");
+        return Ok(None);
+    };
+    let row = Row {
+        run,
+        workflow: row.get(5)?,
+        version: Version::from_stored(row.get(6)?),
+        position: row.get(1)?,
+        status,
+        node: row.get(3)?,
+        started_at: row.get::<_, Option<i64>>(4)?.map(Millis),
+        rank,
+    };
+    let plan = seen(connection, plans, known, &row.version);
+    Ok(Some(told(row, plan.as_deref())))
 }

@@ -44,7 +44,7 @@ use laneway_core::id::{InstanceId, RunId, SessionId};
 use laneway_core::limit::Limit;
 use laneway_core::node_event::{Leaving, NodeEvent};
 use laneway_core::plan::{Plan, Position};
-use laneway_core::pool::{PoolEvent, PoolFact};
+use laneway_core::pool::{ContainerTaken, PoolEvent, PoolFact};
 use laneway_core::run_state::RunState;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
@@ -69,7 +69,7 @@ use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
-use crate::line::Line;
+use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
@@ -793,6 +793,15 @@ impl Store for SqliteStore {
         self.read(move |connection, _| read::find_run(connection, &name)).await
     }
 
+    async fn run_behind(
+        &self,
+        of: Option<String>,
+        before: Option<RunId>,
+        count: usize,
+    ) -> Result<Option<(RunId, Millis)>> {
+        self.read(move |connection, _| view::run_behind(connection, of.as_deref(), before, count)).await
+    }
+
     async fn runs(&self, filter: RunFilter) -> Result<Vec<RunSummary>> {
         self.read(move |connection, shared| view::runs(connection, &shared.locks, &filter)).await
     }
@@ -831,6 +840,11 @@ impl Store for SqliteStore {
             read::attempts(connection, &head, shared.position(&head, &step)?)
         })
         .await
+    }
+
+    async fn taken(&self, run: RunId, step: &str) -> Result<Vec<ContainerTaken>> {
+        let step = step.to_owned();
+        self.read(move |connection, _| pools::taken(connection, run, &step)).await
     }
 
     async fn plan(&self, version: &Version) -> Result<Arc<Plan>> {
@@ -882,6 +896,14 @@ impl Store for SqliteStore {
 
     async fn locks(&self, limit: usize) -> Result<Vec<String>> {
         self.read(move |connection, _| lines::locks(connection, limit)).await
+    }
+
+    async fn order_lines(&self, limit: usize, each: usize) -> Result<Vec<OrderLine>> {
+        self.read(move |connection, shared| lines::orders(connection, &shared.plans, limit, each)).await
+    }
+
+    async fn paused(&self, workflow: &str) -> Result<Option<(String, Millis)>> {
+        self.look(|connection, _| read::workflow_paused(connection, workflow))
     }
 
     async fn overview(&self) -> Result<Overview> {

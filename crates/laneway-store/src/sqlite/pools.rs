@@ -2,8 +2,8 @@
 //! says what may follow what.
 
 use laneway_core::hash::Version;
-use laneway_core::id::SessionId;
-use laneway_core::pool::{PoolEvent, PoolFact};
+use laneway_core::id::{RunId, SessionId};
+use laneway_core::pool::{ContainerTaken, PoolEvent, PoolFact};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, Row, params};
 
@@ -102,6 +102,18 @@ pub(super) fn containers(connection: &Connection) -> Done<Vec<PoolEvent>> {
         events.push(event(row)?);
     }
     Ok(events)
+}
+
+/// What attempts of a task were given, in order.
+pub(super) fn taken(connection: &Connection, run: RunId, step: &str) -> Done<Vec<ContainerTaken>> {
+    let mut statement = connection.prepare_cached(sql!("pool_taken"))?;
+    let mut rows = statement.query([run.to_string()])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (name, body): (String, String) = (row.get(0)?, row.get(2)?);
+        found.extend(crate::pool::taken(&name, row.get(1)?, &body, run, step));
+    }
+    Ok(found)
 }
 
 fn event(row: &Row<'_>) -> Done<PoolEvent> {

@@ -133,6 +133,12 @@ pub(super) fn status(connection: &Connection, run: RunId) -> Done<RunStatus> {
     Ok(RunStatus::parse(&word).ok_or_else(|| unreadable("status of a run", &word))?)
 }
 
+/// Who paused a workflow, and since when.
+pub(super) fn workflow_paused(connection: &Connection, workflow: &str) -> Done<Option<(String, Millis)>> {
+    let mut statement = connection.prepare_cached(sql!("workflow_paused"))?;
+    Ok(statement.query_row([workflow], |row| Ok((row.get(0)?, Millis(row.get(1)?)))).optional()?)
+}
+
 /// Whether a run, or one of its tasks, stands in a line with those of other runs.
 pub(super) fn waits_for_others(connection: &Connection, no: i64) -> Done<bool> {
     Ok(connection.prepare_cached(sql!("run_in_line"))?.query_row([no], |row| row.get(0))?)

@@ -82,9 +82,34 @@ pub(super) fn runs(
         filter.before.map(|run| run.to_string()),
         filter.since.map(|at| at.0),
         filter.until.map(|at| at.0),
-        filter.begins
+        filter.begins,
+        filter.down_to.map(|run| run.to_string()),
     ];
-    listed(connection, locks, sql!("runs"), asked, None)
+    let sql = if filter.workflow.is_some() { sql!("runs_named") } else { sql!("runs") };
+    listed(connection, locks, sql, asked, None)
+}
+
+/// The last of so many runs, newest first.
+pub(super) fn run_behind(
+    connection: &Connection,
+    of: Option<&str>,
+    before: Option<RunId>,
+    count: usize,
+) -> Done<Option<(RunId, Millis)>> {
+    let before = before.map(|run| run.to_string());
+    let passed = i64::try_from(count.saturating_sub(1)).unwrap_or(i64::MAX);
+    let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?));
+    let found = match of {
+        None => {
+            let mut statement = connection.prepare_cached(sql!("run_behind"))?;
+            statement.query_row(params![before, passed], read).optional()?
+        }
+        Some(of) => {
+            let mut statement = connection.prepare_cached(sql!("run_behind_of"))?;
+            statement.query_row(params![before, passed, of], read).optional()?
+        }
+    };
+    Ok(found.and_then(|(id, at)| Some((RunId::parse(&id)?, Millis(at)))))
 }
 
 /// The runs that a statement finds, with what a list says of them. Tasks of one that has more than `most` are not counted.

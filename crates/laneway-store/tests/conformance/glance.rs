@@ -5,7 +5,7 @@ use std::time::Duration;
 use laneway_core::id::RunId;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
-use laneway_store::line::Shared;
+use laneway_store::line::{Shared, Standing};
 use laneway_store::model::{Pausable, RunFilter};
 use laneway_store::overview::Unfinished;
 
@@ -16,9 +16,12 @@ for_each_database! {
     runs_are_filtered_by_several_states,
     runs_are_filtered_by_when_they_were_submitted,
     runs_are_found_by_how_their_id_or_workflow_begins,
+    runs_are_looked_at_so_many_at_a_time,
     outcomes_of_workflows_are_their_newest_runs,
+    a_workflow_that_is_paused_says_by_whom,
     line_of_a_limit_names_holders_and_those_who_wait,
     locks_in_use_are_listed_and_free_ones_are_not,
+    orders_name_who_stands_on_them_the_smallest_version_first,
     overview_counts_runs_that_have_not_ended_by_what_they_do,
     overview_counts_ends_of_the_last_day_and_names_failures,
     overview_counts_attempts_by_the_minute,
@@ -84,6 +87,75 @@ async fn runs_are_found_by_how_their_id_or_workflow_begins(place: Place) {
     assert_eq!(listed(&node, of("low")).await, [], "the beginning alone");
     assert_eq!(listed(&node, of(&flow.to_string().to_uppercase())).await, [flow]);
     assert_eq!(listed(&node, of(&other.tail()[..6])).await, [other]);
+}
+
+async fn runs_are_looked_at_so_many_at_a_time(place: Place) {
+    let node = place.node("one").await;
+    let [good, bad, open] = three(&node).await;
+    let other = node.submit(&named(&flat(1, 1), "other")).await;
+    let behind = async |of: Option<&str>, before, count| {
+        let found = node.store.run_behind(of.map(str::to_owned), before, count).await.expect("a run");
+        found.map(|(run, _)| run)
+    };
+    assert_eq!(behind(None, None, 1).await, Some(other));
+    assert_eq!(behind(None, None, 4).await, Some(good));
+    assert_eq!(behind(None, None, 5).await, None, "there are fewer");
+    assert_eq!(behind(None, Some(open), 2).await, Some(good));
+    assert_eq!(behind(Some("flow"), None, 2).await, Some(bad), "those of others are not counted");
+    assert_eq!(behind(Some("flow"), Some(bad), 2).await, None);
+    let (_, at) = node.store.run_behind(None, None, 4).await.expect("a run").expect("there are four");
+    assert_eq!(at, node.state(good).await.submitted_at);
+    let down_to = |run, workflow: Option<&str>| RunFilter {
+        down_to: Some(run),
+        workflow: workflow.map(str::to_owned),
+        ..RunFilter::default()
+    };
+    assert_eq!(listed(&node, down_to(bad, None)).await, [other, open, bad], "that one is in it");
+    assert_eq!(listed(&node, down_to(open, Some("flow"))).await, [open]);
+    let between = RunFilter { before: Some(other), ..down_to(open, None) };
+    assert_eq!(listed(&node, between).await, [open]);
+}
+
+async fn a_workflow_that_is_paused_says_by_whom(place: Place) {
+    let node = place.node("one").await;
+    node.submit(&flat(1, 1)).await;
+    assert_eq!(node.store.paused("flow").await.expect("a pause"), None);
+    node.store.pause(Pausable::Workflow("flow".to_owned()), "ada").await.expect("it can be paused");
+    let (by, _) = node.store.paused("flow").await.expect("a pause").expect("it is paused");
+    assert_eq!(by, "ada");
+    assert_eq!(node.store.paused("other").await.expect("a pause"), None);
+    node.store.resume(Pausable::Workflow("flow".to_owned()), "bob").await.expect("it can go on");
+    assert_eq!(node.store.paused("flow").await.expect("a pause"), None);
+}
+
+async fn orders_name_who_stands_on_them_the_smallest_version_first(place: Place) {
+    let node = place.node("one").await;
+    let run = node
+        .submit(&flow(
+            "",
+            &[
+                ("ten", "order: {key: db/a, version: '10'}"),
+                ("two", "order: {key: db/a, version: 'v2'}"),
+                ("other", "order: {key: db/b, version: '1'}"),
+                ("free", "lock: db/c"),
+            ],
+        ))
+        .await;
+    let lines = node.store.order_lines(9, 9).await.expect("lines");
+    let told: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let one = |one: &Standing| format!("{}:{}", one.version, one.task.step);
+            let tasks: Vec<String> = line.line.iter().map(one).collect();
+            format!("{} {} {}", line.key, line.standing, tasks.join(" "))
+        })
+        .collect();
+    assert_eq!(told, ["db/a 2 2:two 10:ten", "db/b 1 1:other"]);
+    assert_eq!(lines[0].line[1].task.since, Some(START), "it waits for its turn since then");
+    let few = node.store.order_lines(1, 1).await.expect("lines");
+    assert_eq!((few.len(), few[0].line.len(), few[0].standing), (1, 1, 2));
+    node.cancel(run).await;
+    assert_eq!(node.store.order_lines(9, 9).await.expect("lines"), []);
 }
 
 async fn outcomes_of_workflows_are_their_newest_runs(place: Place) {

@@ -1,7 +1,7 @@
 //! X10: what warm containers do is kept in order, and the newest of each says how it is.
 
 use laneway_core::node_event::{LeaveReason, Leaving};
-use laneway_core::pool::{ContainerState, EndReason, ImagePullProgress, PoolEvent, PoolFact};
+use laneway_core::pool::{ContainerState, ContainerTaken, EndReason, ImagePullProgress, PoolEvent, PoolFact};
 use laneway_store::model::{KeptPool, POOL_EVENTS_KEPT, Wanted, Wish};
 
 use crate::harness::{Node, Place, for_each_database};
@@ -13,6 +13,7 @@ for_each_database! {
     what_is_pulled_is_told_in_the_same_stream_and_is_no_container,
     pools_are_known_while_their_session_lives,
     a_wish_is_told_to_its_sessions_until_there_is_a_newer_one,
+    containers_that_a_task_was_given_are_found_by_the_task,
 }
 
 fn fact(container: &str, to: ContainerState) -> PoolFact {
@@ -91,6 +92,35 @@ async fn what_is_pulled_is_told_in_the_same_stream_and_is_no_container(place: Pl
     node.store.tell_pools(node.session, busy).await.expect("told");
     let first = node.store.pool_events(None, 0, 1).await.expect("events");
     assert_eq!(told(&first), ["eu:1 a running"], "it is forgotten like the rest");
+}
+
+async fn containers_that_a_task_was_given_are_found_by_the_task(place: Place) {
+    use ContainerState as S;
+    let node = Node::worker(place.open(), "eu:1", &[]).await;
+    let (run, other) =
+        (node.submit("steps: {a: {run: x}}").await, node.submit("steps: {a: {run: x}, b: {run: x}}").await);
+    let taken = |run, step: &str, attempt, container: &str| -> PoolFact {
+        let (pool, container, step) = ("warm".to_owned(), container.to_owned(), step.to_owned());
+        ContainerTaken { pool, container, run, step, attempt }.into()
+    };
+    let facts = vec![
+        fact("c1", S::Running),
+        taken(run, "a", 1, "c1"),
+        fact("c1", S::Idle),
+        taken(other, "a", 1, "c1"),
+        taken(other, "b", 1, "c2"),
+        taken(run, "a", 2, "c2"),
+    ];
+    node.store.tell_pools(node.session, facts).await.expect("told");
+    let found = async |run, step: &str| -> Vec<(u32, String)> {
+        let taken = node.store.taken(run, step).await.expect("containers");
+        taken.into_iter().map(|taken| (taken.attempt, taken.container)).collect()
+    };
+    assert_eq!(found(run, "a").await, [(1, "c1".to_owned()), (2, "c2".to_owned())]);
+    assert_eq!(found(other, "b").await, [(1, "c2".to_owned())]);
+    assert_eq!(found(run, "b").await, [], "of another run");
+    let now = node.store.pool_containers().await.expect("containers");
+    assert_eq!(told(&now), ["eu:1 c1 running", "eu:1 c2 running"], "whoever has it, it is in use");
 }
 
 fn kept(name: &str, max: u32) -> KeptPool {

@@ -6,7 +6,7 @@ use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
 use laneway_core::time::Millis;
-use laneway_server::wire::{Attempt, ExplainedRun, ExplainedStep, ExplainedTask, Link};
+use laneway_server::wire::{Attempt, ExplainedRun, ExplainedStep, ExplainedTask, Link, TaskContainer};
 
 use super::Context;
 use crate::exit::Exit;
@@ -180,6 +180,17 @@ fn attempt_text(attempt: &Attempt) -> String {
     if let Some(node) = &attempt.node {
         out.push_str(&format!(" on {node}"));
     }
+    if let Some(container) = &attempt.container {
+        out.push_str(&format!("\n        in {}", container_text(container)));
+    }
     out.push('\n');
     out
+}
+
+/// Which container, of which image, and of which pool, if it is a warm one.
+fn container_text(container: &TaskContainer) -> String {
+    let TaskContainer { image, pool, container } = container;
+    let name = container.as_deref().unwrap_or("a container");
+    let pool = pool.as_ref().map(|pool| format!(", pool {pool}")).unwrap_or_default();
+    format!("{name} ({image}{pool})")
 }

@@ -64,7 +64,7 @@ use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::face::Face;
 use crate::print::Printer;
-use crate::settings::{DATA_DIR, LISTEN, MAX_LOST, SERVER, Settings, Source};
+use crate::settings::{DATA_DIR, LISTEN, MAX_LOST, SERVER, Settings, Source, TLS_CERT};
 
 /// What every command gets.
 #[derive(Debug)]
@@ -104,10 +104,11 @@ impl Context {
     /// Where a server of this host listens, if it was told what we were told.
     fn own_server(&self) -> String {
         let listen = self.settings.get(&LISTEN).map_or(LISTEN.default, |(listen, _)| listen);
+        let scheme = if self.settings.get(&TLS_CERT).is_some() { "https" } else { "http" };
         // Everywhere is no name to ask by.
         match listen.parse::<SocketAddr>() {
-            Ok(at) if at.ip().is_unspecified() => format!("http://localhost:{}", at.port()),
-            Ok(_) | Err(_) => format!("http://{listen}"),
+            Ok(at) if at.ip().is_unspecified() => format!("{scheme}://localhost:{}", at.port()),
+            Ok(_) | Err(_) => format!("{scheme}://{listen}"),
         }
     }
 

@@ -166,6 +166,9 @@ fn told(fact: &PoolFact) -> String {
         PoolFact::ContainerIdle(_) => "idle".to_owned(),
         PoolFact::ContainerRunning(_) => "running".to_owned(),
         PoolFact::ContainerDormant(_) => "dormant".to_owned(),
+        PoolFact::ContainerTaken(fact) => {
+            format!("taken by {} of run {}, attempt {}", fact.step, fact.run.short(), fact.attempt)
+        }
         PoolFact::ContainerTerminated(fact) => format!("terminated: {}", fact.why),
         PoolFact::ImagePullProgress(fact) if fact.is_done => format!("{} is pulled", fact.image),
         PoolFact::ImagePullProgress(fact) if fact.of == 0 => format!("pulling {}", fact.image),

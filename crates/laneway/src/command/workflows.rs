@@ -69,7 +69,7 @@ fn table(context: &Context, workflows: &[WorkflowSummary]) -> String {
             }
         };
         table.add_row(vec![
-            Cell::new(&view.workflow),
+            Cell::new(named(view)),
             Cell::new(view.version),
             Cell::new(text::date(view.applied_at.0)),
             Cell::new(&view.applied_by),
@@ -77,6 +77,14 @@ fn table(context: &Context, workflows: &[WorkflowSummary]) -> String {
         ]);
     }
     text::lines(&table)
+}
+
+/// With the word that says why nothing of it starts.
+fn named(view: &WorkflowSummary) -> String {
+    match &view.paused_by {
+        None => view.workflow.clone(),
+        Some(by) => format!("{} (paused by {by})", view.workflow),
+    }
 }
 
 fn versions_table(context: &Context, versions: &[Definition]) -> String {

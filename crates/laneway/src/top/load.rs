@@ -131,13 +131,10 @@ async fn answer(face: &Face, reader: &Mutex<Option<Reader>>, load: &Load) -> any
         Load::Runs => Answer::Runs(face.runs(None, None, RUNS).await?),
         Load::Run(run) => Answer::Run(Box::new(face.run(&run.to_string()).await?)),
         Load::Picture(run) => {
-            let plan = face.plan(*run).await?;
+            let graph = face.graph(*run).await?;
             // Ten thousand steps take a moment, in which keys are still answered.
-            let picture = match plan {
-                Some(plan) => Some(Arc::new(tokio::task::spawn_blocking(move || Picture::new(&plan)).await?)),
-                None => None,
-            };
-            Answer::Picture { run: *run, picture }
+            let picture = tokio::task::spawn_blocking(move || Picture::new(&graph)).await?;
+            Answer::Picture { run: *run, picture: Arc::new(picture) }
         }
         Load::Explain { run, task } => {
             let explained = face.explain_step(&run.to_string(), task).await?;

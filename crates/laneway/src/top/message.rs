@@ -33,7 +33,7 @@ pub(super) enum Answer {
     Run(Box<wire::Run>),
     Picture {
         run: RunId,
-        picture: Option<Arc<Picture>>,
+        picture: Arc<Picture>,
     },
     Explained {
         run: RunId,

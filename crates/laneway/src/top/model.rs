@@ -275,8 +275,8 @@ pub(super) type TaskKey = (String, Option<u32>);
 pub(super) struct Opened {
     pub(super) id: RunId,
     pub(super) run: Option<Box<wire::Run>>,
-    /// `None` until it is known whether there is one.
-    pub(super) picture: Option<Option<Arc<Picture>>>,
+    /// `None` until it has come.
+    pub(super) picture: Option<Arc<Picture>>,
     pub(super) pane: Pane,
     pub(super) rows: Vec<Row>,
     pub(super) expanded: BTreeSet<String>,
@@ -367,15 +367,7 @@ impl Opened {
     }
 
     pub(super) fn picture(&self) -> Option<&Arc<Picture>> {
-        self.picture.as_ref()?.as_ref()
-    }
-
-    /// A run whose graph cannot be drawn is a list.
-    pub(super) fn shown_pane(&self) -> Pane {
-        match (&self.picture, self.pane) {
-            (Some(None), Pane::Graph) => Pane::Tasks,
-            (_, pane) => pane,
-        }
+        self.picture.as_ref()
     }
 
     pub(super) fn go(&mut self, go: Go) {

@@ -22,7 +22,7 @@ pub(super) fn update(model: &mut Model, event: MouseEvent) -> Vec<Effect> {
     };
     if let Some(by) = by {
         model.is_dirty = true;
-        let is_graph = model.run.as_ref().is_some_and(|opened| opened.shown_pane() == Pane::Graph);
+        let is_graph = model.run.as_ref().is_some_and(|opened| opened.pane == Pane::Graph);
         let by = if model.screen == Screen::Run && is_graph { by.signum() } else { by };
         return go(model, Go::By(by));
     }
@@ -42,7 +42,7 @@ pub(super) fn update(model: &mut Model, event: MouseEvent) -> Vec<Effect> {
     }
     if model.screen == Screen::Run
         && let Some(opened) = &mut model.run
-        && opened.shown_pane() == Pane::Graph
+        && opened.pane == Pane::Graph
     {
         let before = opened.chosen.clone();
         let Some(step) = view::step_at(model, areas.main, (event.column, event.row)) else {

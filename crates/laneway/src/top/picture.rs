@@ -1,11 +1,10 @@
-//! The graph of a plan in cells, made from the layout that every view shares (`laneway_core::graph`): its columns stay columns,
+//! The graph of a run in cells, made from the layout that every view shares (`wire::Graph`): its columns stay columns,
 //! its heights become rows, and the lines between columns run through gutters. Made once for each run; what is drawn of it is
 //! looked up cell by cell, so that a frame costs what the screen holds and not what the graph does. Pure.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use laneway_core::graph;
-use laneway_core::plan::{Lane, Plan};
+use laneway_server::wire::{Graph, GraphEdge, GraphNode};
 
 /// Pixels of the layout that make one row. Steps of a column are 48 apart, a step and a line beside it 28.
 const ROW: i32 = 24;
@@ -62,9 +61,8 @@ pub(super) struct Column {
 }
 
 impl Picture {
-    pub(super) fn new(plan: &Plan) -> Self {
-        let layout = graph::layout(plan);
-        let middle = |node: &graph::Node| node.y + node.height / 2;
+    pub(super) fn new(layout: &Graph) -> Self {
+        let middle = |node: &GraphNode| node.y + node.height / 2;
         let column_of: Vec<usize> = layout.nodes.iter().map(|node| node.layer as usize).collect();
         let width = column_of.iter().max().map_or(0, |last| last + 1);
 
@@ -75,17 +73,21 @@ impl Picture {
         let row_of: HashMap<i32, usize> = heights.iter().enumerate().map(|(row, y)| (*y, row)).collect();
         let row = |y: i32| row_of.get(&(y / ROW)).copied().unwrap_or(0);
 
-        let steps = &plan.workflow.steps;
-        let nodes: Vec<Node> = (layout.nodes.iter().zip(steps))
-            .map(|(node, step)| Node {
-                step: step.name.clone(),
+        let mut nodes: Vec<Node> = (layout.nodes.iter())
+            .map(|node| Node {
+                step: node.step.clone(),
                 column: node.layer as usize,
                 row: row(middle(node)),
-                signal: step.wait().and_then(|wait| wait.signal()).map(str::to_owned),
-                needs: plan.needs[node.position as usize].iter().map(|at| *at as usize).collect(),
-                successors: plan.successors[node.position as usize].iter().map(|at| *at as usize).collect(),
+                signal: node.signal.clone(),
+                needs: Vec::new(),
+                successors: Vec::new(),
             })
             .collect();
+        for edge in &layout.edges {
+            let (from, to) = (edge.from as usize, edge.to as usize);
+            nodes[to].needs.push(from);
+            nodes[from].successors.push(to);
+        }
         let mut columns: Vec<Column> = (0..width).map(|_| Column { name: 0, gutter: 0 }).collect();
         for node in &nodes {
             let column = &mut columns[node.column];
@@ -93,7 +95,7 @@ impl Picture {
         }
 
         let mut wires = Wires::default();
-        let columns_of = |edge: &graph::Edge| (column_of[edge.from as usize], column_of[edge.to as usize]);
+        let columns_of = |edge: &GraphEdge| (column_of[edge.from as usize], column_of[edge.to as usize]);
         let hops: usize =
             layout.edges.iter().map(|edge| columns_of(edge).1.saturating_sub(columns_of(edge).0)).sum();
         for edge in &layout.edges {
@@ -118,13 +120,10 @@ impl Picture {
         let lines = wires.lines(&mut columns);
 
         let mut groups = HashMap::new();
-        let framed = plan.lanes.iter().filter_map(|lane| match lane {
-            Lane::Step(_) => None,
-            Lane::Group { name, steps } => Some((name, steps)),
-        });
-        for ((name, members), frame) in framed.zip(&layout.groups) {
-            if let Some(first) = members.first() {
-                let column = column_of[*first as usize];
+        for frame in &layout.groups {
+            let name = &frame.name;
+            let members = (layout.nodes.iter()).filter(|node| node.group.as_ref() == Some(name));
+            if let Some(column) = members.map(|node| node.layer as usize).min() {
                 groups.insert((column, row(frame.y + ROW / 2)), name.clone());
                 columns[column].name = columns[column].name.max(name.chars().count());
             }
@@ -264,7 +263,7 @@ mod tests {
 
     fn picture(text: &str) -> Picture {
         let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: text.to_owned() };
-        Picture::new(&compile(&source).expect("a good document"))
+        Picture::new(&Graph::of(&compile(&source).expect("a good document")))
     }
 
     const DIAMOND: &str = "steps: {a: {run: x}, b: {needs: [a], run: x}, c: {needs: [a], run: x}, d: {needs: [b, c, a], run: x}}";

@@ -17,7 +17,7 @@ use laneway_core::time::Millis;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -79,10 +79,39 @@ struct Session<'a> {
     send: mpsc::Sender<Message>,
     look_at: watch::Sender<Option<(RunId, u64)>>,
     hints: AbortHandle,
+    signals: Signals,
+}
+
+/// What ends it from outside.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        let of = |kind| signal(kind).context("signals cannot be listened to");
+        Ok(Self {
+            terminate: of(SignalKind::terminate())?,
+            interrupt: of(SignalKind::interrupt())?,
+            hang_up: of(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.hang_up.recv() => {}
+        }
+    }
 }
 
 impl<'a> Session<'a> {
     fn begin(context: &'a Context, (place, face): (&str, Face), options: Options) -> anyhow::Result<Self> {
+        // Before the terminal is taken: whatever comes then gives it back.
+        let signals = Signals::listen()?;
         let screen = Screen::take(options.has_mouse)?;
         let mut model = Model::new(options.look, place.to_owned(), now());
         model.size = screen.size()?;
@@ -92,7 +121,7 @@ impl<'a> Session<'a> {
         let hints = tokio::spawn(listen(Hints::new(&face), looked_at, send.clone())).abort_handle();
         keyboard(send.clone());
         let mut session =
-            Self { context, face, model, screen, loader, answers, messages, send, look_at, hints };
+            Self { context, face, model, screen, loader, answers, messages, send, look_at, hints, signals };
         if let Some(run) = options.begin {
             let effects = open_run(&mut session.model, run);
             session.load(effects);
@@ -112,10 +141,6 @@ impl<'a> Session<'a> {
     }
 
     async fn until_over(&mut self) -> anyhow::Result<()> {
-        let listen = |kind| signal(kind).context("signals cannot be listened to");
-        let mut terminate = listen(SignalKind::terminate())?;
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let mut hang_up = listen(SignalKind::hangup())?;
         let mut next_frame = Instant::now();
         let mut next_tick = Instant::now();
         loop {
@@ -137,9 +162,7 @@ impl<'a> Session<'a> {
             }
             let message = tokio::select! {
                 biased;
-                _ = terminate.recv() => return Ok(()),
-                _ = interrupt.recv() => return Ok(()),
-                _ = hang_up.recv() => return Ok(()),
+                () = self.signals.next() => return Ok(()),
                 message = self.messages.recv() => message,
                 Some(loaded) = self.answers.recv() => {
                     self.loader.done(&loaded);
@@ -182,10 +205,10 @@ impl<'a> Session<'a> {
                         let _ = send.send(Message::Answer(act(&face, action).await)).await;
                     });
                 }
-                Ok(Some(run)) => {
-                    let answer = self.in_the_foreground(run, &action).await?;
-                    self.answered(answer);
-                }
+                Ok(Some(run)) => match self.in_the_foreground(run, &action).await? {
+                    Some(answer) => self.answered(answer),
+                    None => return Ok(true),
+                },
                 Err(error) => self.answered(Answer::Refused(told(&error))),
             },
             Effect::Redraw => self.screen.forget()?,
@@ -221,15 +244,16 @@ impl<'a> Session<'a> {
         Ok(self.face.is_local(run).await?.then_some(run))
     }
 
-    /// Goes on with a run of `laneway run` as `laneway retry` does, on the person's own screen.
-    async fn in_the_foreground(&mut self, run: RunId, action: &Action) -> anyhow::Result<Answer> {
+    /// Goes on with a run of `laneway run` as `laneway retry` does, on the person's own screen. Nothing: there is to be no screen
+    /// behind it.
+    async fn in_the_foreground(&mut self, run: RunId, action: &Action) -> anyhow::Result<Option<Answer>> {
         let Face::Store(store) = self.face.clone() else {
-            return Ok(Answer::Refused("the server goes on with its runs itself".to_owned()));
+            return Ok(Some(Answer::Refused("the server goes on with its runs itself".to_owned())));
         };
         let told_until = store.run_state(run).await?.last_event;
         match act(&self.face, action.clone()).await {
             Answer::Done(_) => {}
-            refused => return Ok(refused),
+            refused => return Ok(Some(refused)),
         }
         self.screen.pause();
         let kill_grace = self.context.settings.duration(&KILL_GRACE)?;
@@ -239,19 +263,26 @@ impl<'a> Session<'a> {
         if let Err(error) = &driven {
             self.context.printer.failure(error);
         }
+        // A Ctrl-C that was typed meanwhile was meant for the run, which has taken it. What ends programs is meant for this one too.
+        self.signals.interrupt = signal(SignalKind::interrupt()).context("signals cannot be listened to")?;
         self.context.printer.note("\nEnter goes back to the screen");
         loop {
-            match self.messages.recv().await {
+            let message = tokio::select! {
+                biased;
+                () = self.signals.next() => return Ok(None),
+                message = self.messages.recv() => message,
+            };
+            match message {
                 Some(Message::Key(key)) if key.code == KeyCode::Enter => break,
                 Some(_) => {}
                 None => break,
             }
         }
         self.screen.resume()?;
-        Ok(match driven {
+        Ok(Some(match driven {
             Ok(_) => Answer::Done(format!("run {} has ended", run.short())),
             Err(error) => Answer::Refused(told(&error)),
-        })
+        }))
     }
 }
 

@@ -48,7 +48,7 @@ fn run(status: RunStatus, tasks: &[serde_json::Value]) -> Box<wire::Run> {
 
 fn picture(text: &str) -> Picture {
     let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: text.to_owned() };
-    Picture::new(&compile(&source).expect("a good document"))
+    Picture::new(&wire::Graph::of(&compile(&source).expect("a good document")))
 }
 
 /// A model with a run on its screen.
@@ -56,7 +56,7 @@ fn model(run: Box<wire::Run>, document: &str) -> Model {
     let mut model = Model::new(Look::new(false, true), "here".to_owned(), Millis(0));
     super::update::open_run(&mut model, id());
     update(&mut model, Message::Answer(Answer::Run(run)));
-    let picture = Some(std::sync::Arc::new(picture(document)));
+    let picture = std::sync::Arc::new(picture(document));
     update(&mut model, Message::Answer(Answer::Picture { run: id(), picture }));
     model
 }

@@ -257,12 +257,8 @@ fn done(model: &mut Model, key: Key) -> Vec<Effect> {
         Key::Back => return back(model),
         Key::Pane => {
             if let Some(opened) = model.run.as_mut().filter(|_| model.screen == Screen::Run) {
-                opened.pane = if opened.shown_pane() == Pane::Graph { Pane::Tasks } else { Pane::Graph };
-                let has_none = matches!(opened.picture, Some(None)) && opened.pane == Pane::Graph;
+                opened.pane = if opened.pane == Pane::Graph { Pane::Tasks } else { Pane::Graph };
                 opened.arrange();
-                if has_none {
-                    model.warn("the graph of this run is not known here; its steps are listed");
-                }
             }
             return explain(model);
         }
@@ -311,7 +307,7 @@ pub(super) fn go(model: &mut Model, by: Go) -> Vec<Effect> {
         Screen::Log => model.log.iter_mut().for_each(|log| log.go(by, page)),
         Screen::Run => {
             let Some(opened) = &mut model.run else { return Vec::new() };
-            match (opened.shown_pane(), opened.picture().cloned(), by) {
+            match (opened.pane, opened.picture().cloned(), by) {
                 (Pane::Graph, Some(picture), Go::By(by)) => {
                     let at = opened.chosen.as_ref().and_then(|(step, _)| picture.find(step)).unwrap_or(0);
                     choose_step(opened, picture.beside(at, (0, by)));
@@ -337,7 +333,7 @@ pub(super) fn choose_step(opened: &mut Opened, at: usize) {
 
 fn across(model: &mut Model, by: isize) -> Vec<Effect> {
     let Some(opened) = model.run.as_mut().filter(|_| model.screen == Screen::Run) else { return Vec::new() };
-    match (opened.shown_pane(), opened.picture().cloned()) {
+    match (opened.pane, opened.picture().cloned()) {
         (Pane::Graph, Some(picture)) => {
             let at = opened.chosen.as_ref().and_then(|(step, _)| picture.find(step)).unwrap_or(0);
             choose_step(opened, picture.beside(at, (by, 0)));
@@ -371,7 +367,7 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
             }
             // Its items are its logs.
             if let Some((step, _)) = opened.chosen.clone() {
-                let is_list = opened.shown_pane() == Pane::Tasks;
+                let is_list = opened.pane == Pane::Tasks;
                 opened.pane = Pane::Tasks;
                 if !(is_list && opened.expanded.remove(&step)) {
                     opened.expanded.insert(step);
@@ -503,7 +499,7 @@ fn find(model: &mut Model, is_forward: bool) -> Vec<Effect> {
 /// The next step of a graph that the filter finds; with 0 the chosen one itself, if it is one.
 fn step_found(model: &mut Model, by: isize) -> Vec<Effect> {
     let Some(opened) = &mut model.run else { return Vec::new() };
-    if opened.shown_pane() == Pane::Tasks || opened.filter.is_empty() {
+    if opened.pane == Pane::Tasks || opened.filter.is_empty() {
         return if by == 0 { explain(model) } else { go(model, Go::By(by)) };
     }
     let (Some(picture), Some(run)) = (opened.picture().cloned(), &opened.run) else { return Vec::new() };

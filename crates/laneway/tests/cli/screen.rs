@@ -4,6 +4,7 @@
 use std::process::{Command, Output};
 
 use crate::place::{Place, until};
+use crate::postgres::schema;
 use crate::serve::Served;
 
 /// A terminal with a shell in it.
@@ -136,6 +137,8 @@ fn a_session_with_keys_from_start_to_end() {
     tmux.keys(&["/", "more", "Enter"]);
     tmux.sees("/more");
     tmux.keys(&["Escape"]);
+    // Two that come at once would be another key.
+    until("the search to go", || !tmux.shown().contains("/more"));
     tmux.keys(&["Escape"]);
     tmux.sees("▶ held");
 
@@ -215,6 +218,101 @@ fn a_run_of_this_host_is_retried_in_the_terminal_and_the_screen_comes_back() {
     tmux.keys(&["q"]);
     tmux.is_as_it_was();
     assert_eq!(place.json("show last --json")["status"], "succeeded");
+}
+
+#[test]
+fn ctrl_c_ends_the_run_in_the_foreground_and_not_the_screen() {
+    let place = Place::with(
+        "flow.yaml",
+        "name: flow\nsteps: {try: {run: 'test -e there && echo going on && cat go'}}\n",
+    );
+    assert_eq!(place.laneway("run flow.yaml").code, Some(1));
+    place.write("there", "");
+    place.pipe("go");
+    let tmux = Tmux::open(&place);
+    tmux.top("", "last");
+    tmux.sees("✗ failed");
+    let retry = || {
+        tmux.keys(&["r"]);
+        tmux.sees("Retry run");
+        tmux.keys(&["y"]);
+        until("a step that runs", || place.laneway("explain last try").stdout.contains("try is running"));
+    };
+    retry();
+    tmux.keys(&["C-c"]);
+    tmux.sees("Enter goes back to the screen");
+    tmux.keys(&["Enter"]);
+    tmux.sees("canceled flow");
+    assert_eq!(tmux.flag("alternate_on"), "1", "it is still there");
+    // Behind the run nothing is left that a Ctrl-C could be meant for but the screen.
+    retry();
+    tmux.keys(&["C-c"]);
+    until("the end of the second run", || tmux.shown().matches("Enter goes back to the screen").count() == 2);
+    tmux.keys(&["C-c"]);
+    tmux.is_as_it_was();
+}
+
+#[test]
+fn on_postgres_a_run_of_two_nodes_is_followed_with_the_node_at_each_task() {
+    let (place, store) = (Place::new(), schema());
+    let go = place.path("go");
+    // In a place of its own: what is submitted is packed with its files, and the socket of tmux cannot be.
+    let document = format!(
+        "name: flow\nsteps:\n  near: {{run: 'true', runs_on: {{zone: us}}}}\n  far: {{needs: [near], run: 'until test -e {}; do sleep 0.05; done', runs_on: {{zone: eu}}}}\n  back: {{needs: [far], run: 'true', runs_on: {{zone: us}}}}\n",
+        go.display()
+    );
+    let desk = Place::with("flow.yaml", &document);
+    let worker = |name: &str, zone: &str| {
+        desk.spawn(&format!("worker --node-address {name} --label zone={zone} --store {store}"))
+    };
+    let nodes = [worker("here", "us"), worker("there", "eu")];
+    // The first to come makes the store.
+    let listed = || desk.laneway(&format!("nodes --json --store {store}")).stdout;
+    until("both nodes", || listed().contains("\"here\"") && listed().contains("\"there\""));
+    let tmux = Tmux::open(&place);
+    // A shell would take some of its signs for its own.
+    tmux.keys(&[&format!("export LANEWAY_STORE='{store}'"), "Enter"]);
+    tmux.top("", "");
+    tmux.sees("There are no runs yet.");
+    let submitted = desk.laneway(&format!("submit flow.yaml --store {store}"));
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    tmux.sees("▶ running");
+    tmux.keys(&["Enter"]);
+    let shown = tmux.sees("▶ far @there");
+    assert!(shown.contains("✓ near @here"), "{shown}");
+    std::fs::write(&go, "").expect("the step looks for it");
+    tmux.sees("✓ back @here");
+    tmux.keys(&["Escape", "2"]);
+    tmux.sees("zone=eu");
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+    for node in nodes {
+        node.signal(rustix::process::Signal::TERM);
+        assert_eq!(node.wait().code, Some(0));
+    }
+}
+
+#[test]
+fn with_a_server_a_run_of_an_older_version_has_its_own_graph() {
+    let place = Place::with(
+        "flow.yaml",
+        "name: flow\nsteps: {old: {run: 'true'}, older: {needs: [old], run: 'true'}}\n",
+    );
+    let served = Served::start(&place, &[]);
+    served.ask("submit flow.yaml");
+    until("the end of the run", || served.json("show last --json")["status"] == "succeeded");
+    let run = served.json("show last --json")["run"].as_str().expect("an id").to_owned();
+    place.write("flow.yaml", "name: flow\nsteps: {new: {run: 'true'}}\n");
+    served.ask("submit flow.yaml");
+    until("the end of the next", || served.json("show last --json")["status"] == "succeeded");
+    let tmux = Tmux::open(&place);
+    tmux.top("", &format!("{run} --server {}", served.url()));
+    let shown = tmux.sees("✓ older");
+    let line = shown.lines().find(|line| line.contains("✓ older")).expect("a step");
+    assert!(line.contains("✓ old") && line.contains('▸'), "one leads to the other: {shown}");
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+    served.end();
 }
 
 #[test]

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
 use laneway_core::id::RunId;
-use laneway_core::pool::{Event, Ticket};
+use laneway_core::pool::{ContainerTaken, Event, Ticket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::Told;
 use super::calm::Beginning;
 use super::inside::{self, Whose};
 use super::keeper::{Common, Keeper, Message};
@@ -62,6 +63,13 @@ impl Lease {
             signals: Mutex::default(),
             is_over: false,
         }
+    }
+
+    /// Tells whose it is, for whoever looks at the task later.
+    pub(super) fn tell_taken(&self, run: RunId, step: &str, attempt: u32) {
+        let (pool, container) = (self.keeper.view().name, self.vessel.name.clone());
+        let step = step.to_owned();
+        self.common.tell(Told::Taken(ContainerTaken { pool, container, run, step, attempt }));
     }
 
     /// It runs: what is done behind other tasks need not give way to it any more.

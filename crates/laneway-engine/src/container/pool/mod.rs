@@ -22,7 +22,7 @@ mod tally;
 mod task;
 mod vessel;
 
-use laneway_core::pool::{ContainerState, Counts, EndReason, Mode};
+use laneway_core::pool::{ContainerState, ContainerTaken, Counts, EndReason, Mode};
 
 pub use pools::{PoolMeans, Pools, Ready};
 pub(crate) use recorder::Recorder;
@@ -43,7 +43,7 @@ pub struct PoolView {
 }
 
 /// What a node tells of its pools.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Told {
     /// There is one more, or one has another name as well.
     Pool {
@@ -53,6 +53,8 @@ pub enum Told {
     },
     Moved(Transition),
     Pulling(Pull),
+    /// A task has a container, behind the transition that says so.
+    Taken(ContainerTaken),
 }
 
 /// How far the image of a pool is fetched.

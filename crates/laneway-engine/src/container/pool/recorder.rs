@@ -44,6 +44,7 @@ impl Recorder {
                         }
                         Told::Moved(moved) => facts.push(fact(moved)),
                         Told::Pulling(pull) => facts.push(pulled(pull)),
+                        Told::Taken(taken) => facts.push(taken.into()),
                     }
                 }
                 if !pools.is_empty() {

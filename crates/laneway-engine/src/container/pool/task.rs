@@ -53,6 +53,9 @@ pub struct Job {
     /// For containers after this use, instead of the pool's own.
     pub dormancy: Option<Duration>,
     pub run: RunId,
+    /// The task's name, and the attempt: who has a container is told.
+    pub step: String,
+    pub attempt: u32,
     /// The run's directory.
     pub dir: PathBuf,
     pub what: What,
@@ -107,6 +110,7 @@ async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
             Ok(lease) => lease,
             Err(why) => return never_ran(Outcome::StartFailed(why)),
         };
+        lease.tell_taken(job.run, &job.step, job.attempt);
         let ended = match &job.what {
             What::Exec { program, env, workdir } => {
                 let script = Script { program, env, workdir: workdir.as_deref() };

@@ -70,7 +70,10 @@ pub(in crate::postgres) async fn apply(
 /// The newest of each name, by name.
 pub(in crate::postgres) async fn workflows(link: &Link) -> Done<Vec<WorkflowView>> {
     let rows = link.rows(sql!("definitions"), &[]).await?;
-    let view = |found: &Row| Ok(WorkflowView { definition: definition(found)?, last_run: last_run(found)? });
+    let view = |found: &Row| {
+        let pause = row::maybe_text(found, 10)?.zip(row::moment(found, 11)?);
+        Ok(WorkflowView { definition: definition(found)?, last_run: last_run(found)?, pause })
+    };
     rows.iter().map(view).collect()
 }
 

@@ -57,7 +57,11 @@ pub(in crate::sqlite) fn workflows(connection: &Connection) -> Done<Vec<Workflow
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(WorkflowView { definition: definition(row)?, last_run: last_run(row)? });
+        let pause = match row.get::<_, Option<String>>(10)? {
+            Some(by) => Some((by, Millis(row.get(11)?))),
+            None => None,
+        };
+        found.push(WorkflowView { definition: definition(row)?, last_run: last_run(row)?, pause });
     }
     Ok(found)
 }

@@ -91,7 +91,7 @@ pub(super) fn footer(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     } else if let Some(why) = &model.stale {
         Line::from(Span::styled(format!(" what is shown may be old: {why}; trying again"), look.warning()))
     } else {
-        let pane = model.run.as_ref().map_or(Pane::Graph, |opened| opened.shown_pane());
+        let pane = model.run.as_ref().map_or(Pane::Graph, |opened| opened.pane);
         let mut spans = Vec::new();
         if !filter(model).is_empty() {
             spans.push(Span::styled(format!(" /{} ", filter(model)), look.chosen()));

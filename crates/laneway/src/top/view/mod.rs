@@ -103,7 +103,6 @@ impl Areas {
 pub(super) fn page(model: &Model) -> usize {
     let areas = Areas::new(model, Rect::new(0, 0, model.size.0, model.size.1));
     let is_bare = model.screen == Screen::Log
-        || model.screen == Screen::Run
-            && model.run.as_ref().is_some_and(|opened| opened.shown_pane() == Pane::Graph);
+        || model.screen == Screen::Run && model.run.as_ref().is_some_and(|opened| opened.pane == Pane::Graph);
     usize::from(if is_bare { areas.main.height } else { areas.rows().height }).max(1)
 }

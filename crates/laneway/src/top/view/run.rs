@@ -24,7 +24,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, areas: &Areas) {
         return;
     };
     head(model, opened, run, frame, areas.head);
-    match opened.shown_pane() {
+    match opened.pane {
         Pane::Graph => graph::draw(model, opened, run, frame, areas.main),
         Pane::Tasks => tasks(model, opened, run, frame, areas.main),
     }

@@ -1,0 +1,64 @@
+//! Lists of runs. Whoever looks for few among many must not have all of a store read for it: what a question with a filter looks at is
+//! bounded, and the cursor says where to go on.
+
+use laneway_core::id::RunId;
+use laneway_core::time::Millis;
+use laneway_store::model::RunFilter;
+use laneway_store::{Result, Store};
+
+use crate::wire;
+
+/// Runs that are looked at for one page where some are left out. There is no index for what people filter by: every run would pay for
+/// it at each change of state.
+const LOOKED_AT: usize = 20_000;
+
+/// Runs are listed in the order of their commits, and bear the time at which their submission began: one that is older than this before a
+/// moment has none behind it that is younger.
+const SLACK_MS: i64 = 3_600_000;
+
+/// A page of runs, newest first. With a filter it may have fewer than were asked for, also none, and yet a cursor.
+pub async fn runs(store: &dyn Store, filter: RunFilter) -> Result<wire::RunList> {
+    within(store, filter, LOOKED_AT).await
+}
+
+async fn within(store: &dyn Store, mut filter: RunFilter, most: usize) -> Result<wire::RunList> {
+    let (limit, since) = (filter.limit, filter.since);
+    let leaves_out = !filter.statuses.is_empty()
+        || filter.since.is_some()
+        || filter.until.is_some()
+        || filter.begins.is_some();
+    let end = match leaves_out {
+        true => store.run_behind(filter.workflow.clone(), filter.before, most).await?,
+        false => None,
+    };
+    filter.down_to = end.map(|(run, _)| run);
+    // One more tells whether there are more.
+    let mut runs = store.runs(RunFilter { limit: limit.saturating_add(1), ..filter }).await?;
+    let has_more = runs.len() > limit;
+    runs.truncate(limit);
+    let next = if has_more { runs.last().map(|run| run.run) } else { further(end, since) };
+    let next_cursor = next.map(|run| run.to_string());
+    Ok(wire::RunList { runs: runs.iter().map(wire::RunSummary::from).collect(), next_cursor })
+}
+
+/// Where to go on behind the last that was looked at, if something may be there.
+fn further(end: Option<(RunId, Millis)>, since: Option<Millis>) -> Option<RunId> {
+    let (run, at) = end?;
+    let is_too_old = since.is_some_and(|since| at.0 < since.0.saturating_sub(SLACK_MS));
+    (!is_too_old).then_some(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_sent_on_to_what_is_older_than_wanted() {
+        let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
+        let at = |ms: i64| Some((run, Millis(ms)));
+        assert_eq!(further(None, None), None, "all of it was looked at");
+        assert_eq!(further(at(5), None), Some(run));
+        assert_eq!(further(at(10), Some(Millis(10 + SLACK_MS))), Some(run));
+        assert_eq!(further(at(9), Some(Millis(10 + SLACK_MS))), None);
+    }
+}
