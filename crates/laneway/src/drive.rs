@@ -27,7 +27,7 @@ use tokio::time::Instant;
 
 use crate::command::Context;
 use crate::env;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::face::Face;
 use crate::firing::Firing;
 use crate::progress::{self, Progress};
@@ -75,6 +75,19 @@ pub(crate) struct DriveArgs {
     /// Execute every step, also those whose result was recorded before; what comes of them is recorded anew
     #[arg(long)]
     pub(crate) no_cache: bool,
+}
+
+impl DriveArgs {
+    /// What is opened again through a server is not driven from here.
+    pub(crate) fn check_for_server(&self) -> Result<(), Refusal> {
+        if !self.no_cache {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            "`--no-cache` holds for what this command drives, and a server leaves that to its nodes",
+        )
+        .hint("start another run with `laneway start NAME --no-cache`, which keeps it"))
+    }
 }
 
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {

@@ -104,12 +104,14 @@ impl<F: Facts> Keeper<F> {
         Ok((task.status == TaskStatus::Parked && is_its).then_some(task.stop.is_some()))
     }
 
-    /// The runs that its steps and items wait for.
-    pub(crate) fn awaited(&mut self) -> Result<Vec<RunId>, F::Error> {
+    /// The runs that its steps and items wait for, and whether they are to end.
+    pub(crate) fn awaited(&mut self) -> Result<Vec<(RunId, bool)>, F::Error> {
         let unstarted = self.facts.unstarted()?;
         self.keep_all(unstarted);
         let parked = self.tasks.values().filter(|kept| kept.row.status == TaskStatus::Parked);
-        Ok(parked.filter_map(|kept| kept.row.wait.as_ref()?.child).collect())
+        let awaited =
+            parked.map(|kept| (kept.row.wait.as_ref().and_then(|wait| wait.child), kept.row.stop.is_some()));
+        Ok(awaited.filter_map(|(child, is_to_end)| Some((child?, is_to_end))).collect())
     }
 
     /// The step is to end, and first what it has started. Without that it ends at once.

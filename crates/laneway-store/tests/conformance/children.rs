@@ -42,6 +42,8 @@ for_each_database! {
     child_of_a_run_that_goes_on_is_not_removed,
     level_waits_for_its_children,
     child_that_was_set_aside_while_its_parent_ended_ends_with_its_release,
+    child_ends_with_its_parent_in_whatever_order_they_are_released,
+    run_is_canceled_and_released_although_nothing_can_be_read_of_its_relative,
     parent_that_was_set_aside_is_told_of_its_child_with_its_release,
     fail_fast_says_which_item_has_ended_a_child,
     doctor_names_starts_that_nobody_makes,
@@ -464,6 +466,39 @@ async fn child_that_was_set_aside_while_its_parent_ended_ends_with_its_release(p
     assert_eq!(
         (node.status(child).await, node.status(parent).await),
         (RunStatus::Running, RunStatus::Running)
+    );
+}
+
+async fn child_ends_with_its_parent_in_whatever_order_they_are_released(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    set_aside(&place, &node, child).await;
+    node.store.cancel(parent, "ada").await.expect("canceled");
+    set_aside(&place, &node, parent).await;
+    release(&place, &node, child).await;
+    assert_eq!(node.status(child).await, RunStatus::Running, "nobody has told it yet");
+    release(&place, &node, parent).await;
+    audit::check(&*node.store, child).await;
+    assert_eq!(
+        (node.status(child).await, node.status(parent).await),
+        (RunStatus::Canceled, RunStatus::Canceled)
+    );
+}
+
+async fn run_is_canceled_and_released_although_nothing_can_be_read_of_its_relative(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    set_aside(&place, &node, child).await;
+    // As another process finds it that has nothing of it on its shelf.
+    beneath(&place, &node, "UPDATE runs SET params = 'x' WHERE no = @R", child).await;
+    let other = worker(&place).await;
+    other.store.cancel(parent, "ada").await.expect("canceled");
+    set_aside(&place, &other, parent).await;
+    release(&place, &other, parent).await;
+    assert_eq!(
+        other.tasks(parent).await,
+        "call parked, behind canceled (canceled)",
+        "it waits for its child"
     );
 }
 

@@ -22,6 +22,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     if let Some(client) = context.client()? {
+        args.drive.check_for_server()?;
         let reopened = client.retry(&args.run, args.from.as_deref()).await?;
         return goes_on(context, &reopened, args.drive.json);
     }

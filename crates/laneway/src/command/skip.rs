@@ -19,6 +19,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     if let Some(client) = context.client()? {
+        args.drive.check_for_server()?;
         let reopened = client.skip(&args.run, &args.step).await?;
         return super::retry::goes_on(context, &reopened, args.drive.json);
     }

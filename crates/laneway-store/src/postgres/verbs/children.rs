@@ -158,12 +158,9 @@ pub(in crate::postgres) async fn stop(
     child: RunId,
     follows: &mut Follows,
 ) -> Done<()> {
-    let who = match shelf.head(link, child).await {
-        Ok(head) => head.head.parent.as_ref().map(by),
-        Err(Failure::Refused(Error::NoSuchRun { .. })) => return Ok(()),
-        Err(failure) => return Err(failure),
-    };
-    let who = who.unwrap_or_default();
+    let found = shelf.head(link, child).await;
+    let Some(head) = unless_away(link, child, found).await? else { return Ok(()) };
+    let who = head.head.parent.as_ref().map(by).unwrap_or_default();
     pass(Point::ChildStop);
     let canceled = change(shelf, link, terms, (child, &[]), follows, |keeper| {
         let was_over = keeper.run.status.is_final();
@@ -176,7 +173,7 @@ pub(in crate::postgres) async fn stop(
     if was_over.as_ref().is_ok_and(|was_over| *was_over) {
         follows.tell_of(child);
     }
-    unless_away(was_over).map(drop)
+    unless_away(link, child, was_over).await.map(drop)
 }
 
 /// A child has ended: so does the step that waits for it.
@@ -198,18 +195,18 @@ pub(in crate::postgres) async fn tell(
     });
     let told = told.await;
     pass(Point::ChildOverTold);
-    unless_away(told).map(drop)
+    unless_away(link, parent.run, told).await.map(drop)
 }
 
-/// A run is back that was set aside, and to which nothing was told meanwhile: that its parent is to end, that its children have
-/// ended, or that it has itself. The transaction is open.
+/// A run is back that was set aside, and to which nothing was told meanwhile: that it is to end, or has ended, and the same of its
+/// children. The transaction is open.
 pub(in crate::postgres) async fn released(shelf: &Shelf, link: &Link, within: Terms, run: RunId) -> Done<()> {
     let mut follows = Follows::default();
     if let Some(parent) = shelf.head(link, run).await?.head.parent.clone() {
         let awaits = change(shelf, link, within, (parent.run, &[]), &mut follows, |keeper| {
             keeper.awaits(&parent.step, run)
         });
-        let awaits = unless_away(awaits.await)?.flatten();
+        let awaits = unless_away(link, parent.run, awaits.await).await?.flatten();
         match awaits {
             Some(true) => stop(shelf, link, within, run, &mut follows).await?,
             Some(false) if end_of(shelf, link, run).await?.0.is_final() => follows.tell_of(run),
@@ -217,9 +214,13 @@ pub(in crate::postgres) async fn released(shelf: &Shelf, link: &Link, within: Te
         }
     }
     let awaited = change(shelf, link, within, (run, &[]), &mut follows, |keeper| keeper.awaited());
-    for child in awaited.await? {
-        let end = unless_away(end_of(shelf, link, child).await)?;
-        if end.is_some_and(|(status, _)| status.is_final()) {
+    for (child, is_to_end) in awaited.await? {
+        if is_to_end {
+            stop(shelf, link, within, child, &mut follows).await?;
+            continue;
+        }
+        let end = end_of(shelf, link, child).await;
+        if unless_away(link, child, end).await?.is_some_and(|(status, _)| status.is_final()) {
             follows.tell_of(child);
         }
     }
@@ -242,10 +243,19 @@ async fn outputs(link: &Link, head: &Head) -> Done<Option<Map<String, Value>>> {
 }
 
 /// Who is gone, or set aside, is told nothing.
-fn unless_away<T>(done: Done<T>) -> Done<Option<T>> {
+async fn unless_away<T>(link: &Link, run: RunId, done: Done<T>) -> Done<Option<T>> {
     match done {
         Ok(done) => Ok(Some(done)),
         Err(Failure::Refused(Error::NoSuchRun { .. } | Error::SetAside { .. })) => Ok(None),
+        // What cannot be read may be its document, without which nobody comes as far as to look.
+        Err(Failure::Blamed { no, run: blamed, failure }) if blamed == run => {
+            let is_readable = !matches!(*failure, Failure::Refused(Error::Unreadable { .. }));
+            let numbers = vec![no];
+            if is_readable || link.row(sql!("quarantine_read", INT8_ARRAY), &[&numbers]).await?.is_none() {
+                return Err(Failure::Blamed { no, run, failure });
+            }
+            Ok(None)
+        }
         Err(failure) => Err(failure),
     }
 }

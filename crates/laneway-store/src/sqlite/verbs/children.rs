@@ -1,5 +1,7 @@
 //! Runs that steps start: which are to be started, that one is, or cannot be, and what the end of one means for the other.
 
+use std::collections::HashMap;
+
 use laneway_core::child::{ChildEnd, Parent};
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::output::LIMIT;
@@ -13,6 +15,7 @@ use super::{lives, reopen};
 use crate::child::{Resumed, WantedRow, WantedRun, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::{Changes, unreadable};
+use crate::sqlite::quarantine;
 use crate::sqlite::run_work::{Follows, follow, on_held, on_run};
 use crate::sqlite::txn::{Done, Failure, Head, Plans, Txn, read_head, sql};
 
@@ -41,12 +44,13 @@ pub(in crate::sqlite) fn wanted(
 ) -> Done<Vec<WantedRun>> {
     let mut statement = connection.prepare_cached(sql!("wanted_runs"))?;
     let mut rows = statement.query(params![session.to_string(), limit])?;
-    let mut wanted = Vec::new();
+    let (mut wanted, mut heads) = (Vec::new(), HashMap::new());
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
         let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
-        // What cannot be read of one run keeps no other from starting.
-        let Ok(head) = read_head(connection, plans, run) else { continue };
+        // Most are of few runs. What cannot be read of one run keeps no other from starting.
+        let head = heads.entry(run).or_insert_with(|| read_head(connection, plans, run).ok());
+        let Some(head) = head else { continue };
         let (position, life): (Position, u64) = (row.get(1)?, row.get(2)?);
         let row = WantedRow {
             position,
@@ -104,12 +108,8 @@ pub(in crate::sqlite) fn refused(txn: &Txn<'_>, parent: &Parent, why: &str) -> D
 
 /// A child is to end. One that is gone, or set aside, is left as it is.
 pub(in crate::sqlite) fn stop(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<()> {
-    let who = match txn.head(child) {
-        Ok(head) => head.head.parent.as_ref().map(by),
-        Err(Failure::Refused(Error::NoSuchRun { .. })) => return Ok(()),
-        Err(failure) => return Err(failure),
-    };
-    let who = who.unwrap_or_default();
+    let Some(head) = unless_away(txn, child, txn.head(child))? else { return Ok(()) };
+    let who = head.head.parent.as_ref().map(by).unwrap_or_default();
     pass(Point::ChildStop);
     let is_over = follows.change(txn, child, |keeper| {
         let was_over = keeper.run.status.is_final();
@@ -121,7 +121,7 @@ pub(in crate::sqlite) fn stop(txn: &Txn<'_>, child: RunId, follows: &mut Follows
     if is_over.as_ref().is_ok_and(|is_over| *is_over) {
         follows.tell_of(child);
     }
-    unless_away(is_over).map(drop)
+    unless_away(txn, child, is_over).map(drop)
 }
 
 /// A child has ended: so does the step that waits for it.
@@ -134,23 +134,25 @@ pub(in crate::sqlite) fn tell(txn: &Txn<'_>, child: RunId, follows: &mut Follows
     pass(Point::ChildOver);
     let told = follows.change(txn, parent.run, |keeper| keeper.child_over(&parent.step, end));
     pass(Point::ChildOverTold);
-    unless_away(told).map(drop)
+    unless_away(txn, parent.run, told).map(drop)
 }
 
-/// A run is back that was set aside, and to which nothing was told meanwhile: that its parent is to end, that its children have
-/// ended, or that it has itself.
+/// A run is back that was set aside, and to which nothing was told meanwhile: that it is to end, or has ended, and the same of its
+/// children.
 pub(in crate::sqlite) fn released(txn: &Txn<'_>, run: RunId) -> Done<()> {
     let mut follows = Follows::default();
     if let Some(parent) = txn.head(run)?.head.parent.clone() {
         let awaits = follows.change(txn, parent.run, |keeper| keeper.awaits(&parent.step, run));
-        match unless_away(awaits)?.flatten() {
+        match unless_away(txn, parent.run, awaits)?.flatten() {
             Some(true) => stop(txn, run, &mut follows)?,
             Some(false) if end_of(txn, run)?.0.is_final() => follows.tell_of(run),
             Some(false) | None => {}
         }
     }
-    for child in follows.change(txn, run, |keeper| keeper.awaited())? {
-        if unless_away(end_of(txn, child))?.is_some_and(|(status, _)| status.is_final()) {
+    for (child, is_to_end) in follows.change(txn, run, |keeper| keeper.awaited())? {
+        if is_to_end {
+            stop(txn, child, &mut follows)?;
+        } else if unless_away(txn, child, end_of(txn, child))?.is_some_and(|(status, _)| status.is_final()) {
             follows.tell_of(child);
         }
     }
@@ -172,10 +174,12 @@ fn outputs(txn: &Txn<'_>, head: &Head) -> Done<Option<Map<String, Value>>> {
 }
 
 /// Who is gone, or set aside, is told nothing.
-fn unless_away<T>(done: Done<T>) -> Done<Option<T>> {
+fn unless_away<T>(txn: &Txn<'_>, run: RunId, done: Done<T>) -> Done<Option<T>> {
     match done {
         Ok(done) => Ok(Some(done)),
         Err(Failure::Refused(Error::NoSuchRun { .. } | Error::SetAside { .. })) => Ok(None),
+        // What cannot be read may be its document, without which nobody comes as far as to look.
+        Err(Failure::Refused(Error::Unreadable { .. })) if quarantine::has(txn.connection, run)? => Ok(None),
         Err(failure) => Err(failure),
     }
 }
