@@ -77,7 +77,7 @@ pub(crate) struct Sweeper {
     docker: Docker,
     store: Arc<dyn Store>,
     wanted: Arc<Notify>,
-    /// The first one is over.
+    /// One has got to its end.
     first: Arc<OnceCell<()>>,
 }
 
@@ -99,9 +99,11 @@ impl Sweeper {
         }
     }
 
-    /// Waits until the host was swept once. What is made for later waits for that, so that it never competes with leftovers.
+    /// Waits until the host was swept once. What is made for later waits for that, so that it never competes with leftovers. One that fails
+    /// does not count: who comes next tries it again.
     pub(crate) async fn swept(&self) {
-        self.first.get_or_init(|| self.sweep()).await;
+        let swept = || async { self.sweep().await.then_some(()).ok_or(()) };
+        let _ = self.first.get_or_try_init(swept).await;
     }
 
     /// At once, when somebody died, and now and then. Never ends.
@@ -109,11 +111,14 @@ impl Sweeper {
         self.swept().await;
         loop {
             let _ = tokio::time::timeout(EVERY, self.wanted.notified()).await;
-            self.sweep().await;
+            if self.sweep().await {
+                let _ = self.first.set(());
+            }
         }
     }
 
-    async fn sweep(&self) {
+    /// At once. False: it could not be looked.
+    pub(crate) async fn sweep(&self) -> bool {
         match sweep(&self.docker, self.store.as_ref()).await {
             Ok(swept) => {
                 for name in swept.removed {
@@ -122,9 +127,13 @@ impl Sweeper {
                 for (name, why) in swept.left {
                     tracing::warn!(name, why, "a container of a node that died is still there");
                 }
+                true
             }
             // Most nodes have no engine.
-            Err(error) => tracing::debug!(%error, "containers of dead nodes were not looked for"),
+            Err(error) => {
+                tracing::debug!(%error, "containers of dead nodes were not looked for");
+                false
+            }
         }
     }
 }

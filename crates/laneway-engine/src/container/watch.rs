@@ -22,7 +22,8 @@ const IN_VAIN: u32 = 2;
 /// What is known of an engine. Pure.
 #[derive(Debug)]
 struct Known {
-    answers: bool,
+    /// As it was said last. `None`: nothing yet; what the session has said when it began is the store's to compare.
+    answers: Option<bool>,
     in_vain: u32,
 }
 
@@ -31,9 +32,9 @@ impl Known {
     fn see(&mut self, answers: bool) -> Option<bool> {
         self.in_vain = if answers { 0 } else { self.in_vain.saturating_add(1) };
         let is_news = match (self.answers, answers) {
-            (false, true) => true,
-            (true, false) => self.in_vain >= IN_VAIN,
-            (true, true) | (false, false) => false,
+            (Some(false) | None, true) => true,
+            (Some(true) | None, false) => self.in_vain >= IN_VAIN,
+            (Some(true), true) | (Some(false), false) => false,
         };
         is_news.then_some(answers)
     }
@@ -48,43 +49,35 @@ pub async fn answers(docker: &Docker) -> Result<(), String> {
     }
 }
 
-/// Tells the store whenever the engine has come or gone. Ends with the session.
+/// Tells the store whenever the engine has come or gone. Ends with the session, and for no other reason.
 pub(crate) async fn keep_told(docker: Docker, store: Arc<dyn Store>, session: SessionId, sweeper: Sweeper) {
-    let Some(offered) = offered(store.as_ref(), session).await else { return };
-    let mut known = Known { answers: offered, in_vain: 0 };
+    let mut known = Known { answers: None, in_vain: 0 };
     loop {
         tokio::time::sleep(EVERY).await;
         let found = answers(&docker).await;
         let Some(now) = known.see(found.is_ok()) else { continue };
+        // Before anything is taken: what dead sessions have left there would compete with it.
+        if now && !sweeper.sweep().await {
+            continue;
+        }
         match store.offer_containers(session, now).await {
-            Ok(()) => known.answers = now,
-            Err(error) if error.is_passing() => continue,
+            Ok(()) => {}
+            Err(laneway_store::Error::SessionOver { .. }) => return,
             Err(error) => {
-                tracing::debug!(%error, "the store was not told whether the container engine answers");
-                return;
+                tracing::warn!(%error, "the store was not told whether the container engine answers; it is told again");
+                continue;
             }
         }
+        let is_change = known.answers.replace(now).is_some();
         match found {
-            Ok(()) => {
+            Ok(()) if is_change => {
                 tracing::info!("the container engine answers; steps in containers are taken");
-                // What it has left from before.
-                sweeper.soon();
             }
-            Err(why) => tracing::warn!("steps in containers are not taken until there is an engine: {why}"),
-        }
-    }
-}
-
-/// What the session has said when it began. `None`: it is over.
-async fn offered(store: &dyn Store, session: SessionId) -> Option<bool> {
-    loop {
-        match store.nodes(0).await {
-            Ok(nodes) => {
-                let own = nodes.into_iter().find(|node| node.session == session)?;
-                return Some(own.offer?.has_container);
+            Err(why) if is_change => {
+                tracing::warn!("steps in containers are not taken until there is an engine: {why}");
             }
-            Err(error) if error.is_passing() => tokio::time::sleep(EVERY).await,
-            Err(_) => return None,
+            // How it began was told by who began it.
+            Ok(()) | Err(_) => {}
         }
     }
 }
@@ -95,16 +88,21 @@ mod tests {
 
     #[test]
     fn an_engine_is_believed_at_once_and_given_up_after_two_looks_in_vain() {
-        let mut known = Known { answers: false, in_vain: 0 };
+        let mut known = Known { answers: Some(false), in_vain: 0 };
         let mut see = |answers| {
             let news = known.see(answers);
-            if let Some(news) = news {
-                known.answers = news;
-            }
+            known.answers = news.or(known.answers);
             news
         };
         assert_eq!([see(false), see(true), see(true)], [None, Some(true), None]);
         assert_eq!([see(false), see(true), see(false)], [None, None, None], "one look in vain is none");
         assert_eq!([see(false), see(false), see(true)], [Some(false), None, Some(true)]);
+    }
+
+    #[test]
+    fn what_was_not_said_is_said_again() {
+        let mut known = Known { answers: None, in_vain: 0 };
+        assert_eq!([known.see(true), known.see(true)], [Some(true), Some(true)]);
+        assert_eq!([known.see(false), known.see(false), known.see(false)], [None, Some(false), Some(false)]);
     }
 }

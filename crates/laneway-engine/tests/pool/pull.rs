@@ -55,6 +55,36 @@ async fn an_image_is_pulled_once_for_a_lane_and_every_step_of_it_is_told() {
 }
 
 #[tokio::test]
+async fn who_pulls_never_does_not_wait_for_the_pull_of_another_and_what_is_closed_meanwhile_stays_so() {
+    let mut node = Node::new();
+    let dir = tempfile::tempdir().expect("a directory");
+    saved(node.docker.host(), BUSYBOX, dir.path());
+    let registry = Registry::serve(dir.path(), "laneway/apart").await;
+    registry.hold();
+    let mut pool = pool(1);
+    pool.container.image.clone_from(&registry.image);
+    let (pools, job) = (node.pools.clone(), node.script(&pool, "true"));
+    let pulling = tokio::spawn(async move {
+        laneway_engine::container::pool::execute(&pools, job, &StopSignal::new()).await.outcome
+    });
+    while node.pulls.is_empty() {
+        node.story();
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    pool.container.pull = Pull::Never;
+    let (never, _) = node.run(node.script(&pool, "true")).await;
+    assert!(matches!(never.outcome, Outcome::StartFailed(_)), "{:?}", never.outcome);
+    node.pools.close().await;
+    registry.go_on();
+    let late = pulling.await.expect("it ends");
+    assert!(matches!(late, Outcome::StartFailed(_)), "nobody would close what it starts: {late:?}");
+    assert_eq!(node.pools.views().len(), 0);
+    let docker = node.docker.clone();
+    node.close().await;
+    remove(docker.host(), &registry.image);
+}
+
+#[tokio::test]
 async fn an_image_that_no_registry_has_fails_all_who_wait_for_it_in_words() {
     let node = Node::new();
     let mut pool = pool(2);

@@ -47,7 +47,12 @@ async fn warming(
         |session: SessionId| kept.iter().any(|view| view.session == session && view.pool.name == name);
     let mut warming = Vec::new();
     for node in nodes.iter().filter(|node| node.offer.is_some() && !keeps(node.session)) {
-        let wishes = store.orders(node.session).await?.wishes;
+        let wishes = match store.orders(node.session).await {
+            Ok(orders) => orders.wishes,
+            // Since they were listed: it warms nothing any more.
+            Err(Error::SessionOver { .. }) => continue,
+            Err(error) => return Err(error),
+        };
         let wish = wishes.into_iter().map(|(_, wish)| wish).find(|wish| wish.pool == name);
         let Some(Wish { what: Wanted::Warm { of: Some(version), .. }, .. }) = wish else { continue };
         let pools = kept_pools(store.plan(&version).await?.as_ref(), name);

@@ -35,8 +35,9 @@ pub(super) async fn of_run(link: &Link, shelf: &Shelf, head: &Head) -> Done<Vec<
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
     let mut look = Look { link, shelf, head, of_the_run, owner, lines: HashMap::new() };
     let mut waits = Vec::new();
-    let is_spread = head.head.placed == Placed::Spread;
-    for found in link.rows(sql!("task_gates", INT8, BOOL), &[&head.no, &is_spread]).await? {
+    // A pinned run that nobody has begun is anybody's as well.
+    let is_anybodys = head.head.placed == Placed::Spread || look.is_unbound();
+    for found in link.rows(sql!("task_gates", INT8, BOOL), &[&head.no, &is_anybodys]).await? {
         let gate = row::maybe_text(&found, 0)?.as_deref().and_then(Gate::parse);
         // Nobody writes into every row that a run is queued or paused: it holds for all that would be next.
         let gate = gate.map(|gate| match gate {

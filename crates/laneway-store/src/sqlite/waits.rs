@@ -32,7 +32,9 @@ pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Don
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
     let mut look = Look { connection, plans, head, of_the_run, owner, lines: HashMap::new() };
     let mut statement = connection.prepare_cached(sql!("task_gates"))?;
-    let mut rows = statement.query(params![head.no, head.head.placed == Placed::Spread])?;
+    // A pinned run that nobody has begun is anybody's as well.
+    let is_anybodys = head.head.placed == Placed::Spread || look.is_unbound();
+    let mut rows = statement.query(params![head.no, is_anybodys])?;
     let mut waits = Vec::new();
     while let Some(row) = rows.next()? {
         let gate: Option<String> = row.get(0)?;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use laneway_core::class::Offer;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_store::Fate;
-use laneway_store::model::{Ask, Finished, Pausable, RunFilter};
+use laneway_store::model::{Ask, Finished, NewSession, Pausable, RunFilter};
 use serde_json::json;
 use tokio::time::timeout;
 use tokio_postgres::Client;
@@ -36,8 +37,13 @@ impl Blocker {
             .execute("INSERT INTO keys (name) VALUES ($1) ON CONFLICT DO NOTHING", &[&key])
             .await
             .expect("a key");
+        Self::holding(client, &format!("SELECT 1 FROM keys WHERE name = '{key}' FOR UPDATE")).await
+    }
+
+    /// Holds whatever this locks.
+    async fn holding(client: Client, locks: &str) -> Self {
         client.batch_execute("BEGIN").await.expect("a transaction");
-        client.query("SELECT 1 FROM keys WHERE name = $1 FOR UPDATE", &[&key]).await.expect("its lock");
+        client.batch_execute(locks).await.expect("its lock");
         let pid = client.query_one("SELECT pg_backend_pid()", &[]).await.expect("a number").get(0);
         Self { client, pid }
     }
@@ -82,6 +88,58 @@ fn holders_are_counted_behind_the_wait_for_the_key() {
             assert_eq!(node.tasks(run).await, "a pending", "{key} was taken while it waited for the lock");
         });
     }
+}
+
+/// A node whose engine answers, or does not.
+async fn host(schema: &Schema, answers: bool) -> Node {
+    let offer =
+        Offer { node: "one".to_owned(), has_process: true, has_container: answers, ..Offer::default() };
+    let session = NewSession { offer: Some(offer), ..NewSession::ephemeral("one", 8) };
+    Node::join(Arc::new(schema.open()), session).await
+}
+
+#[test]
+fn lease_is_renewed_while_the_runs_that_waited_for_an_engine_are_let_go() {
+    block_on(async {
+        let schema = Schema::new();
+        let node = host(&schema, false).await;
+        let run = node.share(&flow("", &[("a", "image: 'busybox:1'")])).await;
+        let locks = format!("SELECT 1 FROM runs WHERE id = '{run}' FOR UPDATE");
+        let blocker = Blocker::holding(schema.beneath().await, &locks).await;
+        let (store, session) = (Arc::clone(&node.store), node.session);
+        let offering = tokio::spawn(async move { store.offer_containers(session, true).await });
+        let pid = blocker.waiter(&schema).await;
+        timeout(SOON, node.renew()).await.expect("nobody waits for the runs").expect("it lives");
+        let beneath = schema.beneath().await;
+        beneath.query("SELECT pg_terminate_backend($1)", &[&pid]).await.expect("its end");
+        let error = offering.await.expect("no panic").expect_err("its connection is gone");
+        assert!(error.is_passing(), "{error:?}");
+        blocker.end("ROLLBACK").await;
+        assert_eq!(node.tasks(run).await, "a pending");
+        node.store.offer_containers(session, true).await.expect("said again");
+        assert_eq!(node.tasks(run).await, "a available", "the rest is made up for");
+    });
+}
+
+#[test]
+fn class_that_is_made_while_an_engine_goes_is_not_taken() {
+    block_on(async {
+        let schema = Schema::new();
+        let node = host(&schema, true).await;
+        // As one who submits does, with the offer as it was.
+        let locks = include_str!("../../src/postgres/sql/classes_lock.sql");
+        let blocker = Blocker::holding(schema.beneath().await, locks).await;
+        let (store, session) = (Arc::clone(&node.store), node.session);
+        let offering = tokio::spawn(async move { store.offer_containers(session, false).await });
+        blocker.waiter(&schema).await;
+        let made = format!("INSERT INTO takers (class, session) VALUES (4711, '{session}')");
+        blocker.client.batch_execute(&made).await.expect("a taker");
+        blocker.end("COMMIT").await;
+        offering.await.expect("no panic").expect("a session");
+        let left = "SELECT count(*) FROM takers WHERE class = 4711";
+        let left: i64 = schema.beneath().await.query_one(left, &[]).await.expect("a number").get(0);
+        assert_eq!(left, 0, "it takes what it cannot run");
+    });
 }
 
 #[test]

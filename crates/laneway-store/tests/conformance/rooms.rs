@@ -16,6 +16,7 @@ for_each_database! {
     a_node_takes_steps_in_containers_while_its_engine_answers,
     an_engine_that_comes_to_a_node_that_leaves_changes_nothing,
     a_run_that_a_node_owns_stays_with_it_when_its_engine_goes,
+    a_pinned_run_of_nobody_says_that_no_engine_answers,
 }
 
 async fn host(place: &Place, name: &str) -> Node {
@@ -180,6 +181,15 @@ async fn a_run_that_a_node_owns_stays_with_it_when_its_engine_goes(place: Place)
     one.store.offer_containers(one.session, false).await.expect("a session");
     one.succeed(&held[0]).await;
     assert_eq!(names(&one.take_any(4).await), ["b"], "nobody else could take it");
+}
+
+async fn a_pinned_run_of_nobody_says_that_no_engine_answers(place: Place) {
+    let one = host(&place, "one").await;
+    let run = one.share("placement: pinned\nsteps: {a: {image: 'busybox:1', run: x}}").await;
+    assert!(one.why(run, "a").await.starts_with("ready, waits for a free slot"));
+    one.store.offer_containers(one.session, false).await.expect("a session");
+    let why = one.why(run, "a").await;
+    assert!(why.contains("has no container engine that answers"), "{why}");
 }
 
 async fn an_engine_that_comes_to_a_node_that_leaves_changes_nothing(place: Place) {

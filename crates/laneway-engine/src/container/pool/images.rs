@@ -19,7 +19,10 @@ const KNOWN: Duration = Duration::from_secs(5);
 type Sought = BoxFuture<'static, Result<String, String>>;
 
 #[derive(Debug, Default)]
-pub(super) struct Images(Mutex<HashMap<String, Image>>);
+pub(super) struct Images(Mutex<HashMap<Key, Image>>);
+
+/// A name, and how it is looked up: two pools may name one image and differ in whether it is pulled.
+type Key = (String, definition::Pull);
 
 #[derive(Debug)]
 enum Image {
@@ -32,32 +35,38 @@ enum Image {
 impl Images {
     /// The id of a pool's image, which is pulled if the pool says so.
     pub(super) async fn id(&self, common: &Arc<Common>, pool: &definition::Pool) -> Result<String, String> {
-        let name = &pool.container.image;
+        let key = (pool.container.image.clone(), pool.container.pull);
         let sought = {
             let mut images = self.images();
-            let under_way = match images.get(name) {
+            let under_way = match images.get(&key) {
                 Some(Image::Known(id, since)) if since.elapsed() < KNOWN => return Ok(id.clone()),
                 Some(Image::Sought(sought)) => sought.upgrade(),
                 Some(Image::Known(..)) | None => None,
             };
             let sought = under_way.unwrap_or_else(|| seek(Arc::clone(common), pool.clone()));
             if let Some(weak) = sought.downgrade() {
-                images.insert(name.clone(), Image::Sought(weak));
+                images.insert(key.clone(), Image::Sought(weak));
             }
             sought
         };
-        let found = sought.await;
+        let found = sought.clone().await;
         let mut images = self.images();
+        // Of all who waited the first one notes the answer; what stands there later is of somebody who looked anew.
+        let is_ours = match images.get(&key) {
+            Some(Image::Sought(there)) => there.upgrade().is_some_and(|there| there.ptr_eq(&sought)),
+            Some(Image::Known(..)) | None => false,
+        };
         match &found {
-            Ok(id) => drop(images.insert(name.clone(), Image::Known(id.clone(), Instant::now()))),
+            Ok(id) if is_ours => drop(images.insert(key, Image::Known(id.clone(), Instant::now()))),
             // Who comes next tries it once more.
-            Err(_) => drop(images.remove(name)),
+            Err(_) if is_ours => drop(images.remove(&key)),
+            Ok(_) | Err(_) => {}
         }
         found
     }
 
     /// Held for a look or an insertion, never across a wait.
-    fn images(&self) -> MutexGuard<'_, HashMap<String, Image>> {
+    fn images(&self) -> MutexGuard<'_, HashMap<Key, Image>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

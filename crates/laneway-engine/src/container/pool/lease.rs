@@ -124,7 +124,7 @@ impl Lease {
             PoolMode::Single if code == KILLED => {}
             PoolMode::Single => return false,
         }
-        self.vessel.is_out_of_memory(self.docker()).await
+        self.vessel.is_out_of_memory(self.docker(), self.mode).await
     }
 
     /// Sends a signal to everything that the task has started in there. Nobody waits for it: what comes of it is seen by the

@@ -65,28 +65,28 @@ impl Outside {
         Some(false)
     }
 
-    /// Whether it is one that is meant. Looked at behind its handle: a number may be given to somebody else, a handle never is.
+    /// Whether it is one that is meant. Looked at behind its handle: a number may be given to somebody else, a handle never is. One that has
+    /// gone since it was listed counts as well: what it started before that is in no list yet, and shows in the next round.
     fn send(&self, pid: i32, keep: &[String], signal: Signal) -> Option<bool> {
         let pid = Pid::from_raw(pid)?;
         let handle = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(handle) => handle,
-            Err(Errno::SRCH) => return Some(false),
+            Err(Errno::SRCH) => return Some(true),
             Err(_) => return None,
         };
         if !pids(&self.procs).contains(&pid.as_raw_nonzero().get()) {
-            return Some(false);
+            return Some(true);
         }
         let dir = PathBuf::from(format!("/proc/{}", pid.as_raw_nonzero()));
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).ok();
         // Gone between two looks.
-        let (Some(status), Some(stat)) = (read("status"), read("stat")) else { return Some(false) };
+        let (Some(status), Some(stat)) = (read("status"), read("stat")) else { return Some(true) };
         let process = process(&status, &stat, self.depth)?;
         if process.is_zombie || keep.contains(&process.name) {
             return Some(false);
         }
         match pidfd_send_signal(&handle, signal) {
-            Ok(()) => Some(true),
-            Err(Errno::SRCH) => Some(false),
+            Ok(()) | Err(Errno::SRCH) => Some(true),
             Err(_) => None,
         }
     }
@@ -150,6 +150,16 @@ mod tests {
                 "/sys/fs/cgroup/system.slice/docker-abc.scope/cgroup.procs"
             ]
         );
+    }
+
+    #[test]
+    fn one_that_has_gone_since_it_was_listed_is_followed_by_another_round() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let outside = Outside { procs: dir.path().join("cgroup.procs"), depth: 1 };
+        // Above what a system gives away.
+        std::fs::write(&outside.procs, "4194305\n").expect("a list");
+        assert_eq!(outside.signal(&[], "KILL"), Some(false), "as long as it is listed, nothing is proven");
+        assert_eq!(outside.signal(&[], "TERM"), Some(true));
     }
 
     #[test]

@@ -56,9 +56,16 @@ pub struct Pools(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     common: Arc<Common>,
-    keepers: Mutex<HashMap<Recipe, Named>>,
+    keepers: Mutex<Keepers>,
     tickets: AtomicU64,
     images: Images,
+}
+
+#[derive(Debug, Default)]
+struct Keepers {
+    by_recipe: HashMap<Recipe, Named>,
+    /// None is added any more: nobody would close it.
+    is_closed: bool,
 }
 
 /// A pool, with all names that documents have for it.
@@ -124,7 +131,8 @@ impl Pools {
 
     /// As they are now, by name.
     pub fn views(&self) -> Vec<PoolView> {
-        let mut views: Vec<PoolView> = self.keepers().values().map(|named| named.keeper.view()).collect();
+        let mut views: Vec<PoolView> =
+            self.keepers().by_recipe.values().map(|named| named.keeper.view()).collect();
         views.sort_by(|one, other| (&one.name, &one.image).cmp(&(&other.name, &other.image)));
         views
     }
@@ -191,7 +199,7 @@ impl Pools {
 
     fn tell_named(&self, name: &str, event: impl Fn() -> Event) -> usize {
         let keepers = self.keepers();
-        let of_name = keepers.values().filter(|named| named.names.contains(name));
+        let of_name = keepers.by_recipe.values().filter(|named| named.names.contains(name));
         of_name.map(|named| named.keeper.tell(Message::Event(event()))).count()
     }
 
@@ -202,6 +210,7 @@ impl Pools {
 
     /// Removes everything, and gives nothing out any more; comes back when that is done. Twice is once.
     pub async fn close(&self) {
+        self.keepers().is_closed = true;
         self.ask_all(Message::Close).await;
         // Whoever listens sees the end.
         drop(self.0.common.told.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -210,6 +219,7 @@ impl Pools {
     async fn ask_all(&self, ask: impl Fn(oneshot::Sender<()>) -> Message) {
         let asked: Vec<_> = self
             .keepers()
+            .by_recipe
             .values()
             .map(|named| {
                 let (done, answer) = oneshot::channel();
@@ -239,7 +249,11 @@ impl Pools {
         let dir = common.yard.mounts.is_none().then(|| dir.to_owned());
         let recipe = Recipe { pool, image, dir };
         let mut keepers = self.keepers();
-        let named = keepers.entry(recipe).or_insert_with_key(|recipe| Named {
+        // Looked at behind the pull, which may have taken longer than the node has lived.
+        if keepers.is_closed {
+            return Err(Fault::Closed.to_string());
+        }
+        let named = keepers.by_recipe.entry(recipe).or_insert_with_key(|recipe| Named {
             keeper: Keeper::start(name.clone(), recipe.clone(), Arc::clone(common)),
             names: BTreeSet::new(),
         });
@@ -252,7 +266,7 @@ impl Pools {
     }
 
     /// Held for a look or an insertion, never across a wait.
-    fn keepers(&self) -> MutexGuard<'_, HashMap<Recipe, Named>> {
+    fn keepers(&self) -> MutexGuard<'_, Keepers> {
         self.0.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -40,6 +40,9 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How long what was killed may take to be gone.
 const GONE: Duration = Duration::from_secs(5);
 
+/// How long an engine may take to say whether memory was why. Whoever waits for the task's end waits for this too.
+const WHY: Duration = Duration::from_secs(2);
+
 /// An idle container may have died: so many are tried.
 const TRIES: u32 = 3;
 
@@ -283,7 +286,7 @@ impl Watch<'_> {
             return (Outcome::Stopped, false);
         }
         match tokio::time::timeout(GONE, inside::end_of(self.lease.docker(), &id)).await {
-            Ok(Ok(code)) => (self.judge(code).await, true),
+            Ok(Ok(code)) => (self.judge(code, stop).await, true),
             Ok(Err(error)) => (Outcome::StartFailed(format!("how it ended is not known: {error}")), false),
             Err(_) => {
                 (Outcome::StartFailed("how it ended is not known: the engine does not say".to_owned()), false)
@@ -292,8 +295,8 @@ impl Watch<'_> {
     }
 
     /// What its own end tells of. What was asked to end is not asked why.
-    async fn judge(&self, code: i64) -> Outcome {
-        if code != 0 && self.level == Level::Run && self.lease.is_out_of_memory(code).await {
+    async fn judge(&self, code: i64, stop: &StopSignal) -> Outcome {
+        if code != 0 && self.level == Level::Run && is_out_of_memory(self.lease, code, stop).await {
             return Outcome::OutOfMemory(exit_code(code));
         }
         ended(code)
@@ -321,6 +324,14 @@ impl Watch<'_> {
             framed.extend_from_slice(part);
             self.log.append(stream, &mut framed);
         }
+    }
+}
+
+/// What an engine does not say soon is not known, and who is in a hurry does not wait for it.
+async fn is_out_of_memory(lease: &Lease, code: i64, stop: &StopSignal) -> bool {
+    tokio::select! {
+        asked = tokio::time::timeout(WHY, lease.is_out_of_memory(code)) => asked.unwrap_or(false),
+        () = stop.killed() => false,
     }
 }
 
@@ -363,7 +374,7 @@ async fn call(
     let (outcome, output, is_over) = match answer {
         Err(cut_short) => (cut_short, Ok(Map::new()), false),
         // The server may be gone because of what it was asked for.
-        Ok(Err(_)) if lease.is_out_of_memory(KILLED).await => {
+        Ok(Err(_)) if is_out_of_memory(&lease, KILLED, stop).await => {
             (Outcome::OutOfMemory(exit_code(KILLED)), Ok(Map::new()), false)
         }
         Ok(Err(why)) => (Outcome::Failed(why), Ok(Map::new()), false),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bollard::models::{ContainerCreateBody, PortBinding};
 use laneway_core::definition;
-use laneway_core::definition::{ATTEMPT_DIR, WORKSPACE};
+use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -269,11 +269,11 @@ impl Vessel {
 
     /// Whether something in there was killed for memory since that was last told of. The group counts at once; the engine, where
     /// nobody in there can be asked, hears of it a moment later.
-    pub(super) async fn is_out_of_memory(&self, docker: &Docker) -> bool {
+    pub(super) async fn is_out_of_memory(&self, docker: &Docker, mode: PoolMode) -> bool {
         if let (Some(known), Some(_)) = (self.known.get(), self.pristine())
             && let Ok(Some(now)) = inside::kills(docker, &known.id).await
         {
-            return known.kills.fetch_max(now, Ordering::Relaxed) < now;
+            return use_up(&known.kills, now, mode);
         }
         for _ in 0..LOOKS {
             let state = docker.inspect(self.id()).await.ok().and_then(|found| found.state);
@@ -342,6 +342,18 @@ impl Vessel {
     }
 }
 
+/// Whether there are kills that nobody was told of. A task that is alone has caused them all; of several that were killed together,
+/// each is told of one.
+fn use_up(told: &AtomicU64, now: u64, mode: PoolMode) -> bool {
+    match mode {
+        PoolMode::Multi => told.fetch_max(now, Ordering::Relaxed) < now,
+        PoolMode::Single => {
+            let one_more = |told: u64| (told < now).then_some(told + 1);
+            told.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+        }
+    }
+}
+
 /// One look. The error says what was seen.
 async fn health(docker: &Docker, pool: &definition::Pool, id: &str, port: Option<u16>) -> Result<(), String> {
     match (&pool.health, &pool.endpoint, port) {
@@ -381,4 +393,19 @@ pub(super) fn make_open(dir: &std::path::Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::create_dir_all(dir)?;
     std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o777))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_tasks_that_are_killed_together_each_is_told_of_one() {
+        let told = AtomicU64::new(1);
+        let mut seen = [(); 3].map(|()| use_up(&told, 3, PoolMode::Single));
+        assert_eq!(seen, [true, true, false]);
+        told.store(1, Ordering::Relaxed);
+        seen = [(); 3].map(|()| use_up(&told, 3, PoolMode::Multi));
+        assert_eq!(seen, [true, false, false], "who is alone has caused them all");
+    }
 }

@@ -55,9 +55,9 @@ pub(in crate::postgres) async fn register(
     Ok(())
 }
 
-/// Its engine has come or gone: it takes other classes from here on. False: the session is over.
+/// Its engine has come or gone: it takes other classes from here on; what waited for one that does goes on behind that (`waiting_for`).
+/// False: the session is over.
 pub(in crate::postgres) async fn offer_containers(
-    shelf: &Shelf,
     link: &Link,
     terms: Terms,
     session: SessionId,
@@ -80,28 +80,61 @@ pub(in crate::postgres) async fn offer_containers(
     let offer = Offer { has_container: answers, ..offer };
     let (is_draining, text): (bool, String) = (found.try_get(2)?, offer::to_text(&offer));
     let mut flight = link.flight();
+    // Before anything is removed: who makes a class now and has read the old offer adds what is removed here.
+    flight.ask(sql!("classes_lock"), Vec::new());
     flight.ask(sql!("session_reoffer", TEXT, TEXT), vec![&id, &text]);
     flight.ask(sql!("takers_of_others_remove", TEXT), vec![&id]);
     flight.land().await?;
     if !is_draining {
-        take_all(shelf, link, terms, session, &offer).await?;
+        classes::offer_to_all(link, session, &offer).await?;
     }
     tell(link, terms, vec![(session, node, NodeEngine { answers }.into())]).await?;
     link.flight().commit().await?;
     Ok(true)
 }
 
+/// Tasks of one run that wait for a node.
+pub(in crate::postgres) type Waiting = (RunId, Vec<Position>);
+
+/// What waits for a node though this session takes it, in the order of locks. Asked behind its offer, whose transaction holds the session's
+/// row and must be over before its lease is renewed: there may be many runs.
+pub(in crate::postgres) async fn waiting_for(link: &Link, session: SessionId) -> Done<Vec<Waiting>> {
+    let rows = link.rows(sql!("tasks_for_session", TEXT), &[&session.to_string()]).await?;
+    by_run(&rows)
+}
+
+/// Looks again at some runs that waited for a node. Whoever has been let go since stays as it is.
+pub(in crate::postgres) async fn go_on(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    waiting: &[Waiting],
+) -> Done<()> {
+    link.begin(Begin::Write).land().await?;
+    examine(shelf, link, terms, waiting).await?;
+    link.flight().commit().await?;
+    Ok(())
+}
+
 /// A node takes what it can run, and what nobody could run before may go on.
 async fn take_all(shelf: &Shelf, link: &Link, terms: Terms, session: SessionId, offer: &Offer) -> Done<()> {
     let taken = classes::offer_to_all(link, session, offer).await?;
-    let waiting = link.rows(sql!("tasks_for_nodes", INT8_ARRAY), &[&taken]).await?;
-    let mut of_runs: BTreeMap<i64, (RunId, Vec<Position>)> = BTreeMap::new();
-    for found in &waiting {
+    let waiting = by_run(&link.rows(sql!("tasks_for_nodes", INT8_ARRAY), &[&taken]).await?)?;
+    examine(shelf, link, terms, &waiting).await
+}
+
+fn by_run(rows: &[Row]) -> Done<Vec<Waiting>> {
+    let mut of_runs: BTreeMap<i64, Waiting> = BTreeMap::new();
+    for found in rows {
         let run = row::word(found, 1, "run id", RunId::parse)?;
         let of_run = of_runs.entry(found.try_get(0)?).or_insert_with(|| (run, Vec::new()));
         of_run.1.push(row::number(found, 2)?);
     }
-    for (run, positions) in of_runs.values() {
+    Ok(of_runs.into_values().collect())
+}
+
+async fn examine(shelf: &Shelf, link: &Link, terms: Terms, waiting: &[Waiting]) -> Done<()> {
+    for (run, positions) in waiting {
         let head = shelf.head(link, *run).await?;
         let mut seed = Missing::for_examining(&head.head.plan, positions);
         positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
@@ -167,6 +200,10 @@ pub(in crate::postgres) async fn drain(
     let [told, all] = answers.as_slice() else { return Ok(Vec::new()) };
     let ids: Vec<String> = told.iter().map(|found| row::text(found, 0)).collect::<Done<_>>()?;
     let mut flight = link.flight();
+    if !ids.is_empty() {
+        // As in `offer_containers`.
+        flight.ask(sql!("classes_lock"), Vec::new());
+    }
     for id in &ids {
         flight.ask(sql!("takers_remove", TEXT), vec![id]);
     }
