@@ -1,5 +1,0 @@
-<<<<<<<< HEAD:crates/laneway-server/web/assets/ForAdmins-DnxcJ850.js
-import{F as e,L as t,P as n,Q as r,W as i,a,at as o,ot as s,q as c,rt as l}from"./words-m6AXZLeD.js";import{n as u}from"./session.svelte-9WydScIt.js";import{t as d}from"./Page-DotIA3zY.js";var f=t(`<p> </p>`);function p(t,p){s(p,!0);{let o=l(()=>a(`admins.title`));d(t,{get title(){return i(o)},children:(t,i)=>{var o=f(),s=r(o,!0);c(e=>n(s,e),[()=>a(`admins.text`,{role:u.me?.role??``})]),e(t,o)},$$slots:{default:!0}})}o()}export{p as default};
-========
-import{F as e,L as t,P as n,Q as r,W as i,a,at as o,ot as s,q as c,rt as l}from"./words-DpOiF0jJ.js";import{n as u}from"./session.svelte-BoAbRhTE.js";import{t as d}from"./Page-DvwsXEPE.js";var f=t(`<p> </p>`);function p(t,p){s(p,!0);{let o=l(()=>a(`admins.title`));d(t,{get title(){return i(o)},children:(t,i)=>{var o=f(),s=r(o,!0);c(e=>n(s,e),[()=>a(`admins.text`,{role:u.me?.role??``})]),e(t,o)},$$slots:{default:!0}})}o()}export{p as default};
->>>>>>>> faces:crates/laneway-server/web/assets/ForAdmins-lch_-56l.js
