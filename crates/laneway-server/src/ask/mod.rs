@@ -34,7 +34,7 @@ pub use explain::{explain_run, explain_step};
 pub use forms::Forms;
 pub use past::run_at;
 pub use pool::{drain_pool, warm_pool};
-pub use runs::runs;
+pub use runs::{runs, runs_within};
 pub use submit::{Terms, submit};
 pub use validate::validate;
 

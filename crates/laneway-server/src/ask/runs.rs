@@ -18,10 +18,11 @@ const SLACK_MS: i64 = 3_600_000;
 
 /// A page of runs, newest first. With a filter it may have fewer than were asked for, also none, and yet a cursor.
 pub async fn runs(store: &dyn Store, filter: RunFilter) -> Result<wire::RunList> {
-    within(store, filter, LOOKED_AT).await
+    runs_within(store, filter, LOOKED_AT).await
 }
 
-async fn within(store: &dyn Store, mut filter: RunFilter, most: usize) -> Result<wire::RunList> {
+/// The same with at most so many looked at.
+pub async fn runs_within(store: &dyn Store, mut filter: RunFilter, most: usize) -> Result<wire::RunList> {
     let (limit, since) = (filter.limit, filter.since);
     let leaves_out = !filter.statuses.is_empty()
         || filter.since.is_some()

@@ -106,8 +106,8 @@ pub struct TaskContainer {
     /// Of a warm one: its pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
-    /// The name by which the engine of the attempt's node knows it. Null before an attempt; of a warm one also when it was so long ago that
-    /// what its pool did is not kept any more.
+    /// The name by which the engine of the attempt's node knows it. Null before an attempt, and of one that never started or took a result
+    /// that was there; of a warm one also when it was so long ago that what its pool did is not kept any more.
     pub container: Option<String>,
 }
 

@@ -201,7 +201,8 @@ pub struct RunSummary {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunList {
     pub runs: Vec<RunSummary>,
-    /// The next page is asked for with this; null on the last one.
+    /// The next page is asked for with this; null on the last one. With a filter a page may have few runs, or none, and yet a cursor: only
+    /// so many runs are looked at for one page.
     pub next_cursor: Option<String>,
 }
 

@@ -7,7 +7,9 @@ use laneway_core::definition::{Source, compile};
 use laneway_core::id::RunId;
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::role::Role;
+use laneway_core::state::RunStatus;
 use laneway_engine::log::{HEADER, Stream, Writer};
+use laneway_server::ask;
 use laneway_store::log_path;
 use laneway_store::model::{NewSession, RunFilter, Submission};
 use serde_json::{Value, json};
@@ -58,6 +60,45 @@ async fn run_says_how_its_steps_follow_each_other_and_leaves_out_causes_if_told_
         assert_eq!(server.get(&format!("{path}?causes_up_to=2")).await.json(), whole, "it has two tasks");
         let brief = server.get(&format!("{path}?causes_up_to=1")).await.json();
         assert!(brief["tasks"].as_array().expect("tasks").iter().all(|task| task["cause"].is_null()));
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_that_look_at_few_runs_are_together_the_whole_list() {
+    paged(Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_that_look_at_few_runs_are_together_the_whole_list_on_postgres() {
+    paged(Place::postgres().await).await;
+}
+
+async fn paged(place: Place) {
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    // Those that fail lie apart: between them there are pages without any.
+    for is_good in [false, true, true, true, true, true, false, false, true] {
+        server.submit(FLOW).await;
+        actor.work(is_good).await;
+    }
+    let failed = RunFilter { statuses: vec![RunStatus::Failed], limit: 10, ..RunFilter::default() };
+    let named = RunFilter { workflow: Some("flow".to_owned()), ..failed.clone() };
+    for filter in [failed, named] {
+        let whole = actor.store.runs(filter.clone()).await.expect("runs");
+        let whole: Vec<String> = whole.iter().map(|run| run.run.to_string()).collect();
+        let (mut seen, mut empty, mut before) = (Vec::new(), 0, None);
+        for turn in 0.. {
+            assert!(turn < 9, "it has an end");
+            let asked = RunFilter { before, ..filter.clone() };
+            let page = ask::runs_within(&*actor.store, asked, 2).await.expect("a page");
+            empty += usize::from(page.runs.is_empty() && page.next_cursor.is_some());
+            seen.extend(page.runs.iter().map(|run| run.run.to_string()));
+            let Some(cursor) = page.next_cursor else { break };
+            before = RunId::parse(&cursor);
+        }
+        assert_eq!(seen, whole);
+        assert_eq!((seen.len(), empty), (3, 2), "none twice, and pages without any on the way");
     }
     server.stop().await;
 }

@@ -17,6 +17,8 @@ for_each_database! {
     runs_are_filtered_by_when_they_were_submitted,
     runs_are_found_by_how_their_id_or_workflow_begins,
     runs_are_looked_at_so_many_at_a_time,
+    behind_a_run_that_is_gone_there_is_nothing,
+    page_of_runs_reads_nothing_beyond_its_bounds,
     outcomes_of_workflows_are_their_newest_runs,
     a_workflow_that_is_paused_says_by_whom,
     line_of_a_limit_names_holders_and_those_who_wait,
@@ -114,6 +116,70 @@ async fn runs_are_looked_at_so_many_at_a_time(place: Place) {
     assert_eq!(listed(&node, down_to(open, Some("flow"))).await, [open]);
     let between = RunFilter { before: Some(other), ..down_to(open, None) };
     assert_eq!(listed(&node, between).await, [open]);
+}
+
+async fn behind_a_run_that_is_gone_there_is_nothing(place: Place) {
+    let node = place.node("one").await;
+    three(&node).await;
+    let gone = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
+    for workflow in [None, Some("flow".to_owned())] {
+        let of = RunFilter { workflow: workflow.clone(), ..RunFilter::default() };
+        assert_eq!(listed(&node, RunFilter { before: Some(gone), ..of.clone() }).await, []);
+        assert_eq!(listed(&node, RunFilter { down_to: Some(gone), ..of }).await, []);
+        assert_eq!(node.store.run_behind(workflow, Some(gone), 1).await.expect("an answer"), None);
+    }
+}
+
+/// Bounds that are no part of the search are looked at run by run, through the whole store.
+async fn page_of_runs_reads_nothing_beyond_its_bounds(place: Place) {
+    let node = place.node("one").await;
+    if let Some(beneath) = server::beneath(node.store.dir()).await {
+        // With a table that is almost empty nothing but a rule keeps the planner from reading it whole.
+        let rules = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
+        beneath.batch_execute(rules).await.expect("rules");
+        let (page, behind) = ("text[], text, bigint, text, bigint, bigint, text, text", "text, bigint");
+        for (name, types, sql, bounds) in [
+            ("runs", page, include_str!("../../src/postgres/sql/runs.sql"), 2),
+            ("runs_named", page, include_str!("../../src/postgres/sql/runs_named.sql"), 2),
+            ("run_behind", behind, include_str!("../../src/postgres/sql/run_behind.sql"), 1),
+            (
+                "run_behind_of",
+                "text, bigint, text",
+                include_str!("../../src/postgres/sql/run_behind_of.sql"),
+                1,
+            ),
+        ] {
+            let prepared = format!("PREPARE {name}_plan ({types}) AS {sql}");
+            beneath.batch_execute(&prepared).await.expect("a statement");
+            let nulls = vec!["NULL"; types.split(',').count()].join(", ");
+            let rows = beneath.query(&format!("EXPLAIN EXECUTE {name}_plan ({nulls})"), &[]).await;
+            let plan: Vec<String> = rows.expect("a plan").iter().map(|row| row.get(0)).collect();
+            let is_bound = |line: &String| {
+                line.contains("Index Cond:")
+                    && line.matches("no < CASE").count() + line.matches("no >= CASE").count() == bounds
+            };
+            assert!(plan.iter().any(is_bound), "{name}: {plan:#?}");
+        }
+        return;
+    }
+    let connection = rusqlite::Connection::open(place.path()).expect("the store's file");
+    for (sql, search) in [
+        (include_str!("../../src/sqlite/sql/runs.sql"), "PRIMARY KEY (rowid>? AND rowid<?)"),
+        (
+            include_str!("../../src/sqlite/sql/runs_named.sql"),
+            "runs_by_workflow (workflow=? AND no>? AND no<?)",
+        ),
+        (include_str!("../../src/sqlite/sql/run_behind.sql"), "PRIMARY KEY (rowid<?)"),
+        (include_str!("../../src/sqlite/sql/run_behind_of.sql"), "runs_by_workflow (workflow=? AND no<?)"),
+    ] {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a statement");
+        let mut rows = statement.raw_query();
+        let mut plan = Vec::new();
+        while let Some(row) = rows.next().expect("a row") {
+            plan.push(row.get::<_, String>(3).expect("text"));
+        }
+        assert!(plan.iter().any(|step| step.contains(search)), "{search}: {plan:#?}");
+    }
 }
 
 async fn a_workflow_that_is_paused_says_by_whom(place: Place) {

@@ -2,8 +2,8 @@
 SELECT no, id, workflow, status, reason, submitted_at, started_at, finished_at, submitted_by, owner, placement
 FROM runs
 WHERE is_visible AND ($1::text[] IS NULL OR status = ANY ($1)) AND workflow = $2
-  AND ($4::text IS NULL OR no < (SELECT behind.no FROM runs AS behind WHERE behind.id = $4))
-  AND ($8::text IS NULL OR no >= (SELECT last.no FROM runs AS last WHERE last.id = $8))
+  AND no < CASE WHEN $4::text IS NULL THEN 9223372036854775807 ELSE (SELECT behind.no FROM runs AS behind WHERE behind.id = $4) END
+  AND no >= CASE WHEN $8::text IS NULL THEN 0 ELSE (SELECT last.no FROM runs AS last WHERE last.id = $8) END
   AND ($5::bigint IS NULL OR submitted_at >= $5) AND ($6::bigint IS NULL OR submitted_at < $6)
   AND ($7::text IS NULL OR starts_with(workflow, $7) OR starts_with(id, lower($7)) OR starts_with(tail, lower($7)))
 ORDER BY no DESC LIMIT $3;

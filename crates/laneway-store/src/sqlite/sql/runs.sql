@@ -1,11 +1,12 @@
 -- Runs, newest first, from the newest on or behind one of them, down to one of them, along the primary key: it ends at the limit, and
--- reads all runs between the two where few are like that. ?1: states, each between blanks; ?7: how a run's id, its end or its workflow
+-- reads all runs between the two where few are like that, and none beyond. Both bounds are written as one value each: with OR they
+-- would be looked at run by run. One that is not there any more is NULL, and nothing is found. ?1: states, each between blanks; ?7: how a run's id, its end or its workflow
 -- begins; ?8: down to this one.
 SELECT no, id, workflow, status, reason, submitted_at, started_at, finished_at, submitted_by, owner, placement
 FROM runs
 WHERE is_visible = 1 AND (?1 IS NULL OR instr(?1, ' ' || status || ' ') > 0) AND ?2 IS NULL
-  AND (?4 IS NULL OR no < (SELECT behind.no FROM runs AS behind WHERE behind.id = ?4))
-  AND (?8 IS NULL OR no >= (SELECT last.no FROM runs AS last WHERE last.id = ?8))
+  AND no < CASE WHEN ?4 IS NULL THEN 9223372036854775807 ELSE (SELECT behind.no FROM runs AS behind WHERE behind.id = ?4) END
+  AND no >= CASE WHEN ?8 IS NULL THEN 0 ELSE (SELECT last.no FROM runs AS last WHERE last.id = ?8) END
   AND (?5 IS NULL OR submitted_at >= ?5) AND (?6 IS NULL OR submitted_at < ?6)
   AND (?7 IS NULL OR substr(workflow, 1, length(?7)) = ?7 OR substr(id, 1, length(?7)) = lower(?7)
        OR substr(tail, 1, length(?7)) = lower(?7))

@@ -1,0 +1,1 @@
+function e(e,t,n){let r=!!e.next_cursor&&(n.is_partial||n.running>e.runs.length||e.runs.length>=t);return e.runs.length>0?r?`first`:`all`:r?`none_seen`:`none`}function t(e,t){let n=e.next_cursor;if(t===null||!n)return e;let r=new Set(e.runs.map(e=>e.run)),i=t.runs.filter(e=>e.run<n&&!r.has(e.run));return{runs:[...e.runs,...i],next_cursor:t.next_cursor}}export{e as n,t};
