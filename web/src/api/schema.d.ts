@@ -732,7 +732,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tasks of a run
+         * The tasks of a run, or the items of one of its steps
          * @description Role: viewer
          */
         get: operations["get_v1_runs_run_tasks"];
@@ -2171,6 +2171,8 @@ export interface components {
             /** Format: int64 */
             claim_contentions: number;
             claimed: components["schemas"]["Claimed"];
+            /** @description What it can run for others now: `process`, `container`, `function`, `queue`. Containers only while its engine answers. */
+            engines?: string[];
             /** Format: int64 */
             expired_leases: number;
             /** @description Null for one that runs its own run only. */
@@ -2470,6 +2472,8 @@ export interface components {
              * @description How many of its tasks may run at once.
              */
             max_parallel: number;
+            /** @description Its steps are executed also where a result of before would do. */
+            no_cache?: boolean;
             /** @description The node that owns it, while that lives. */
             owner?: string | null;
             params: Record<string, unknown>;
@@ -2494,7 +2498,10 @@ export interface components {
         };
         /** @description A page of runs, newest first. */
         RunList: {
-            /** @description The next page is asked for with this; null on the last one. */
+            /**
+             * @description The next page is asked for with this; null on the last one. With a filter a page may have few runs, or none, and yet a cursor: only
+             *     so many runs are looked at for one page.
+             */
             next_cursor?: string | null;
             runs: components["schemas"]["RunSummary"][];
         };
@@ -2613,6 +2620,11 @@ export interface components {
             max_parallel?: number | null;
             /** @description The name of the document's workflow, where the document gives none. */
             name?: string | null;
+            /**
+             * @description Every step is executed, also where a result was recorded before; what comes of it is recorded anew. The runs that its steps
+             *     start keep to it as well.
+             */
+            no_cache?: boolean;
             params?: Record<string, unknown>;
             /** @description Nothing of it starts before somebody resumes it, or lets it go on by one level. */
             paused?: boolean;
@@ -2662,8 +2674,8 @@ export interface components {
         /** @description A container of a task. */
         TaskContainer: {
             /**
-             * @description The name by which the engine of the attempt's node knows it. Null before an attempt; of a warm one also when it was so long ago that
-             *     what its pool did is not kept any more.
+             * @description The name by which the engine of the attempt's node knows it. Null before an attempt, and of one that never started or took a result
+             *     that was there; of a warm one also when it was so long ago that what its pool did is not kept any more.
              */
             container?: string | null;
             /** @description As the document calls it. */
@@ -2689,6 +2701,11 @@ export interface components {
         TaskEnd: "succeeded" | "failed" | "canceled";
         /** @description The tasks of a run. */
         TaskList: {
+            /**
+             * Format: int32
+             * @description Of items that were asked for a page at a time: behind which index the next page begins, if there is one.
+             */
+            next_after?: number | null;
             tasks: components["schemas"]["Task"][];
         };
         TaskResult: {
@@ -3748,7 +3765,7 @@ export interface operations {
     get_v1_nodes_events: {
         parameters: {
             query?: {
-                /** @description Only what this node told */
+                /** @description Only those of this node */
                 node?: string | null;
                 /** @description Only events numbered above this */
                 after?: number | null;
@@ -4288,6 +4305,11 @@ export interface operations {
             query?: {
                 /** @description As it was after the event of this number; as it is now without it */
                 at?: number | null;
+                /**
+                 * @description How many items to tell of each step with `for_each`, from its first on; all of them without it. How many there are, by state, is told with
+                 *     the step, and the rest by `/tasks?step=`
+                 */
+                items?: number | null;
                 /** @description Say why tasks wait only of a run with at most so many tasks; of all without it. A task that is asked for itself says so in any case */
                 causes_up_to?: number | null;
             };
@@ -4889,7 +4911,14 @@ export interface operations {
     };
     get_v1_runs_run_tasks: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only the items of this step with `for_each`, in their order, a page of them */
+                step?: string | null;
+                /** @description With `step`: the index behind which the page begins */
+                after?: number | null;
+                /** @description With `step`: how many, 1 to 1000; 100 without it */
+                limit?: number | null;
+            };
             header?: never;
             path: {
                 /**
