@@ -4,6 +4,6 @@ SELECT one.name, one.no, one.version, one.dir, one.bundle, one.applied_at, one.a
 FROM definitions AS one
 LEFT JOIN runs AS run
        ON run.no = (SELECT no FROM runs WHERE workflow = one.name AND is_visible ORDER BY no DESC LIMIT 1)
-LEFT JOIN paused_workflows AS pause ON pause.name = one.name
+LEFT JOIN paused_workflows AS pause ON pause.name = one.name COLLATE "default"
 WHERE one.no = (SELECT no FROM definitions WHERE name = one.name ORDER BY no DESC LIMIT 1)
 ORDER BY one.name;
