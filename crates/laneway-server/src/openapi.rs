@@ -47,7 +47,7 @@ pub fn openapi() -> OpenApi {
     let mut paths = PathsBuilder::new();
     for route in table() {
         for shape in route.body.iter().chain(&route.answer.shape) {
-            schemas.extend(shape.schemas.iter().cloned());
+            schemas.extend(shape().schemas);
         }
         paths = paths.path(route.rule.path, PathItem::new(route.method.clone(), operation(&route, &problem)));
     }
@@ -73,7 +73,7 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
     for part in rule.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
         operation = operation.parameter(path_part(part));
     }
-    for parameter in query.iter().cloned() {
+    for parameter in query.iter().flat_map(|query| query()) {
         operation = operation.parameter(parameter);
     }
     if rule.method == "POST" && rule.path == "/v1/runs" {
@@ -81,7 +81,7 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
     }
     if let Some(shape) = body {
         let required = if route.is_body_optional { Required::False } else { Required::True };
-        let body = RequestBodyBuilder::new().content("application/json", content(Some(shape)));
+        let body = RequestBodyBuilder::new().content("application/json", content(Some(&shape())));
         operation = operation.request_body(Some(body.required(Some(required)).build()));
     }
     if let Some(kind) = route.bytes {
@@ -89,6 +89,7 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
         operation = operation.request_body(Some(body.required(Some(Required::True)).build()));
     }
     let Answers { status, kind, shape, also, is_tagged, or_status } = answer;
+    let shape = shape.map(|shape| shape());
     let mut done = ResponseBuilder::new().description("Done").content(*kind, content(shape.as_ref()));
     if let Some(also) = also {
         done = done.content(*also, content(None));

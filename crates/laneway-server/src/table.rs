@@ -35,8 +35,8 @@ pub(crate) struct Route {
     pub(crate) rule: Rule,
     pub(crate) method: HttpMethod,
     pub(crate) summary: &'static str,
-    pub(crate) query: Vec<Parameter>,
-    pub(crate) body: Option<Shape>,
+    pub(crate) query: Option<fn() -> Vec<Parameter>>,
+    pub(crate) body: Option<Shapely>,
     /// What it takes that is no JSON.
     pub(crate) bytes: Option<&'static str>,
     /// Nothing at all is a body too.
@@ -44,6 +44,9 @@ pub(crate) struct Route {
     pub(crate) answer: Answers,
     router: MethodRouter<App>,
 }
+
+/// Makes a shape. Only the description needs them, and few ask for it: a service would else begin by describing all that it can say.
+pub(crate) type Shapely = fn() -> Shape;
 
 /// A type of the wire, with all that it stands on.
 #[derive(Clone)]
@@ -56,7 +59,7 @@ pub(crate) struct Shape {
 pub(crate) struct Answers {
     pub(crate) status: u16,
     pub(crate) kind: &'static str,
-    pub(crate) shape: Option<Shape>,
+    pub(crate) shape: Option<Shapely>,
     /// The same in another form, for who asks for that.
     pub(crate) also: Option<&'static str>,
     /// Whoever has it already is told so.
@@ -233,7 +236,7 @@ where
         rule: Rule { method: name, path, who },
         method,
         summary,
-        query: Vec::new(),
+        query: None,
         body: None,
         bytes: None,
         is_body_optional: false,
@@ -287,12 +290,12 @@ fn delete<H: Handler<T, App>, T: 'static>(
 
 impl Route {
     fn asks<T: IntoParams>(mut self) -> Self {
-        self.query = T::into_params(|| Some(utoipa::openapi::path::ParameterIn::Query));
+        self.query = Some(|| T::into_params(|| Some(utoipa::openapi::path::ParameterIn::Query)));
         self
     }
 
     fn takes<T: ToSchema>(mut self) -> Self {
-        self.body = Some(Shape::of::<T>());
+        self.body = Some(Shape::of::<T>);
         self
     }
 
@@ -317,7 +320,7 @@ impl Route {
     }
 
     fn json<T: ToSchema>(mut self) -> Self {
-        self.answer.shape = Some(Shape::of::<T>());
+        self.answer.shape = Some(Shape::of::<T>);
         self
     }
 
