@@ -1,8 +1,9 @@
 //! Plans by version: made from their documents again when they are needed, and kept for a while. What is kept can be
-//! lost at any moment and costs only the making.
+//! lost at any moment and costs only the making. There is one plan of a version for all who use it: who submits a document a hundred
+//! times would else leave a hundred of them with the runs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use laneway_core::definition::{Source, compile};
 use laneway_core::hash::Version;
@@ -12,22 +13,40 @@ use laneway_core::plan::Plan;
 use crate::error::{Error, Result};
 
 #[derive(Debug, Default)]
-pub(crate) struct Plans(Mutex<HashMap<Version, Arc<Plan>>>);
+pub(crate) struct Plans(Mutex<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Those that stay here though nobody uses them.
+    kept: HashMap<Version, Arc<Plan>>,
+    /// All that somebody uses.
+    used: HashMap<Version, Weak<Plan>>,
+}
 
 /// A plan of 100,000 steps takes tens of megabytes, so few are kept.
 const PLANS: usize = 16;
 
+/// From how many on those that nobody uses any more are looked for.
+const USED: usize = 256;
+
 impl Plans {
-    pub(crate) fn keep(&self, plan: &Arc<Plan>) {
-        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if plans.len() >= PLANS {
-            plans.clear();
+    /// Keeps a plan, or the one of the same version that is there already, which is given.
+    pub(crate) fn keep(&self, plan: &Arc<Plan>) -> Arc<Plan> {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = shared.find(&plan.version).unwrap_or_else(|| Arc::clone(plan));
+        if shared.kept.len() >= PLANS && !shared.kept.contains_key(&plan.version) {
+            shared.kept.clear();
         }
-        plans.insert(plan.version.clone(), Arc::clone(plan));
+        if shared.used.len() >= USED && !shared.used.contains_key(&plan.version) {
+            shared.used.retain(|_, plan| plan.strong_count() > 0);
+        }
+        shared.kept.insert(plan.version.clone(), Arc::clone(&plan));
+        shared.used.insert(plan.version.clone(), Arc::downgrade(&plan));
+        plan
     }
 
     pub(crate) fn kept(&self, version: &Version) -> Option<Arc<Plan>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(version).cloned()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).find(version)
     }
 
     /// From the stored document, and kept.
@@ -52,8 +71,43 @@ impl Plans {
             let why = format!("its content has the version {}, not {version}", plan.version);
             return Err(Error::Unreadable { what: source.file, why });
         }
-        let plan = Arc::new(plan);
-        self.keep(&plan);
-        Ok(plan)
+        Ok(self.keep(&Arc::new(plan)))
+    }
+}
+
+impl Shared {
+    fn find(&self, version: &Version) -> Option<Arc<Plan>> {
+        self.used.get(version).and_then(Weak::upgrade)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(name: &str) -> Arc<Plan> {
+        let text = format!("name: {name}\nsteps: {{a: {{run: 'true'}}}}\n");
+        let source = Source { file: "f".to_owned(), default_name: "f".to_owned(), text };
+        Arc::new(compile(&source).expect("a workflow"))
+    }
+
+    #[test]
+    fn all_who_use_a_version_share_one_plan() {
+        let plans = Plans::default();
+        let first = plans.keep(&plan("a"));
+        assert!(Arc::ptr_eq(&first, &plans.keep(&plan("a"))), "whoever submits it again");
+        (0..=PLANS).for_each(|other| drop(plans.keep(&plan(&format!("o{other}")))));
+        let found = plans.kept(&first.version).expect("somebody uses it");
+        assert!(Arc::ptr_eq(&first, &found), "also when it is no longer kept here");
+    }
+
+    #[test]
+    fn few_are_kept_that_nobody_uses() {
+        let plans = Plans::default();
+        let versions: Vec<Version> =
+            (0..USED * 2).map(|number| plans.keep(&plan(&format!("o{number}"))).version.clone()).collect();
+        let kept = versions.iter().filter(|version| plans.kept(version).is_some()).count();
+        assert!((1..=PLANS).contains(&kept), "{kept}");
+        assert!(plans.0.lock().expect("a lock").used.len() <= USED + PLANS);
     }
 }

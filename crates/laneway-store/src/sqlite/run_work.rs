@@ -150,6 +150,8 @@ fn change_loaded<T>(
     if changes.run.status.is_final() && !changes.was.status.is_final() {
         follows.ended.insert(head.head.plan.workflow.name.clone());
         follows.over.extend(head.head.parent.as_ref().map(|_| head.head.run));
+        // Hardly anybody writes to it again, and its plan may be large.
+        txn.shelf.forget_run(head.head.run, head.no);
     }
     follows.to_stop.extend(changes.to_stop);
     Ok((answer, follows))

@@ -84,7 +84,9 @@ pub(in crate::postgres) async fn enroll(
         rows.say(&mut flight);
     }
     flight.commit().await?;
-    submissions.iter().for_each(|(_, submission)| shelf.plans.keep(&submission.plan));
+    for (_, submission) in submissions {
+        shelf.plans.keep(&submission.plan);
+    }
     shelf.keep_stored(&begun.classes, submissions.iter().map(|(_, submission)| &submission.plan.version));
     Ok(answers)
 }

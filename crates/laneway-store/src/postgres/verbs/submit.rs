@@ -82,7 +82,7 @@ pub(in crate::postgres) async fn submit(
     let (placed, classes) = classes_of(link, own_class, submission).await?;
     let head = RunHead {
         run,
-        plan: Arc::clone(plan),
+        plan: shelf.plans.keep(plan),
         dir: submission.dir.clone(),
         bundle: submission.bundle.clone(),
         params: submission.params.clone(),
@@ -94,7 +94,6 @@ pub(in crate::postgres) async fn submit(
         parent: submission.parent.clone(),
         no_cache: submission.no_cache,
     };
-    shelf.plans.keep(plan);
     let new = New { no, root_no, now, head: Arc::new(head), submission, classes, taken: Arc::default() };
     // Of a run that is nobody's but its owner's, everything is known before it is written.
     let is_known = !submission.is_shared && new.head.keys.is_empty();
