@@ -332,4 +332,37 @@ mod tests {
         }
         assert!(checked > 5, "only {checked} statements name an index");
     }
+
+    /// A table that lives as long as a statement costs more than most of what is written, and a CHECK with a list of words is enough to
+    /// make one.
+    #[test]
+    fn nothing_that_is_said_for_every_task_makes_a_table_of_its_own() {
+        let mut connection = Connection::open_in_memory().expect("a database");
+        crate::sqlite::migrate::migrate(&mut connection, "test").expect("a schema");
+        let said = [
+            ("attempt_ended", sql!("attempt_ended")),
+            ("audit_append", sql!("audit_append")),
+            ("claim", sql!("claim")),
+            ("event_append", sql!("event_append")),
+            ("key_free", sql!("key_free")),
+            ("key_hold", sql!("key_hold")),
+            ("run_load", sql!("run_load")),
+            ("run_save", sql!("run_save")),
+            ("start", sql!("start")),
+            ("submit_run", sql!("submit_run")),
+            ("submit_task", sql!("submit_task")),
+            ("task_add", sql!("task_add")),
+            ("task_save", sql!("task_save")),
+        ];
+        for (name, sql) in said {
+            let mut program = connection.prepare(&format!("EXPLAIN {sql}")).expect("a program");
+            let nulls = vec![rusqlite::types::Null; program.parameter_count()];
+            let steps: Vec<String> = program
+                .query_map(rusqlite::params_from_iter(nulls), |row| row.get(1))
+                .and_then(Iterator::collect)
+                .expect("its steps");
+            let made = steps.iter().filter(|step| *step == "OpenEphemeral").count();
+            assert_eq!(made, 0, "{name} makes tables");
+        }
+    }
 }

@@ -1,5 +1,7 @@
 -- The first shape of the store. Later files only add (PROTOCOL: Versions).
--- Words in `status`, `gate`, `closing` and `reason` are those of laneway-core; CHECKs tie columns to states.
+-- Words in `status`, `gate`, `closing` and `reason` are those of laneway-core; CHECKs tie columns to states. What is written with every
+-- task is compared word by word: of `IN` with more than two words SQLite makes a table, anew for each statement that checks it, and the five
+-- of a task took half of the time of writing it.
 
 CREATE TABLE meta (
     key   TEXT PRIMARY KEY,
@@ -105,10 +107,10 @@ CREATE TABLE runs (
     bundle       TEXT,                     -- what they find there (`blobs`), if that directory is not on their node
     params       TEXT NOT NULL,
     max_parallel INTEGER NOT NULL CHECK (max_parallel >= 1),
-    status       TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'canceled')),
+    status       TEXT NOT NULL CHECK (status = 'running' OR status = 'succeeded' OR status = 'queued' OR status = 'failed' OR status = 'canceled'),
     reason       TEXT,
-    closing      TEXT CHECK (closing IN ('halted', 'aborted', 'canceled', 'run_timeout')),
-    placement    TEXT NOT NULL CHECK (placement IN ('local', 'spread', 'pinned')),
+    closing      TEXT CHECK (closing = 'halted' OR closing = 'aborted' OR closing = 'canceled' OR closing = 'run_timeout'),
+    placement    TEXT NOT NULL CHECK (placement = 'local' OR placement = 'spread' OR placement = 'pinned'),
     class        INTEGER CHECK ((class IS NOT NULL) = (placement = 'pinned')),  -- who can run all of a pinned one
     owner        TEXT,                     -- the session to which a local run belongs; NULL when that is gone
     submitted_by TEXT NOT NULL,
@@ -123,7 +125,7 @@ CREATE TABLE runs (
     last_event   INTEGER NOT NULL,
     unsettled    INTEGER NOT NULL CHECK (unsettled >= 0),
     is_visible   INTEGER NOT NULL CHECK (is_visible IN (0, 1)),  -- 0 while a large submit is under way
-    CHECK ((status IN ('succeeded', 'failed', 'canceled')) = (finished_at IS NOT NULL))
+    CHECK ((status = 'succeeded' OR status = 'failed' OR status = 'canceled') = (finished_at IS NOT NULL))
 ) STRICT;
 CREATE INDEX runs_by_tail ON runs (tail);
 CREATE INDEX runs_by_workflow ON runs (workflow, no);
@@ -154,10 +156,12 @@ CREATE TABLE tasks (
     run_no      INTEGER NOT NULL,
     position    INTEGER NOT NULL,          -- of the step in its plan
     class       INTEGER NOT NULL,          -- who can run it (`classes`); of a run that is local to its owner, -run_no, or that of the run above it
-    status      TEXT NOT NULL CHECK (status IN
-                    ('pending', 'available', 'running', 'parked', 'succeeded', 'failed', 'canceled', 'skipped')),
-    gate        TEXT CHECK (gate IN ('max_runs', 'needs', 'run_at', 'paused', 'node', 'group', 'level', 'max_parallel', 'order', 'lock',
-                                     'limit', 'rate')),
+    status      TEXT NOT NULL CHECK (
+                    status = 'pending' OR status = 'available' OR status = 'running' OR status = 'succeeded'
+                    OR status = 'parked' OR status = 'failed' OR status = 'canceled' OR status = 'skipped'),
+    gate        TEXT CHECK (
+                    gate = 'needs' OR gate = 'max_parallel' OR gate = 'lock' OR gate = 'limit' OR gate = 'order' OR gate = 'run_at' OR gate = 'rate'
+                    OR gate = 'max_runs' OR gate = 'paused' OR gate = 'node' OR gate = 'group' OR gate = 'level'),
     gate_key    TEXT,                      -- the key at which it waits, of a gate that has one
     wake_at     INTEGER,                   -- when to look at it again, if nothing happens before
     rank        INTEGER,                   -- order of waiters and of claims: since when it is ready
@@ -168,7 +172,8 @@ CREATE TABLE tasks (
     session     TEXT,                      -- holder of the claim
     is_ahead    INTEGER NOT NULL DEFAULT 0 CHECK (is_ahead IN (0, 1)),  -- claimed while it waits for max_parallel
     node        TEXT,
-    stop        TEXT CHECK (stop IN ('aborted', 'canceled', 'run_timeout', 'halted', 'timeout')),  -- why its holder, or the run that it has started, is asked to end
+    stop        TEXT CHECK (  -- why its holder, or the run that it has started, is asked to end
+                    stop = 'aborted' OR stop = 'canceled' OR stop = 'run_timeout' OR stop = 'halted' OR stop = 'timeout'),
     reason      TEXT,
     detail      TEXT,
     exit_code   INTEGER,
@@ -178,12 +183,12 @@ CREATE TABLE tasks (
     finished_at INTEGER,
     PRIMARY KEY (run_no, position),
     CHECK ((status = 'pending') = (gate IS NOT NULL)),
-    CHECK ((coalesce(gate, '') IN ('order', 'lock', 'limit', 'rate')) = (gate_key IS NOT NULL)),
+    CHECK ((gate IS 'order' OR gate IS 'lock' OR gate IS 'limit' OR gate IS 'rate') = (gate_key IS NOT NULL)),
     CHECK (wake_at IS NULL OR gate IN ('run_at', 'rate')),
     CHECK ((status = 'running') = (session IS NOT NULL)),
     CHECK (stop IS NULL OR status IN ('running', 'parked')),
     CHECK (is_ahead = 0 OR status = 'running'),
-    CHECK ((status IN ('succeeded', 'failed', 'canceled', 'skipped')) = (finished_at IS NOT NULL))
+    CHECK ((status = 'succeeded' OR status = 'failed' OR status = 'canceled' OR status = 'skipped') = (finished_at IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
 -- One partial index per question that is asked while work goes on; final states are in none of them.
 CREATE INDEX tasks_available ON tasks (class, rank, run_no, position) WHERE status = 'available';
@@ -252,7 +257,8 @@ CREATE TABLE attempts (
     attempt     INTEGER NOT NULL,
     session     TEXT NOT NULL,
     node        TEXT NOT NULL,
-    outcome     TEXT NOT NULL CHECK (outcome IN ('succeeded', 'failed', 'canceled', 'lost', 'returned')),
+    outcome     TEXT NOT NULL CHECK (
+                    outcome = 'succeeded' OR outcome = 'failed' OR outcome = 'canceled' OR outcome = 'lost' OR outcome = 'returned'),
     reason      TEXT,
     detail      TEXT,
     exit_code   INTEGER,

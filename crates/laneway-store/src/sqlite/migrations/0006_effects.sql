@@ -6,7 +6,7 @@ CREATE TABLE effects (
     position    INTEGER NOT NULL,
     name        TEXT NOT NULL,
     key         TEXT NOT NULL,
-    status      TEXT NOT NULL CHECK (status IN ('started', 'done', 'failed')),
+    status      TEXT NOT NULL CHECK (status = 'started' OR status = 'done' OR status = 'failed'),
     attempt     INTEGER NOT NULL CHECK (attempt >= 1),
     session     TEXT NOT NULL,
     execution   TEXT NOT NULL,
