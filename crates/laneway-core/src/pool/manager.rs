@@ -29,7 +29,7 @@ pub struct ContainerNumber(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     Acquire(Waiter),
-    /// Whoever waited does so no longer.
+    /// Whoever waited does so no longer; it may have been given one in the same moment, which it will never use.
     Canceled(Ticket),
     /// `acquire_timeout` is over.
     TimedOut(Ticket),
@@ -278,7 +278,12 @@ impl Pool {
                 self.line.join(waiter);
                 self.serve(Found::Idle, &mut out);
             }
-            Event::Canceled(ticket) => drop(self.line.leave(ticket)),
+            Event::Canceled(ticket) => {
+                if !self.line.leave(ticket) {
+                    // Given to it already, and nothing of it has run in there.
+                    self.release(ticket, true, &mut out);
+                }
+            }
             Event::TimedOut(ticket) => {
                 if self.line.leave(ticket) {
                     out.push(Action::Refuse { ticket, fault: Fault::TimedOut { max: self.max } });

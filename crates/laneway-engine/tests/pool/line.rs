@@ -127,6 +127,32 @@ async fn whoever_waits_longer_than_acquire_timeout_is_told_so() {
 }
 
 #[tokio::test]
+async fn a_stop_in_the_moment_of_the_hand_over_leaves_no_container() {
+    let node = Node::new();
+    let pool = pool(1);
+    let stop = StopSignal::new();
+    let pools = node.pools.clone();
+    let mut asked = std::pin::pin!(execute(&pools, node.script(&pool, "true"), &stop));
+    while node.pools.views().first().is_none_or(|view| view.counts.starting == 0) {
+        tokio::select! {
+            ending = &mut asked => panic!("it ended before it had a container: {ending:?}"),
+            () = tokio::time::sleep(Duration::from_millis(5)) => {}
+        }
+    }
+    // Nobody looks at what it is given.
+    while node.pools.views()[0].counts.running == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stop.stop();
+    let ending = tokio::time::timeout(PATIENCE, asked).await.expect("it ends");
+    assert_eq!(ending.outcome, Outcome::Stopped);
+    assert_eq!(node.containers().await, [""; 0]);
+    let (ending, _) = node.run(node.script(&pool, "true")).await;
+    assert_eq!(ending.outcome, Outcome::Exited(0), "its place is free");
+    node.close().await;
+}
+
+#[tokio::test]
 async fn a_dormant_container_is_removed_when_its_time_is_over() {
     let mut node = Node::new();
     let pool = pool(1);

@@ -178,6 +178,17 @@ fn a_woken_container_that_nobody_wants_any_more_goes_back_to_sleep() {
 }
 
 #[test]
+fn a_container_that_was_given_to_who_wants_none_any_more_is_free_again() {
+    let mut pool = Pool::new(Mode::Multi, 1);
+    play(&mut pool, vec![acquire(1), Event::Started(number(1)), acquire(2)]);
+    assert_eq!(play(&mut pool, vec![Event::Canceled(Ticket(1))]), "clean 1");
+    let told = play(&mut pool, vec![Event::Cleaned(number(1))]);
+    assert_eq!(told, "1 is idle, 1 is running, hand 1 to 2 (released)");
+    play(&mut pool, vec![released(2), Event::Cleaned(number(1))]);
+    assert_eq!(play(&mut pool, vec![Event::Canceled(Ticket(2))]), "", "it has let go of it");
+}
+
+#[test]
 fn whoever_waits_too_long_is_refused_and_told_what_to_do() {
     let mut pool = Pool::new(Mode::Multi, 1);
     play(&mut pool, vec![acquire(1), Event::Started(number(1)), acquire(2), acquire(3)]);
@@ -339,7 +350,7 @@ fn live(mode: Mode, max: usize, throws: &[Throw]) {
     let mut world = World::default();
     let bound = pool.max();
     for (kind, at, fails) in throws {
-        let event = match kind % 12 {
+        let event = match kind % 13 {
             0..=2 => {
                 world.asked += 1;
                 world.waiting.push_back(world.asked);
@@ -361,6 +372,14 @@ fn live(mode: Mode, max: usize, throws: &[Throw]) {
                     }
                     world.waiting.retain(|waiting| *waiting != ticket);
                     world.answered += 1;
+                    Event::Canceled(Ticket(ticket))
+                })
+            }
+            // Given one, and gone before it heard of it.
+            12 => {
+                let held = world.holding.keys().nth(at % world.holding.len().max(1)).copied();
+                held.map(|ticket| {
+                    world.holding.remove(&ticket);
                     Event::Canceled(Ticket(ticket))
                 })
             }
