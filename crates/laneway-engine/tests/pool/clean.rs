@@ -1,7 +1,10 @@
 //! What one task left is not seen by the next one; what a task is given, and what it gives.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
+use laneway_core::definition::PoolMode;
 use laneway_core::pool::{ContainerState, EndReason};
 use laneway_engine::container::pool::execute;
 use laneway_engine::process::{Outcome, StopSignal};
@@ -13,8 +16,8 @@ nohup sleep 4242 >/dev/null 2>&1 &
 (setsid sleep 4343 >/dev/null 2>&1 &)
 echo left";
 
-const LOOK: &str =
-    "ls -A /tmp /dev/shm /run/laneway/*; ps | grep 'sleep 4[23]4[23]' | grep -v grep || hostname";
+const LOOK: &str = "ls -A /tmp /dev/shm; ls -A /run/laneway/*; ls /run/laneway | wc -l
+ps | grep 'sleep 4[23]4[23]' | grep -v grep || hostname";
 
 #[tokio::test]
 async fn files_and_processes_of_one_task_are_gone_for_the_next() {
@@ -27,7 +30,7 @@ async fn files_and_processes_of_one_task_are_gone_for_the_next() {
     let id = node.docker.inspect(&dormant.container).await.expect("it is there").id.expect("an id");
     let (_, seen) = node.run(node.script(&pool, LOOK)).await;
     let host = &id[..12];
-    assert_eq!(seen, format!("/dev/shm:\n\n/run/laneway/2:\n\n/tmp:\n{host}\n"));
+    assert_eq!(seen, format!("/dev/shm:\n\n/tmp:\n1\n{host}\n"));
     node.close().await;
 }
 
@@ -42,6 +45,49 @@ async fn a_container_in_which_something_stays_is_not_used_again() {
     assert_eq!(node.told(ContainerState::Terminated).await.why, Some(EndReason::Dirty));
     let (_, seen) = node.run(node.script(&pool, "if [ -e /dev/left ]; then echo left; fi; echo done")).await;
     assert_eq!(seen, "done\n");
+    node.close().await;
+}
+
+/// Those who share a container share its user as well; what the node does on its host is not theirs to steer.
+#[tokio::test]
+async fn links_that_a_guest_plants_lead_the_node_nowhere() {
+    let mut node = Node::new();
+    let mut pool = pool(1);
+    pool.mode = PoolMode::Single;
+    let precious = node.path("precious");
+    std::fs::create_dir(&precious).expect("a directory");
+    std::fs::set_permissions(&precious, Permissions::from_mode(0o700)).expect("closed");
+    std::fs::write(precious.join("out"), "secret=1").expect("a file");
+    let plant = format!(
+        "for n in 1 2 3 4 5 6 7 8 9; do ln -s {} /run/laneway/$n; done
+if touch /workspace/left 2>/dev/null || mkdir /workspace/9 2>/dev/null; then exit 1; fi
+own=$(dirname $LANEWAY_OUTPUT); mv $own /run/laneway/moved; ln -s {} $own
+: > ready; while [ ! -e go ]; do sleep 0.02; done",
+        precious.display(),
+        precious.display()
+    );
+    std::fs::create_dir(node.path("other")).expect("a directory");
+    let guest = node.script(&pool, &plant);
+    let mut other = node.script(&pool, "#!/bin/sh\necho n=7 > $LANEWAY_OUTPUT");
+    (other.run, other.dir, other.log) = (run_id(), node.path("other"), node.path("log-2").into());
+    let (stop, pools) = (StopSignal::new(), node.pools.clone());
+    let here = async {
+        while !node.path("work/ready").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let ending = execute(&pools, other, &StopSignal::new()).await;
+        std::fs::write(node.path("work/go"), "").expect("a file");
+        ending
+    };
+    let both = async { tokio::join!(execute(&pools, guest, &stop), here) };
+    let (planted, other) = tokio::time::timeout(PATIENCE, both).await.expect("they end");
+    assert_eq!((planted.outcome, other.outcome), (Outcome::Exited(0), Outcome::Exited(0)));
+    assert_eq!(other.output.expect("an output")["n"], "7");
+    assert!(planted.output.is_err(), "what lies elsewhere is no output: {:?}", planted.output);
+    let mode = std::fs::metadata(&precious).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(std::fs::read_to_string(precious.join("out")).expect("it is there"), "secret=1");
+    assert_eq!(node.told(ContainerState::Terminated).await.why, Some(EndReason::Dirty));
     node.close().await;
 }
 

@@ -17,6 +17,7 @@ use laneway_core::output::LIMIT;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use super::files;
 use super::lease::Lease;
 use super::pools::{Pools, Wish};
 use super::{http, inside};
@@ -144,7 +145,7 @@ async fn exec(
     tries: u32,
 ) -> Option<Ending> {
     let failed = |why: String| Some(never_ran(Outcome::StartFailed(why)));
-    let (files, inside_files) = match lease.files() {
+    let (files, inside_files) = match lease.make_files() {
         Ok(files) => files,
         Err(error) => return failed(format!("its files cannot be made: {error}")),
     };
@@ -159,8 +160,11 @@ async fn exec(
     let mut env = script.env.to_vec();
     env.push(("LANEWAY_OUTPUT".to_owned(), format!("{inside_files}/out")));
     env.push((inside::MARK.to_owned(), lease.mark()));
-    // Its files are its own, and gone with it: nobody else gets to the socket.
+    // Its files are its own, and gone with it: nobody else on this host gets to the socket.
     let host = effect::open_inside(&job.effects, &files, &inside_files, &mut env);
+    if let Err(error) = lease.show_files() {
+        return failed(format!("its files cannot be shown to its container: {error}"));
+    }
     let workdir = match script.workdir {
         None => workspace,
         Some(path) if path.starts_with('/') => path.to_owned(),
@@ -193,7 +197,14 @@ async fn exec(
     if let Some(host) = host {
         host.close().await;
     }
-    let output = take_output(&files.join("out"), &job.masks);
+    let output = match lease.hide_files() {
+        Ok(()) => take_output(&files.join("out"), &job.masks),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Map::new()),
+        Err(error) => Err(laneway_core::output::Error {
+            line: None,
+            message: format!("what was written to $LANEWAY_OUTPUT cannot be read: {error}"),
+        }),
+    };
     if stop.is_asked() {
         lease.abort(job.run);
     }
@@ -202,8 +213,7 @@ async fn exec(
 }
 
 /// What is executed, and a file for it where it has to be one.
-fn argv(program: &Program, files: &Path, inside: &str) -> std::io::Result<Vec<String>> {
-    use std::os::unix::fs::PermissionsExt as _;
+fn argv(program: &Program, aside: &Path, inside: &str) -> std::io::Result<Vec<String>> {
     let (text, name, args) = match program {
         Program::Command { argv } => return Ok(argv.clone()),
         Program::Script { text, name, args } => (text, name, args),
@@ -211,9 +221,7 @@ fn argv(program: &Program, files: &Path, inside: &str) -> std::io::Result<Vec<St
     let is_program = text.starts_with("#!");
     let mut argv: Vec<String> = Vec::new();
     if is_program || text.len() > INLINE {
-        let file = files.join("script");
-        std::fs::write(&file, text)?;
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))?;
+        files::write_script(aside, text)?;
         if !is_program {
             argv.extend(["/bin/sh", "-e"].map(str::to_owned));
         }

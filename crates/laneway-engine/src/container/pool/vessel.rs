@@ -17,6 +17,7 @@ use super::super::docker::Docker;
 use super::super::error::Error;
 use super::super::mounts::{self, HostMounts};
 use super::super::spec::{Bind, Spec};
+use super::files::Shelf;
 use super::http;
 use super::inside::{self, Pristine, Whose};
 use super::mounts::{Mounts, Place};
@@ -72,7 +73,7 @@ pub(super) struct Recipe {
 pub(super) struct Vessel {
     pub(super) name: String,
     /// Where its tasks' files are on the host.
-    pub(super) files: PathBuf,
+    pub(super) shelf: Shelf,
     /// It may have been made although nobody said so.
     is_unsure: OnceLock<()>,
     port: Mutex<Option<Port>>,
@@ -99,7 +100,7 @@ impl Vessel {
     pub(super) fn new(yard: &Yard, number: u64) -> Self {
         Self {
             name: format!("{}{number}", yard.prefix),
-            files: yard.scratch.join(format!("warm-{number}")),
+            shelf: Shelf::at(yard.scratch.join(format!("warm-{number}"))),
             is_unsure: OnceLock::new(),
             port: Mutex::new(None),
             place: Mutex::new(None),
@@ -163,16 +164,19 @@ impl Vessel {
 
     fn body(&self, yard: &Yard, recipe: &Recipe) -> Result<ContainerCreateBody, String> {
         let pool = &recipe.pool;
-        let files =
-            |error: std::io::Error| format!("its files cannot be made: {}: {error}", self.files.display());
-        make_open(&self.files).map_err(files)?;
-        let mut binds = vec![bind(self.files.clone(), ATTEMPT_DIR)];
+        let shelf = |error: std::io::Error| {
+            format!("its files cannot be made: {}: {error}", self.shelf.path().display())
+        };
+        self.shelf.make().map_err(shelf)?;
+        let mut binds = vec![bind(self.shelf.inside(), ATTEMPT_DIR)];
         match (&yard.mounts, &recipe.dir) {
             (Some(mounts), None) => {
                 let place = mounts
                     .place(&self.name)
                     .map_err(|error| format!("no place for a run's directory: {error}"))?;
-                binds.push(Bind { follows_mounts: true, ..bind(place.path().to_owned(), WORKSPACE) });
+                // Nothing is to be written to the place itself: it lies on the host, and is seen by every task. What is lent there can be.
+                let at = bind(place.path().to_owned(), WORKSPACE);
+                binds.push(Bind { follows_mounts: true, is_read_only: true, ..at });
                 *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(place));
             }
             (_, Some(dir)) => binds.push(bind(dir.clone(), WORKSPACE)),
@@ -185,7 +189,7 @@ impl Vessel {
                 mount.source
             ));
         }
-        let dir = recipe.dir.as_ref().unwrap_or(&self.files);
+        let dir = recipe.dir.as_deref().unwrap_or_else(|| self.shelf.path());
         let resolved = mounts::resolve(dir, written, &yard.host_mounts, yard.docker.socket());
         // The first is the directory itself.
         binds.extend(resolved.map_err(|error| error.to_string())?.into_iter().skip(1));
@@ -306,15 +310,14 @@ impl Vessel {
 
     /// Makes it as if nobody had used it. False: that is not possible.
     pub(super) async fn clean(&self, yard: &Yard) -> bool {
-        // The directory of a task that ended is gone already; what is here now was put here behind its end.
-        let is_empty = || std::fs::read_dir(&self.files).is_ok_and(|mut left| left.next().is_none());
         let Some(pristine) = self.pristine() else { return false };
         let cleaned = async {
             let is_alone = self.signal(&yard.docker, pristine, "KILL").await?;
             Ok::<bool, Error>(is_alone && inside::is_as_before(&yard.docker, self.id(), pristine).await?)
         };
         match cleaned.await {
-            Ok(is_clean) => is_clean && is_empty(),
+            // The directory of a task that ended is gone already; what is there now was put there behind its end.
+            Ok(is_clean) => is_clean && self.shelf.is_empty(),
             Err(error) => {
                 tracing::debug!(container = self.name, %error, "a container could not be cleaned");
                 false
@@ -333,9 +336,7 @@ impl Vessel {
         yard.warden.release(&self.name);
         drop(self.port.lock().unwrap_or_else(PoisonError::into_inner).take());
         drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
-        if let Err(error) = std::fs::remove_dir_all(&self.files)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
+        if let Err(error) = self.shelf.remove() {
             tracing::debug!(container = self.name, %error, "a warm container's files could not be removed");
         }
         Ok(())
@@ -385,14 +386,6 @@ fn own_port(recipe: &Recipe) -> Option<u16> {
 
 fn bind(source: PathBuf, target: &str) -> Bind {
     Bind { source, target: target.to_owned(), is_read_only: false, follows_mounts: false }
-}
-
-/// A directory that anybody may use who gets to it: a container's user is not this node's. Nobody on the host does,
-/// because what is above it is closed.
-pub(super) fn make_open(dir: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::create_dir_all(dir)?;
-    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o777))
 }
 
 #[cfg(test)]
