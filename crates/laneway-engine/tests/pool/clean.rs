@@ -1,7 +1,10 @@
 //! What one task left is not seen by the next one; what a task is given, and what it gives.
 
+#![expect(clippy::disallowed_methods, reason = "tests make images as a person does")]
+
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 use std::time::Duration;
 
 use laneway_core::definition::PoolMode;
@@ -9,7 +12,7 @@ use laneway_core::pool::{ContainerState, EndReason};
 use laneway_engine::container::pool::execute;
 use laneway_engine::process::{Outcome, StopSignal};
 
-use crate::support::{Node, PATIENCE, pool, run_id};
+use crate::support::{BUSYBOX, Node, PATIENCE, pool, run_id};
 
 const LEAVE: &str = "echo x > /tmp/left; mkdir -p /tmp/.hidden/deep; echo x > /dev/shm/left
 nohup sleep 4242 >/dev/null 2>&1 &
@@ -46,6 +49,40 @@ async fn a_container_in_which_something_stays_is_not_used_again() {
     let (_, seen) = node.run(node.script(&pool, "if [ -e /dev/left ]; then echo left; fi; echo done")).await;
     assert_eq!(seen, "done\n");
     node.close().await;
+}
+
+#[tokio::test]
+async fn a_device_that_became_something_else_is_found_although_its_name_is_the_same() {
+    let mut node = Node::new();
+    let pool = pool(1);
+    let swapped = "mv /dev/zero /dev/x; mv /dev/null /dev/zero; mv /dev/x /dev/null";
+    for left in [swapped, "rm /dev/fd; ln -s /proc/1/fd /dev/fd", "chmod 600 /dev/full"] {
+        let (ending, _) = node.run(node.script(&pool, left)).await;
+        assert_eq!(ending.outcome, Outcome::Exited(0), "{left}");
+        assert_eq!(node.told(ContainerState::Terminated).await.why, Some(EndReason::Dirty), "{left}");
+    }
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_container_with_a_volume_of_its_own_is_used_once() {
+    let mut node = Node::new();
+    let image = format!("laneway-test/volume:{}", std::process::id());
+    let host = node.docker.host().to_owned();
+    let docker = |script: &str| {
+        let done = Command::new("sh").args(["-ec", script, &host, &image, BUSYBOX]).output().expect("a shell");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    docker("d=\"docker --host $0\"; id=$($d create $2 true); $d commit --change 'VOLUME /data' $id $1; $d rm $id");
+    let mut pool = pool(1);
+    pool.container.image.clone_from(&image);
+    for _ in 0..2 {
+        let (ending, seen) = node.run(node.script(&pool, "ls -A /data; echo mine > /data/left")).await;
+        assert_eq!((ending.outcome, seen.as_str()), (Outcome::Exited(0), ""));
+        assert_eq!(node.told(ContainerState::Terminated).await.why, Some(EndReason::Dirty));
+    }
+    node.close().await;
+    docker("docker --host $0 rmi --force $1");
 }
 
 /// Those who share a container share its user as well; what the node does on its host is not theirs to steer.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bollard::models::{ContainerCreateBody, PortBinding};
+use bollard::models::{ContainerCreateBody, ContainerInspectResponse, PortBinding};
 use laneway_core::definition;
 use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
 use tokio::sync::Semaphore;
@@ -90,6 +90,8 @@ struct Known {
     /// Where it is asked.
     port: Option<u16>,
     pristine: Option<Pristine>,
+    /// It has volumes of its own, as its image says, or nobody could find out.
+    has_volumes: bool,
     /// How many kills for memory have been told of.
     kills: AtomicU64,
     /// Where its processes are to be seen from here.
@@ -137,8 +139,9 @@ impl Vessel {
         let pristine = inside::pristine(&yard.docker, &id).await.map_err(said)?;
         let kills = AtomicU64::new(pristine.as_ref().map_or(0, Pristine::kills));
         let found = yard.docker.inspect(&id).await.ok();
+        let has_volumes = found.as_ref().is_none_or(has_volumes);
         let outside = found.and_then(|found| Outside::find(found.state?.pid?, &id));
-        let _ = self.known.set(Known { id, port, pristine, kills, outside });
+        let _ = self.known.set(Known { id, port, pristine, has_volumes, kills, outside });
         Ok(())
     }
 
@@ -311,6 +314,10 @@ impl Vessel {
     /// Makes it as if nobody had used it. False: that is not possible.
     pub(super) async fn clean(&self, yard: &Yard) -> bool {
         let Some(pristine) = self.pristine() else { return false };
+        // What is written there shows in no layer, and what was there at first nobody has kept.
+        if self.known.get().is_none_or(|known| known.has_volumes) {
+            return false;
+        }
         let cleaned = async {
             let is_alone = self.signal(&yard.docker, pristine, "KILL").await?;
             Ok::<bool, Error>(is_alone && inside::is_as_before(&yard.docker, self.id(), pristine).await?)
@@ -341,6 +348,12 @@ impl Vessel {
         }
         Ok(())
     }
+}
+
+/// Whether something in it can be written that is neither the image's, nor memory, nor a place of the host.
+fn has_volumes(found: &ContainerInspectResponse) -> bool {
+    let mut mounts = found.mounts.iter().flatten();
+    mounts.any(|mount| !matches!(mount.typ.as_deref(), Some("bind" | "tmpfs")))
 }
 
 /// Whether there are kills that nobody was told of. A task that is alone has caused them all; of several that were killed together,
