@@ -476,11 +476,14 @@ impl Pool {
             Mode::Multi => self.line.len(),
             Mode::Single => self.line.len().min(1),
         };
+        // What sleeps is there sooner than what starts or is cleaned first, and so it is woken whatever else is on its way.
+        for _ in self.waking()..wanted {
+            let Some(number) = self.freshest() else { break };
+            self.enter(number, Phase::Waking, out);
+            out.push(Action::Wake(number));
+        }
         for _ in self.coming()..wanted {
-            if let Some(number) = self.freshest() {
-                self.enter(number, Phase::Waking, out);
-                out.push(Action::Wake(number));
-            } else if !self.start(out) {
+            if !self.start(out) {
                 break;
             }
         }
@@ -503,6 +506,11 @@ impl Pool {
             ) => false,
         };
         self.containers.iter().find(|(_, container)| is_free(container)).map(|(number, _)| *number)
+    }
+
+    fn waking(&self) -> usize {
+        let is_waking = |container: &&Container| container.phase == Phase::Waking && container.doom.is_none();
+        self.containers.values().filter(is_waking).count()
     }
 
     fn coming(&self) -> usize {

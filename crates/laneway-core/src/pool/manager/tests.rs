@@ -70,6 +70,19 @@ fn an_idle_container_is_preferred_to_a_dormant_one_and_that_to_a_start() {
 }
 
 #[test]
+fn what_sleeps_is_woken_although_others_start_or_are_cleaned() {
+    let mut pool = Pool::new(Mode::Multi, 3);
+    one_dormant(&mut pool);
+    play(&mut pool, vec![Event::Warm(2)]);
+    assert_eq!(play(&mut pool, vec![acquire(2)]), "wake 1", "2 is only starting");
+    play(&mut pool, vec![Event::Woke(number(1)), Event::Started(number(2)), acquire(3), released(2)]);
+    play(&mut pool, vec![Event::Cleaned(number(1)), Event::Paused(number(1)), released(3)]);
+    assert_eq!(play(&mut pool, vec![acquire(4)]), "wake 1", "2 is only being cleaned");
+    assert_eq!(play(&mut pool, vec![acquire(5)]), "", "one of them is the other's");
+    assert_eq!(play(&mut pool, vec![acquire(6)]), "3 is starting, start 3");
+}
+
+#[test]
 fn cleaning_is_awaited_by_who_has_nothing_else_to_hope_for() {
     let mut pool = Pool::new(Mode::Multi, 2);
     one_dormant(&mut pool);
