@@ -37,6 +37,21 @@ async fn the_answer_of_an_endpoint_is_the_output_and_a_woken_one_answers_again()
 }
 
 #[tokio::test]
+async fn a_question_that_nobody_has_heard_is_put_to_another_container() {
+    let mut node = Node::new();
+    let pool = agents(1);
+    node.pools.warm(&pool, &node.path("work"), 1);
+    let dead = node.told(ContainerState::Idle).await.container;
+    node.docker.kill(&dead, "KILL").await.expect("killed");
+    node.docker.wait(&dead).await.expect("ended");
+    let job = node.job(&pool, call(Method::Post, "/cgi-bin/echo", Some(json!(1))));
+    let ending = node.end_of(job).await;
+    assert_eq!(ending.outcome, Outcome::Exited(0));
+    assert_eq!(ending.output.expect("an output")["body"], json!(1));
+    node.close().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_is_no_success_fails_with_its_status_and_its_beginning() {
     let node = Node::new();
     let ending = node.end_of(node.job(&agents(1), call(Method::Get, "/nothing", None))).await;

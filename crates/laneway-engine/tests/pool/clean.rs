@@ -156,6 +156,8 @@ async fn a_run_sees_its_own_directory_and_no_other() {
 async fn a_timeout_ends_everything_that_the_task_started() {
     let mut node = Node::new();
     let pool = pool(1);
+    node.pools.warm(&pool, &node.path("work"), 1);
+    node.told(ContainerState::Idle).await;
     let mut job = node.script(&pool, "trap 'echo asked' TERM; sleep 4444 & sleep 4445 & wait; wait");
     (job.timeout, job.kill_grace) = (Some(Duration::from_millis(400)), Duration::from_millis(400));
     let (ending, printed) = node.run(job).await;

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! acquire ──▶ exec or call ──exit, answer──▶ release: clean, for the next one
-//!    │            │ timeout, stop: TERM, kill_grace, KILL of everything the task started in there
-//!    └── stop ────┴──▶ release; after a stop nothing of the run is left in the pool, and that is waited for
+//!    │                  │ timeout, stop: TERM, kill_grace, KILL of everything the task started in there
+//!    └── timeout, stop ─┴──▶ release; after a stop nothing of the run is left in the pool, and that is waited for
 //! ```
+//! The timeout counts from the acquire on, as that of a container of a step's own counts from its image: an image, a start or a wake that
+//! takes too long is as late as a program that does. What a task waits for before that, room in its pool, is not in it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -67,6 +69,7 @@ pub struct Job {
     pub log_cap: u64,
     /// Not to be seen in the log, nor in the output.
     pub masks: Masks,
+    /// From the moment at which it asks for a container.
     pub timeout: Option<Duration>,
     /// Time between TERM and KILL.
     pub kill_grace: Duration,
@@ -101,14 +104,20 @@ pub async fn execute(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
 }
 
 async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
-    let mut tries = 0;
+    let begun = Instant::now();
+    // A timeout beyond what a clock can hold is none.
+    let deadline = job.timeout.and_then(|timeout| begun.checked_add(timeout));
+    let mut turn = Turn { tries: 0, deadline };
     loop {
-        tries += 1;
+        turn.tries += 1;
         let wish = Wish { pool: &job.pool, run: job.run, dir: &job.dir, dormancy: job.dormancy };
         let lease = tokio::select! {
             biased;
             () = stop.asked() => return never_ran(Outcome::Stopped),
             lease = pools.acquire(wish) => lease,
+            () = at(deadline) => {
+                return Ending { duration: begun.elapsed(), ..never_ran(Outcome::TimedOut) };
+            }
         };
         let lease = match lease {
             Ok(lease) => lease,
@@ -118,16 +127,23 @@ async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
         let ended = match &job.what {
             What::Exec { program, env, workdir } => {
                 let script = Script { program, env, workdir: workdir.as_deref() };
-                exec(&job, script, lease, stop, tries).await
+                exec(&job, script, lease, stop, turn).await
             }
             What::Call { method, path, body } => {
-                Some(call(&job, (*method, path, body.as_ref()), lease, stop).await)
+                call(&job, (*method, path, body.as_ref()), lease, stop, turn).await
             }
         };
         if let Some(ending) = ended {
             return ending;
         }
     }
+}
+
+/// Which of its containers this is, and until when all of them together may take.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    tries: u32,
+    deadline: Option<Instant>,
 }
 
 struct Script<'a> {
@@ -142,7 +158,7 @@ async fn exec(
     script: Script<'_>,
     mut lease: Lease,
     stop: &StopSignal,
-    tries: u32,
+    turn: Turn,
 ) -> Option<Ending> {
     let failed = |why: String| Some(never_ran(Outcome::StartFailed(why)));
     let (files, inside_files) = match lease.make_files() {
@@ -172,21 +188,31 @@ async fn exec(
     };
     let exec = Exec { argv, env, workdir: Some(workdir), user: None };
     let begun = Instant::now();
-    let execution = match lease.docker().exec(lease.vessel.id(), exec).await {
-        Ok(execution) => execution,
-        Err(error) => {
+    let started = tokio::select! {
+        biased;
+        started = lease.docker().exec(lease.vessel.id(), exec) => Ok(started),
+        () = stop.asked() => Err(Outcome::Stopped),
+        () = at(turn.deadline) => Err(Outcome::TimedOut),
+    };
+    let execution = match started {
+        Ok(Ok(execution)) => execution,
+        // Whether it has begun nobody knows: it is killed if so, and its container is not used again.
+        Err(cut_short) => {
+            lease.signal("KILL");
+            return Some(Ending { duration: begun.elapsed(), ..never_ran(cut_short) });
+        }
+        Ok(Err(error)) => {
             let is_dead = matches!(error, Error::NotFound { .. })
                 || matches!(&error, Error::Refused { why, .. } if why.contains("is not running"));
             drop(lease);
-            return if is_dead && tries < TRIES { None } else { failed(error.to_string()) };
+            return if is_dead && turn.tries < TRIES { None } else { failed(error.to_string()) };
         }
     };
     let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
     let mut watch = Watch {
         lease: &lease,
         log,
-        // A timeout beyond what a clock can hold is none.
-        deadline: job.timeout.and_then(|timeout| begun.checked_add(timeout)),
+        deadline: turn.deadline,
         level: Level::Run,
         cut_short: None,
         grace: job.kill_grace,
@@ -356,36 +382,39 @@ fn ended(code: i64) -> Outcome {
     }
 }
 
-/// Asks the endpoint. A connection that is cut tells a server that nobody waits any more.
+/// Asks the endpoint. A connection that is cut tells a server that nobody waits any more. `None`: nobody was there to hear of it, and another
+/// container may do.
 async fn call(
     job: &Job,
     (method, path, body): (definition::Method, &str, Option<&Value>),
     lease: Lease,
     stop: &StopSignal,
-) -> Ending {
+    turn: Turn,
+) -> Option<Ending> {
     lease.begun();
     let Some(port) = lease.vessel.endpoint() else {
         let why =
             "its pool serves nothing: give it an `endpoint` with the port on which its containers listen";
-        return never_ran(Outcome::StartFailed(why.to_owned()));
+        return Some(never_ran(Outcome::StartFailed(why.to_owned())));
     };
     let begun = Instant::now();
-    let deadline = job.timeout.and_then(|timeout| begun.checked_add(timeout));
     let body = body.map(|body| body.to_string().into_bytes());
     let answer = tokio::select! {
         biased;
         answer = http::ask(port, method.as_str(), path, body) => Ok(answer),
         () = stop.asked() => Err(Outcome::Stopped),
-        () = at(deadline) => Err(Outcome::TimedOut),
+        () = at(turn.deadline) => Err(Outcome::TimedOut),
     };
     let duration = begun.elapsed();
     let (outcome, output, is_over) = match answer {
         Err(cut_short) => (cut_short, Ok(Map::new()), false),
+        // It died while nobody used it.
+        Ok(Err(http::Fault::Unheard(_))) if turn.tries < TRIES => return None,
         // The server may be gone because of what it was asked for.
         Ok(Err(_)) if is_out_of_memory(&lease, KILLED, stop).await => {
             (Outcome::OutOfMemory(exit_code(KILLED)), Ok(Map::new()), false)
         }
-        Ok(Err(why)) => (Outcome::Failed(why), Ok(Map::new()), false),
+        Ok(Err(why)) => (Outcome::Failed(why.to_string()), Ok(Map::new()), false),
         Ok(Ok(answer)) => {
             let text = job.masks.text(&String::from_utf8_lossy(&answer.body));
             if (200..300).contains(&answer.status) {
@@ -399,7 +428,7 @@ async fn call(
     };
     // A server that was cut off may still be at it, with what this task has told it.
     lease.release(is_over);
-    Ending { outcome, duration, output, log: log::Summary::default() }
+    Some(Ending { outcome, duration, output, log: log::Summary::default() })
 }
 
 /// An answer as an output: a JSON object as it is, anything else under `answer`, nothing as nothing.
