@@ -31,6 +31,9 @@ const LOOK: Duration = Duration::from_secs(5);
 /// A container whose creation may have happened unseen is looked for again after these pauses.
 const UNSURE: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
 
+/// Ports that are tried for one start.
+const PORTS: usize = 10;
+
 /// How often, and after how long, an engine is asked whether something was killed for memory.
 const LOOKS: usize = 5;
 const WHY_AGAIN: Duration = Duration::from_millis(50);
@@ -132,9 +135,8 @@ impl Vessel {
     /// Makes it, starts it and waits until it is healthy. Whatever the outcome: `remove` leaves nothing of it.
     pub(super) async fn start(&self, yard: &Yard, recipe: &Recipe) -> Result<(), String> {
         let _permit = yard.starts.acquire().await.map_err(|_| "this node stops".to_owned())?;
-        let (id, port) = self.make(yard, recipe).await?;
+        let (id, port) = self.up(yard, recipe).await?;
         let said = |error: Error| error.to_string();
-        yard.docker.start(&id).await.map_err(said)?;
         self.until_healthy(yard, recipe, &id, port).await?;
         let pristine = inside::pristine(&yard.docker, &id).await.map_err(said)?;
         let kills = AtomicU64::new(pristine.as_ref().map_or(0, Pristine::kills));
@@ -145,24 +147,71 @@ impl Vessel {
         Ok(())
     }
 
-    /// Gives its id, and the port at which it will answer.
-    async fn make(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), String> {
+    /// Makes it and starts it; gives its id, and the port at which it will answer. Two nodes that look at the same moment find the same
+    /// port free, so one that was taken in between is passed over.
+    async fn up(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), String> {
+        let mut body = None;
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let (id, port) = self.make(yard, recipe, &mut body).await?;
+            match yard.docker.start(&id).await {
+                Ok(()) => return Ok((id, port)),
+                Err(error) if error.is_port_taken() && tried < PORTS => {
+                    yard.docker.remove(&id).await.map_err(|error| error.to_string())?;
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// `body` is what it is made of, but for its port, once that is known.
+    async fn make(
+        &self,
+        yard: &Yard,
+        recipe: &Recipe,
+        body: &mut Option<ContainerCreateBody>,
+    ) -> Result<(String, Option<u16>), String> {
         let is_ending = self.is_ending.lock().await;
         if *is_ending {
             return Err("it is not wanted any more".to_owned());
         }
-        let body = self.body(yard, recipe)?;
-        let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|port| port.number);
-        let port = port.or_else(|| own_port(recipe));
+        let body = match body {
+            Some(body) => body,
+            None => body.insert(self.body(yard, recipe)?),
+        };
+        let port = self.map_port(yard, recipe, body)?.or_else(|| own_port(recipe));
         // Before it is made: from here on it does not outlive this node.
         yard.warden.hold(yard.docker.host(), &self.name);
-        let id = yard.docker.create(&self.name, body).await.map_err(|error| {
+        let id = yard.docker.create(&self.name, body.clone()).await.map_err(|error| {
             if error.is_unknown() {
                 let _ = self.is_unsure.set(());
             }
             error.to_string()
         })?;
         Ok((id, port))
+    }
+
+    /// Gives its endpoint a port of the host, another one than it may have had. `None`: it serves nothing, or has the host's own network.
+    fn map_port(
+        &self,
+        yard: &Yard,
+        recipe: &Recipe,
+        body: &mut ContainerCreateBody,
+    ) -> Result<Option<u16>, String> {
+        let endpoint = recipe.pool.endpoint.as_ref().filter(|_| own_port(recipe).is_none());
+        let Some(endpoint) = endpoint else { return Ok(None) };
+        let mut own = self.port.lock().unwrap_or_else(PoisonError::into_inner);
+        // Given back first: it may be free again when all others have been tried.
+        drop(own.take());
+        let port = yard.ports.take().map_err(|error| error.to_string())?;
+        let (inside, number) = (format!("{}/tcp", endpoint.port), port.number);
+        *own = Some(port);
+        let at = PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(number.to_string()) };
+        body.exposed_ports = Some(vec![inside.clone()]);
+        let host = body.host_config.get_or_insert_default();
+        host.port_bindings = Some(HashMap::from([(inside, Some(vec![at]))]));
+        Ok(Some(number))
     }
 
     fn body(&self, yard: &Yard, recipe: &Recipe) -> Result<ContainerCreateBody, String> {
@@ -211,20 +260,7 @@ impl Vessel {
             (command, _) => command.to_vec(),
         };
         let spec = Spec { settings, argv, binds, labels: yard.labels.clone(), ..Spec::default() };
-        let mut body = spec.body();
-        if let Some(endpoint) = pool.endpoint.as_ref().filter(|_| own_port(recipe).is_none()) {
-            let port = yard.ports.take().map_err(|error| error.to_string())?;
-            let inside = format!("{}/tcp", endpoint.port);
-            let at = PortBinding {
-                host_ip: Some("127.0.0.1".to_owned()),
-                host_port: Some(port.number.to_string()),
-            };
-            body.exposed_ports = Some(vec![inside.clone()]);
-            let host = body.host_config.get_or_insert_default();
-            host.port_bindings = Some(HashMap::from([(inside, Some(vec![at]))]));
-            *self.port.lock().unwrap_or_else(PoisonError::into_inner) = Some(port);
-        }
-        Ok(body)
+        Ok(spec.body())
     }
 
     async fn until_healthy(
