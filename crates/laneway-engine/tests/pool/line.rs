@@ -1,5 +1,6 @@
 //! Who gets which container.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use laneway_core::definition::PoolMode;
@@ -197,5 +198,38 @@ async fn a_shared_container_serves_tasks_of_several_runs_at_once() {
     assert_eq!((seen("work").as_str(), seen("other").as_str()), ("mine\nout\n", "out\n"));
     node.told(ContainerState::Dormant).await;
     assert_eq!(node.story().iter().filter(|word| **word == "starting").count(), 1);
+    node.close().await;
+}
+
+#[tokio::test]
+async fn containers_of_one_directory_go_with_the_last_run_that_has_it() {
+    let mut node = Node::that_may_not_mount();
+    let pool = pool(1);
+    let (first, second) = (node.run, run_id());
+    let job = |node: &Node, run| {
+        let mut job = node.script(&pool, "echo here > made");
+        job.run = run;
+        job
+    };
+    for run in [first, second] {
+        let job = job(&node, run);
+        assert_eq!(node.end_of(job).await.outcome, Outcome::Exited(0));
+        assert!(node.path("work/made").exists());
+    }
+    node.told(ContainerState::Dormant).await;
+    assert_eq!(node.pools.runs(), BTreeSet::from([first, second]));
+    node.pools.leave(&BTreeSet::from([first]));
+    assert_eq!(node.pools.runs(), BTreeSet::from([second]));
+    assert_eq!(node.containers().await.len(), 1, "the other one has it still");
+    node.pools.leave(&BTreeSet::from([second]));
+    assert_eq!(node.told(ContainerState::Terminated).await.why, Some(EndReason::Drained));
+    while !node.pools.views().is_empty() {
+        node.pools.leave(&BTreeSet::new());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(node.containers().await, [""; 0]);
+    // Whoever retries one of them finds it as it was at first.
+    let job = job(&node, first);
+    assert_eq!(node.end_of(job).await.outcome, Outcome::Exited(0));
     node.close().await;
 }
