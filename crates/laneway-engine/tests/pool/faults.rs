@@ -112,7 +112,7 @@ async fn an_engine_that_does_not_start_a_program_is_not_waited_for_longer_than_a
     let stop = StopSignal::new();
     let stopped = execute(&node.pools, node.script(&pool, "true"), &stop);
     let ask = async {
-        while node.pools.views()[0].counts.running == 0 {
+        while proxy.stuck() < 2 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         stop.stop();

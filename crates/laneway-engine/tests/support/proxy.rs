@@ -25,6 +25,8 @@ struct State {
     ports_taken: AtomicU32,
     /// Requests that hold this in their first line are never answered, nor passed on.
     stuck: Mutex<Option<String>>,
+    /// How many of these there were.
+    waits: AtomicU32,
 }
 
 impl Proxy {
@@ -60,6 +62,10 @@ impl Proxy {
         self.state.creates.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn stuck(&self) -> u32 {
+        self.state.waits.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn stick_at(&self, what: &str) {
         *self.state.stuck.lock().expect("no panic") = Some(what.to_owned());
     }
@@ -72,6 +78,7 @@ async fn carry(mut client: UnixStream, to: &str, state: &State) -> std::io::Resu
     let head = String::from_utf8_lossy(&first[..count]).into_owned();
     let line = head.lines().next().unwrap_or_default();
     if state.stuck.lock().expect("no panic").as_ref().is_some_and(|stuck| line.contains(stuck)) {
+        state.waits.fetch_add(1, Ordering::SeqCst);
         // Until whoever asked gives up.
         let _ = client.read(&mut first).await?;
         return Ok(());
