@@ -106,7 +106,8 @@ groups: {pair: {steps: [long, bad], failure: strict}}
 fn a_strict_group_that_fails_leaves_none_of_its_containers_with_a_worker_that_lives_on() {
     let place = Place::new();
     place.write("strict.yaml", STRICT);
-    let other = STRICT.replace("max: 2", "max: 3").replace("; exit 3", "; exit 0").replace("exec sleep 1000", "true");
+    let other =
+        STRICT.replace("max: 2", "max: 3").replace("; exit 3", "; exit 0").replace("exec sleep 1000", "true");
     place.write("other.yaml", &other);
     let worker = place.worker(&["--slots", "2"]);
     place.submitted("other.yaml");

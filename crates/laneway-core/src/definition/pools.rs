@@ -132,7 +132,11 @@ impl Reader<'_> {
                 }
                 "secrets" => {
                     let hint = "give them to its steps: `env: {X: \"${{ secrets.NAME }}\"}`";
-                    self.not_of_pools(field, "a warm container has no `secrets`: tasks of others use it too", hint);
+                    self.not_of_pools(
+                        field,
+                        "a warm container has no `secrets`: tasks of others use it too",
+                        hint,
+                    );
                 }
                 _ => self.setting(field, &mut pool.container),
             }

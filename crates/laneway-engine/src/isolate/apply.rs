@@ -180,7 +180,8 @@ impl Work<'_> {
             Kind::File | Kind::Symlink | Kind::Other => AtFlags::empty(),
         };
         match unlinkat(&at, &*name, flags) {
-            Ok(()) | Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST | rustix::io::Errno::NOENT) => {
+            Ok(())
+            | Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST | rustix::io::Errno::NOENT) => {
                 Ok(())
             }
             Err(error) => Err(error.into()),

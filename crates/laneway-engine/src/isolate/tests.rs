@@ -245,13 +245,8 @@ fn merge_that_was_interrupted_does_the_same_again() {
         .enumerate()
         .map(|(index, step)| Source { index, cell: cell(step), output: Default::default() })
         .collect();
-    let decided = place.isolates.decide(
-        place.run,
-        &place.base(),
-        &sources,
-        &BTreeSet::new(),
-        &OnConflict::Fail,
-    );
+    let decided =
+        place.isolates.decide(place.run, &place.base(), &sources, &BTreeSet::new(), &OnConflict::Fail);
     let decided = decided.expect("compared");
     let combined = decided.expect("no conflict");
     let journal = place.isolates.home.join(RUN).join("g.merge");
@@ -294,9 +289,13 @@ fn merge_that_was_done_leaves_alone_what_was_changed_since() {
         let (a, b) = (place.enter("a"), place.enter("b"));
         put(&a, "of_a", "a");
         put(&b, "file", "b");
-        let Merged::Applied(first) = place.merge(&["a", "b"], &OnConflict::Fail) else { panic!("no conflict") };
+        let Merged::Applied(first) = place.merge(&["a", "b"], &OnConflict::Fail) else {
+            panic!("no conflict")
+        };
         place.write("file", "by a step behind it");
-        let Merged::Applied(again) = place.merge(&["a", "b"], &OnConflict::Fail) else { panic!("it is done") };
+        let Merged::Applied(again) = place.merge(&["a", "b"], &OnConflict::Fail) else {
+            panic!("it is done")
+        };
         assert_eq!((again, place.read("file")), (first.clone(), "by a step behind it".into()), "{means:?}");
         // One of them is run again, and only what that changed is merged.
         let second = CellName { step: "a".into(), attempt: 2 };
@@ -312,7 +311,10 @@ fn merge_that_was_done_leaves_alone_what_was_changed_since() {
         let merged = place.isolates.merge(place.run, "g", &place.base(), &sources, &OnConflict::Fail);
         let Merged::Applied(combined) = merged.expect("an answer") else { panic!("no conflict") };
         assert_eq!(combined.applies.len(), 1, "{combined:?}");
-        assert_eq!((place.read("of_a"), place.read("file")), ("a again".into(), "by a step behind it".into()));
+        assert_eq!(
+            (place.read("of_a"), place.read("file")),
+            ("a again".into(), "by a step behind it".into())
+        );
         // The copies of a run that succeeded are gone.
         place.isolates.remove(place.run).expect("removed");
         let merged = place.isolates.merge(place.run, "g", &place.base(), &sources, &OnConflict::Fail);
@@ -362,7 +364,8 @@ fn directories_that_are_closed_to_writing_are_filled_and_closed_again() {
     let merge = || {
         let place = Place::preferring(Means::Copy);
         place.write("kept/x", "0");
-        let close = |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o555)).expect("mode");
+        let close =
+            |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o555)).expect("mode");
         close(&place.base().join("kept"));
         let a = place.enter("a");
         put(&a, "new/deep/file", "a");

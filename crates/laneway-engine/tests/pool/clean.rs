@@ -70,10 +70,13 @@ async fn a_container_with_a_volume_of_its_own_is_used_once() {
     let image = format!("laneway-test/volume:{}", std::process::id());
     let host = node.docker.host().to_owned();
     let docker = |script: &str| {
-        let done = Command::new("sh").args(["-ec", script, &host, &image, BUSYBOX]).output().expect("a shell");
+        let done =
+            Command::new("sh").args(["-ec", script, &host, &image, BUSYBOX]).output().expect("a shell");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     };
-    docker("d=\"docker --host $0\"; id=$($d create $2 true); $d commit --change 'VOLUME /data' $id $1; $d rm $id");
+    docker(
+        "d=\"docker --host $0\"; id=$($d create $2 true); $d commit --change 'VOLUME /data' $id $1; $d rm $id",
+    );
     let mut pool = pool(1);
     pool.container.image.clone_from(&image);
     for _ in 0..2 {

@@ -89,7 +89,8 @@ async fn carry(mut client: UnixStream, to: &str, state: &State) -> std::io::Resu
     let is_start = line.contains("/containers/") && line.contains("/start");
     if is_start && one_less(&state.ports_taken) {
         let why = r#"{"message": "driver failed: Bind for 127.0.0.1:1 failed: port is already allocated"}"#;
-        let head = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nConnection: close\r\n";
+        let head =
+            "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nConnection: close\r\n";
         let answer = format!("{head}Content-Length: {}\r\n\r\n{why}", why.len());
         return client.write_all(answer.as_bytes()).await;
     }

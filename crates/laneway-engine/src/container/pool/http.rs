@@ -44,12 +44,7 @@ pub(super) async fn look(port: u16, path: &str, within: Duration) -> Result<(), 
 }
 
 /// Asks, and waits for the whole answer. Dropping it closes the connection.
-pub(super) async fn ask(
-    port: u16,
-    method: &str,
-    path: &str,
-    body: Option<Vec<u8>>,
-) -> Result<Answer, Fault> {
+pub(super) async fn ask(port: u16, method: &str, path: &str, body: Option<Vec<u8>>) -> Result<Answer, Fault> {
     let unanswered = |why: String| Fault::Unanswered(why);
     let method: Method = method.parse().map_err(|_| unanswered(format!("`{method}` is no method")))?;
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
