@@ -93,18 +93,43 @@ fn a_lane_finds_its_containers_warm_and_its_members_work_in_copies_that_are_merg
     assert_eq!(place.left(), "");
 }
 
-#[test]
-fn a_strict_group_that_fails_leaves_none_of_its_containers() {
-    let place = Place::new();
-    place.write(
-        "strict.yaml",
-        "pools: {warm: {image: 'laneway-test/busybox:1', max: 2}}
+const STRICT: &str = "
+pools: {warm: {image: 'laneway-test/busybox:1', max: 2}}
 steps:
   long: {pool: warm, run: ': > ready; exec sleep 1000'}
   bad: {pool: warm, run: 'until [ -e ready ]; do sleep 0.05; done; exit 3'}
 groups: {pair: {steps: [long, bad], failure: strict}}
-",
-    );
+";
+
+/// X9. A worker goes on, with what it keeps warm for others.
+#[test]
+fn a_strict_group_that_fails_leaves_none_of_its_containers_with_a_worker_that_lives_on() {
+    let place = Place::new();
+    place.write("strict.yaml", STRICT);
+    let other =
+        STRICT.replace("max: 2", "max: 3").replace("; exit 3", "; exit 0").replace("exec sleep 1000", "true");
+    place.write("other.yaml", &other);
+    let worker = place.worker(&["--slots", "2"]);
+    place.submitted("other.yaml");
+    let kept = place.left();
+    assert!(!kept.is_empty());
+    std::fs::remove_file(place.dir.path().join("ready")).expect("a file");
+    place.done(&["submit", "strict.yaml"]);
+    let status = || place.done(&["show", "last", "--json"]);
+    let has_failed = || {
+        let run: serde_json::Value = serde_json::from_str(&status()).expect("JSON");
+        run["status"] == "failed"
+    };
+    assert!(comes_true(PATIENCE, has_failed), "{}", status());
+    assert_eq!(place.left(), kept, "only those of the other run, which rest");
+    worker.end();
+    assert_eq!(place.left(), "");
+}
+
+#[test]
+fn a_strict_group_that_fails_leaves_none_of_its_containers() {
+    let place = Place::new();
+    place.write("strict.yaml", STRICT);
     let output = place.laneway(&["run", "strict.yaml"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     let shown = place.laneway(&["show", "last", "--json"]).output().expect("it runs");

@@ -123,6 +123,21 @@ impl Reader<'_> {
                 "health_timeout" => {
                     pool.health_timeout = self.positive(field).unwrap_or(pool.health_timeout);
                 }
+                // Every task is to find the image as it is.
+                "read_only" => {
+                    if self.boolean(field) == Some(false) {
+                        let hint = "leave it out: a task writes to the run's directory and to /tmp";
+                        self.not_of_pools(field, "the root of a warm container is always read-only", hint);
+                    }
+                }
+                "secrets" => {
+                    let hint = "give them to its steps: `env: {X: \"${{ secrets.NAME }}\"}`";
+                    self.not_of_pools(
+                        field,
+                        "a warm container has no `secrets`: tasks of others use it too",
+                        hint,
+                    );
+                }
                 _ => self.setting(field, &mut pool.container),
             }
         }
@@ -132,6 +147,12 @@ impl Reader<'_> {
             self.missing(owner, "image", span, "say what its containers are made of: `image: \"busybox:1\"`");
         }
         pool
+    }
+
+    /// A key that a container of a step's own has.
+    fn not_of_pools(&mut self, field: Field<'_>, why: &str, hint: &str) {
+        let span = self.tree.node(field.key).span;
+        self.findings.push(Finding::new(why, span).hint(hint));
     }
 
     fn positive(&mut self, field: Field<'_>) -> Option<Duration> {

@@ -29,7 +29,7 @@ pub struct ContainerNumber(pub u64);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     Acquire(Waiter),
-    /// Whoever waited does so no longer.
+    /// Whoever waited does so no longer; it may have been given one in the same moment, which it will never use.
     Canceled(Ticket),
     /// `acquire_timeout` is over.
     TimedOut(Ticket),
@@ -278,7 +278,12 @@ impl Pool {
                 self.line.join(waiter);
                 self.serve(Found::Idle, &mut out);
             }
-            Event::Canceled(ticket) => drop(self.line.leave(ticket)),
+            Event::Canceled(ticket) => {
+                if !self.line.leave(ticket) {
+                    // Given to it already, and nothing of it has run in there.
+                    self.release(ticket, true, &mut out);
+                }
+            }
             Event::TimedOut(ticket) => {
                 if self.line.leave(ticket) {
                     out.push(Action::Refuse { ticket, fault: Fault::TimedOut { max: self.max } });
@@ -471,11 +476,14 @@ impl Pool {
             Mode::Multi => self.line.len(),
             Mode::Single => self.line.len().min(1),
         };
+        // What sleeps is there sooner than what starts or is cleaned first, and so it is woken whatever else is on its way.
+        for _ in self.waking()..wanted {
+            let Some(number) = self.freshest() else { break };
+            self.enter(number, Phase::Waking, out);
+            out.push(Action::Wake(number));
+        }
         for _ in self.coming()..wanted {
-            if let Some(number) = self.freshest() {
-                self.enter(number, Phase::Waking, out);
-                out.push(Action::Wake(number));
-            } else if !self.start(out) {
+            if !self.start(out) {
                 break;
             }
         }
@@ -498,6 +506,11 @@ impl Pool {
             ) => false,
         };
         self.containers.iter().find(|(_, container)| is_free(container)).map(|(number, _)| *number)
+    }
+
+    fn waking(&self) -> usize {
+        let is_waking = |container: &&Container| container.phase == Phase::Waking && container.doom.is_none();
+        self.containers.values().filter(is_waking).count()
     }
 
     fn coming(&self) -> usize {

@@ -51,6 +51,13 @@ impl Error {
         }
     }
 
+    /// Whether a port of the host that it was to have is somebody else's.
+    pub fn is_port_taken(&self) -> bool {
+        let says_so =
+            |why: &str| why.contains("port is already allocated") || why.contains("address already in use");
+        matches!(self, Self::Refused { why, .. } if says_so(why))
+    }
+
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }

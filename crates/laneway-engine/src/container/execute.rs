@@ -279,9 +279,10 @@ impl Attempt<'_> {
         }
     }
 
-    /// What became of it, once the engine answers again.
+    /// What became of it, once the engine answers again. A step that has run out of time meanwhile is not waited for.
     async fn until_back(&mut self, stop: &StopSignal) -> Result<Back, Error> {
-        let until = Instant::now() + AWAY;
+        let away = Instant::now() + AWAY;
+        let until = self.deadline.map_or(away, |deadline| deadline.min(away));
         loop {
             let error = match self.docker.inspect(&self.id).await {
                 Ok(found) => {
@@ -296,10 +297,14 @@ impl Attempt<'_> {
                 Err(Error::NotFound { .. }) => return Ok(Back::Ended),
                 Err(error) => error,
             };
-            if Instant::now() >= until || stop.is_asked() || self.cut_short.is_some() {
+            let now = Instant::now();
+            if self.urgency == Urgency::Run && self.deadline.is_some_and(|deadline| now >= deadline) {
+                self.cut_short.get_or_insert(Outcome::TimedOut);
+            }
+            if now >= until || stop.is_asked() || self.cut_short.is_some() {
                 return Err(error);
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep_until(until.min(now + LOOK_AGAIN)).await;
         }
     }
 

@@ -247,9 +247,14 @@ impl Isolates {
         let of_run = self.home.join(run.to_string());
         let journal = of_run.join(format!("{group}.merge"));
         let cells: Vec<String> = sources.iter().map(|source| source.cell.text()).collect();
+        let applied = apply::applied(&of_run.join("applied"));
         let combined = match apply::begun(&journal, &cells) {
+            // It is done. What was changed there since, and copies that are gone, are none of its business any more.
+            Some(combined) if cells.iter().all(|cell| applied.contains(cell)) => {
+                return Ok(Merged::Applied(combined));
+            }
             Some(combined) => combined,
-            None => match self.decide(run, base, sources, on_conflict)? {
+            None => match self.decide(run, base, sources, &applied, on_conflict)? {
                 Ok(combined) => combined,
                 Err(refused) => return Ok(Merged::Refused(refused)),
             },
@@ -268,17 +273,15 @@ impl Isolates {
         run: RunId,
         base: &Path,
         sources: &[Source],
+        applied: &BTreeSet<String>,
         on_conflict: &OnConflict,
     ) -> Result<Result<Combined, String>, Error> {
-        let applied = apply::applied(&self.home.join(run.to_string()).join("applied"));
         let mut members = Vec::with_capacity(sources.len());
-        for source in sources {
+        // What is in the directory already stays as others have left it since, be the copy still there or not.
+        for source in sources.iter().filter(|source| !applied.contains(&source.cell.text())) {
             let step = source.cell.step.clone();
-            let changes = match self.changes(run, &source.cell, base)? {
-                Some(changes) => changes,
-                // It is in the directory already, and was removed since.
-                None if applied.contains(&source.cell.text()) => Changes::new(),
-                None => return Err(Error::Gone { step }),
+            let Some(changes) = self.changes(run, &source.cell, base)? else {
+                return Err(Error::Gone { step });
             };
             let files = changes.iter().filter(|(_, entry)| !entry.as_ref().is_some_and(|e| e.is_directory()));
             let files: BTreeSet<PathBuf> = files

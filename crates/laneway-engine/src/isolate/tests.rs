@@ -246,7 +246,8 @@ fn merge_that_was_interrupted_does_the_same_again() {
         .map(|(index, step)| Source { index, cell: cell(step), output: Default::default() })
         .collect();
     let decided =
-        place.isolates.decide(place.run, &place.base(), &sources, &OnConflict::Fail).expect("compared");
+        place.isolates.decide(place.run, &place.base(), &sources, &BTreeSet::new(), &OnConflict::Fail);
+    let decided = decided.expect("compared");
     let combined = decided.expect("no conflict");
     let journal = place.isolates.home.join(RUN).join("g.merge");
     apply::write_down(&journal, &["a.a1".into(), "b.a1".into()], &combined).expect("written");
@@ -278,6 +279,120 @@ fn copy_that_is_gone_is_told_unless_it_was_merged_before() {
     assert_eq!(combined, Combined::default());
     place.isolates.forget(place.run).expect("removed");
     assert!(place.isolates.runs().is_empty());
+}
+
+#[test]
+fn merge_that_was_done_leaves_alone_what_was_changed_since() {
+    for means in BOTH {
+        let place = Place::preferring(means);
+        place.write("file", "0");
+        let (a, b) = (place.enter("a"), place.enter("b"));
+        put(&a, "of_a", "a");
+        put(&b, "file", "b");
+        let Merged::Applied(first) = place.merge(&["a", "b"], &OnConflict::Fail) else {
+            panic!("no conflict")
+        };
+        place.write("file", "by a step behind it");
+        let Merged::Applied(again) = place.merge(&["a", "b"], &OnConflict::Fail) else {
+            panic!("it is done")
+        };
+        assert_eq!((again, place.read("file")), (first.clone(), "by a step behind it".into()), "{means:?}");
+        // One of them is run again, and only what that changed is merged.
+        let second = CellName { step: "a".into(), attempt: 2 };
+        let a = place.isolates.enter(place.run, &second, &place.base()).expect("a copy");
+        put(&a, "of_a", "a again");
+        let said = serde_json::json!({"files_changed": ["file"]});
+        let source = |index, cell, output: &serde_json::Value| Source {
+            index,
+            cell,
+            output: output.as_object().cloned().unwrap_or_default(),
+        };
+        let sources = [source(0, second, &serde_json::Value::Null), source(1, cell("b"), &said)];
+        let merged = place.isolates.merge(place.run, "g", &place.base(), &sources, &OnConflict::Fail);
+        let Merged::Applied(combined) = merged.expect("an answer") else { panic!("no conflict") };
+        assert_eq!(combined.applies.len(), 1, "{combined:?}");
+        assert_eq!(
+            (place.read("of_a"), place.read("file")),
+            ("a again".into(), "by a step behind it".into())
+        );
+        // The copies of a run that succeeded are gone.
+        place.isolates.remove(place.run).expect("removed");
+        let merged = place.isolates.merge(place.run, "g", &place.base(), &sources, &OnConflict::Fail);
+        assert!(matches!(merged, Ok(Merged::Applied(again)) if again == combined), "{means:?}");
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("it is there").mode() & 0o777
+}
+
+#[test]
+fn directory_that_one_removes_and_another_adds_to_keeps_its_mode() {
+    for means in BOTH {
+        let place = Place::preferring(means);
+        place.write("d/x", "0");
+        std::fs::set_permissions(place.base().join("d"), PermissionsExt::from_mode(0o700)).expect("mode");
+        let (a, b) = (place.enter("a"), place.enter("b"));
+        std::fs::remove_dir_all(a.join("d")).expect("removed");
+        put(&b, "d/y", "b");
+        let Merged::Applied(_) = place.merge(&["a", "b"], &OnConflict::Fail) else { panic!("no conflict") };
+        assert_eq!((place.read("d/x"), place.read("d/y")), ("nothing".into(), "b".into()), "{means:?}");
+        assert_eq!(mode(&place.base().join("d")), 0o700, "{means:?}");
+    }
+}
+
+#[test]
+fn what_stands_in_the_way_is_found_before_anything_is_touched() {
+    let place = Place::preferring(Means::Copy);
+    place.write("d/x", "0");
+    place.write("a", "0");
+    let a = place.enter("a");
+    std::fs::remove_dir_all(a.join("d")).expect("removed");
+    put(&a, "d", "a file");
+    put(&a, "a", "changed");
+    place.write("d/later", "by somebody else");
+    let source = [Source { index: 0, cell: cell("a"), output: Default::default() }];
+    let refused = place.isolates.merge(place.run, "g", &place.base(), &source, &OnConflict::Fail);
+    assert!(matches!(refused, Err(Error::NotEmpty { .. })), "{refused:?}");
+    assert_eq!((place.read("a"), place.read("d/x")), ("0".into(), "0".into()), "nothing was applied");
+}
+
+/// Of a node that is not root, which a closed directory stops.
+#[cfg(target_os = "linux")]
+#[test]
+fn directories_that_are_closed_to_writing_are_filled_and_closed_again() {
+    let merge = || {
+        let place = Place::preferring(Means::Copy);
+        place.write("kept/x", "0");
+        let close =
+            |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o555)).expect("mode");
+        close(&place.base().join("kept"));
+        let a = place.enter("a");
+        put(&a, "new/deep/file", "a");
+        close(&a.join("new/deep"));
+        close(&a.join("new"));
+        std::fs::set_permissions(a.join("kept"), PermissionsExt::from_mode(0o755)).expect("mode");
+        put(&a, "kept/y", "a");
+        std::fs::remove_file(a.join("kept/x")).expect("removed");
+        close(&a.join("kept"));
+        let Merged::Applied(_) = place.merge(&["a"], &OnConflict::Fail) else { panic!("no conflict") };
+        assert_eq!((place.read("new/deep/file"), place.read("kept/y")), ("a".into(), "a".into()));
+        assert!(!place.base().join("kept/x").exists());
+        let closed = ["new", "new/deep", "kept"].map(|path| place.base().join(path));
+        assert_eq!(closed.each_ref().map(|path| mode(path)), [0o555; 3]);
+        for path in closed.iter().chain(&["new", "new/deep", "kept"].map(|path| a.join(path))) {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("mode");
+        }
+    };
+    let not_root = std::thread::spawn(move || {
+        if rustix::process::getuid().is_root() {
+            // Of this thread alone, which ends with it.
+            let nobody = rustix::process::Uid::from_raw(65534);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("root may");
+        }
+        merge();
+    });
+    not_root.join().expect("it is merged");
 }
 
 #[test]

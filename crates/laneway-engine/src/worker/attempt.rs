@@ -1,5 +1,6 @@
 //! One attempt, from its claim to what the store is told of its end.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -31,6 +32,9 @@ use crate::warden::Warden;
 
 /// How long to wait before a store that is busy or full is asked again.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether runs are over for whose directories containers are kept.
+const LET_GO: Duration = Duration::from_secs(5);
 
 /// Characters of what is told about a failure.
 const MAX_DETAIL: usize = 4_000;
@@ -142,10 +146,30 @@ impl Setting {
         }
         let (pools, sweeper) = (self.pools().clone(), self.sweeper.clone());
         let (plan, position, dir) = (Arc::clone(plan), claim.at.position, dir.to_owned());
+        let run = claim.head.run;
         tokio::spawn(async move {
             sweeper.swept().await;
-            pools.prewarm(&plan, position, &dir);
+            pools.prewarm(&plan, position, run, &dir);
         });
+    }
+
+    /// Lets go of containers that are of no use to anybody but runs that are over. Never ends, and has nothing to do where this node may mount.
+    pub(super) async fn keep_letting_go(self) {
+        loop {
+            tokio::time::sleep(LET_GO).await;
+            let Some(pools) = self.pools.get() else { continue };
+            let mut over = BTreeSet::new();
+            for run in pools.runs() {
+                let is_over = match self.store.status(run).await {
+                    Ok(status) => status.is_final(),
+                    Err(error) => matches!(error, laneway_store::Error::NoSuchRun { .. }),
+                };
+                if is_over {
+                    over.insert(run);
+                }
+            }
+            pools.leave(&over);
+        }
     }
 }
 

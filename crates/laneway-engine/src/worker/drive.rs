@@ -201,6 +201,7 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
         let (docker, store) = (means.containers.docker.clone(), Arc::clone(&means.store));
         tokio::spawn(container::keep_told(docker, store, means.session, setting.sweeper.clone()))
     });
+    let letting_go = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.clone().keep_letting_go()));
     let (pools, recorder) = (Arc::clone(&setting.pools), Arc::clone(&setting.recorder));
     let (workspaces, uses) = (setting.workspaces.clone(), Arc::clone(&setting.uses));
     let store = Arc::clone(&setting.store);
@@ -211,7 +212,7 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     let mut work = Loop::new(means, aim, setting);
     let result = work.run(control).await;
     tidying.abort();
-    sweeping.iter().chain(&watching).for_each(tokio::task::JoinHandle::abort);
+    sweeping.iter().chain(&watching).chain(&letting_go).for_each(tokio::task::JoinHandle::abort);
     if result.is_err() {
         work.kill_everything().await;
     }

@@ -68,6 +68,25 @@ async fn an_engine_that_stays_away_fails_the_attempt_and_is_cleared_up_when_it_i
 }
 
 #[tokio::test]
+async fn an_engine_that_is_away_is_not_waited_for_longer_than_a_step_may_take() {
+    let mut engine = Engine::start(&docker(), IMAGE).await;
+    let bench = Bench::at(engine.docker());
+    let mut job = bench.script(": > begun; sleep 1000");
+    // Shorter than an engine may be away, and long enough for a start on a machine under load.
+    job.timeout = Some(std::time::Duration::from_secs(10));
+    let name = job.name.clone();
+    let (_, ending) = bench.begin(job);
+    bench.made("begun").await;
+    engine.kill();
+    assert_eq!(ending.await.outcome, Outcome::TimedOut);
+    engine.start_again().await;
+    until("nothing of it is left", async || {
+        engine.docker().find(&name).await.is_ok_and(|found| found.is_none())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_engine_behind_an_address_is_spoken_to_like_one_behind_a_socket() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = format!("tcp://{}", free.local_addr().expect("an address"));

@@ -8,7 +8,8 @@ use laneway_engine::container::pool::What;
 use laneway_engine::process::Outcome;
 use serde_json::json;
 
-use crate::support::{Node, agents};
+use crate::proxy::Proxy;
+use crate::support::{Node, agents, docker};
 
 fn call(method: Method, path: &str, body: Option<serde_json::Value>) -> What {
     What::Call { method, path: path.to_owned(), body }
@@ -37,6 +38,21 @@ async fn the_answer_of_an_endpoint_is_the_output_and_a_woken_one_answers_again()
 }
 
 #[tokio::test]
+async fn a_question_that_nobody_has_heard_is_put_to_another_container() {
+    let mut node = Node::new();
+    let pool = agents(1);
+    node.pools.warm(&pool, &node.path("work"), 1);
+    let dead = node.told(ContainerState::Idle).await.container;
+    node.docker.kill(&dead, "KILL").await.expect("killed");
+    node.docker.wait(&dead).await.expect("ended");
+    let job = node.job(&pool, call(Method::Post, "/cgi-bin/echo", Some(json!(1))));
+    let ending = node.end_of(job).await;
+    assert_eq!(ending.outcome, Outcome::Exited(0));
+    assert_eq!(ending.output.expect("an output")["body"], json!(1));
+    node.close().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_is_no_success_fails_with_its_status_and_its_beginning() {
     let node = Node::new();
     let ending = node.end_of(node.job(&agents(1), call(Method::Get, "/nothing", None))).await;
@@ -60,6 +76,18 @@ async fn a_range_of_one_port_serves_one_container_after_another() {
         node.told(ContainerState::Terminated).await;
         while !node.containers().await.is_empty() {}
     }
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_port_that_somebody_took_in_between_is_passed_over() {
+    let place = tempfile::tempdir().expect("a directory");
+    let proxy = Proxy::start(place.path(), docker().socket().expect("a socket"));
+    let node = Node::at(proxy.docker(), 49200..=49300);
+    proxy.take_ports(2);
+    let job = node.job(&agents(1), call(Method::Post, "/cgi-bin/echo", Some(json!(1))));
+    assert_eq!(node.end_of(job).await.outcome, Outcome::Exited(0));
+    assert_eq!(proxy.creates(), 3, "one for each port");
     node.close().await;
 }
 

@@ -5,7 +5,8 @@
 use std::time::Duration;
 
 use laneway_core::pool::{ContainerState, EndReason};
-use laneway_engine::process::Outcome;
+use laneway_engine::container::pool::execute;
+use laneway_engine::process::{Outcome, StopSignal};
 
 use crate::proxy::Proxy;
 use crate::support::{BUSYBOX, Node, PATIENCE, agents, docker, pool};
@@ -78,6 +79,47 @@ async fn an_image_that_is_not_there_is_a_clear_error() {
         panic!("it started")
     };
     assert!(why.contains("laneway-test/none:1"), "{why}");
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_timeout_counts_from_the_moment_at_which_a_task_asks_for_a_container() {
+    let node = Node::new();
+    let mut pool = pool(1);
+    pool.health = Some(vec!["false".to_owned()]);
+    pool.health_timeout = PATIENCE;
+    let mut job = node.script(&pool, "true");
+    job.timeout = Some(Duration::from_millis(500));
+    assert_eq!(node.end_of(job).await.outcome, Outcome::TimedOut);
+    node.close().await;
+}
+
+#[tokio::test]
+async fn an_engine_that_does_not_start_a_program_is_not_waited_for_longer_than_a_task_may_take() {
+    let place = tempfile::tempdir().expect("a directory");
+    let proxy = Proxy::start(place.path(), docker().socket().expect("a socket"));
+    let mut node = Node::at(proxy.docker(), 49200..=49300);
+    let pool = pool(2);
+    node.pools.warm(&pool, &node.path("work"), 2);
+    for _ in 0..2 {
+        node.told(ContainerState::Idle).await;
+    }
+    proxy.stick_at("/exec");
+    let mut job = node.script(&pool, "true");
+    job.timeout = Some(Duration::from_millis(300));
+    let begun = std::time::Instant::now();
+    assert_eq!(node.end_of(job).await.outcome, Outcome::TimedOut);
+    let stop = StopSignal::new();
+    let stopped = execute(&node.pools, node.script(&pool, "true"), &stop);
+    let ask = async {
+        while proxy.stuck() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        stop.stop();
+    };
+    let (ending, ()) = tokio::join!(stopped, ask);
+    assert_eq!(ending.outcome, Outcome::Stopped);
+    assert!(begun.elapsed() < Duration::from_secs(10), "the engine's own patience is longer");
     node.close().await;
 }
 

@@ -1,5 +1,6 @@
 //! Who gets which container.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use laneway_core::definition::PoolMode;
@@ -127,6 +128,32 @@ async fn whoever_waits_longer_than_acquire_timeout_is_told_so() {
 }
 
 #[tokio::test]
+async fn a_stop_in_the_moment_of_the_hand_over_leaves_no_container() {
+    let node = Node::new();
+    let pool = pool(1);
+    let stop = StopSignal::new();
+    let pools = node.pools.clone();
+    let mut asked = std::pin::pin!(execute(&pools, node.script(&pool, "true"), &stop));
+    while node.pools.views().first().is_none_or(|view| view.counts.starting == 0) {
+        tokio::select! {
+            ending = &mut asked => panic!("it ended before it had a container: {ending:?}"),
+            () = tokio::time::sleep(Duration::from_millis(5)) => {}
+        }
+    }
+    // Nobody looks at what it is given.
+    while node.pools.views()[0].counts.running == 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    stop.stop();
+    let ending = tokio::time::timeout(PATIENCE, asked).await.expect("it ends");
+    assert_eq!(ending.outcome, Outcome::Stopped);
+    assert_eq!(node.containers().await, [""; 0]);
+    let (ending, _) = node.run(node.script(&pool, "true")).await;
+    assert_eq!(ending.outcome, Outcome::Exited(0), "its place is free");
+    node.close().await;
+}
+
+#[tokio::test]
 async fn a_dormant_container_is_removed_when_its_time_is_over() {
     let mut node = Node::new();
     let pool = pool(1);
@@ -171,5 +198,38 @@ async fn a_shared_container_serves_tasks_of_several_runs_at_once() {
     assert_eq!((seen("work").as_str(), seen("other").as_str()), ("mine\nout\n", "out\n"));
     node.told(ContainerState::Dormant).await;
     assert_eq!(node.story().iter().filter(|word| **word == "starting").count(), 1);
+    node.close().await;
+}
+
+#[tokio::test]
+async fn containers_of_one_directory_go_with_the_last_run_that_has_it() {
+    let mut node = Node::that_may_not_mount();
+    let pool = pool(1);
+    let (first, second) = (node.run, run_id());
+    let job = |node: &Node, run| {
+        let mut job = node.script(&pool, "echo here > made");
+        job.run = run;
+        job
+    };
+    for run in [first, second] {
+        let job = job(&node, run);
+        assert_eq!(node.end_of(job).await.outcome, Outcome::Exited(0));
+        assert!(node.path("work/made").exists());
+    }
+    node.told(ContainerState::Dormant).await;
+    assert_eq!(node.pools.runs(), BTreeSet::from([first, second]));
+    node.pools.leave(&BTreeSet::from([first]));
+    assert_eq!(node.pools.runs(), BTreeSet::from([second]));
+    assert_eq!(node.containers().await.len(), 1, "the other one has it still");
+    node.pools.leave(&BTreeSet::from([second]));
+    assert_eq!(node.told(ContainerState::Terminated).await.why, Some(EndReason::Drained));
+    while !node.pools.views().is_empty() {
+        node.pools.leave(&BTreeSet::new());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(node.containers().await, [""; 0]);
+    // Whoever retries one of them finds it as it was at first.
+    let job = job(&node, first);
+    assert_eq!(node.end_of(job).await.outcome, Outcome::Exited(0));
     node.close().await;
 }

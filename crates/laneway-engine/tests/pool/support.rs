@@ -59,6 +59,26 @@ impl Node {
     }
 
     pub(crate) fn at(docker: Docker, ports: RangeInclusive<u16>) -> Self {
+        Self::made(docker, ports, Pools::new)
+    }
+
+    /// As of a node that is not root, which may not mount.
+    pub(crate) fn that_may_not_mount() -> Self {
+        let without = |means| {
+            let made = std::thread::spawn(|| {
+                if rustix::process::getuid().is_root() {
+                    // Of this thread alone, which ends with it.
+                    let nobody = rustix::process::Uid::from_raw(65534);
+                    rustix::thread::set_thread_res_uid(nobody, nobody, nobody).expect("root may");
+                }
+                Pools::new(means)
+            });
+            made.join().expect("they are made")
+        };
+        Self::made(docker(), 49200..=49300, without)
+    }
+
+    fn made(docker: Docker, ports: RangeInclusive<u16>, make: impl FnOnce(PoolMeans) -> Pools) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         for name in ["scratch", "work"] {
             std::fs::create_dir(dir.path().join(name)).expect("a directory");
@@ -66,7 +86,7 @@ impl Node {
         let session = SessionId::parse(&fresh()).expect("an id");
         let labels = labels::of_node(InstanceId::parse(&fresh()).expect("an id"), session);
         let (tell, told) = mpsc::unbounded_channel();
-        let pools = Pools::new(PoolMeans {
+        let pools = make(PoolMeans {
             docker: docker.clone(),
             warden: warden(),
             host_mounts: HostMounts::All,

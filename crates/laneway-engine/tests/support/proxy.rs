@@ -21,8 +21,12 @@ struct State {
     cuts: AtomicU32,
     /// How many creates there were.
     creates: AtomicU32,
+    /// How many starts are refused from here on, because a port is somebody else's.
+    ports_taken: AtomicU32,
     /// Requests that hold this in their first line are never answered, nor passed on.
     stuck: Mutex<Option<String>>,
+    /// How many of these there were.
+    waits: AtomicU32,
 }
 
 impl Proxy {
@@ -50,8 +54,16 @@ impl Proxy {
         self.state.cuts.store(count, Ordering::SeqCst);
     }
 
+    pub(crate) fn take_ports(&self, count: u32) {
+        self.state.ports_taken.store(count, Ordering::SeqCst);
+    }
+
     pub(crate) fn creates(&self) -> u32 {
         self.state.creates.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn stuck(&self) -> u32 {
+        self.state.waits.load(Ordering::SeqCst)
     }
 
     pub(crate) fn stick_at(&self, what: &str) {
@@ -66,15 +78,26 @@ async fn carry(mut client: UnixStream, to: &str, state: &State) -> std::io::Resu
     let head = String::from_utf8_lossy(&first[..count]).into_owned();
     let line = head.lines().next().unwrap_or_default();
     if state.stuck.lock().expect("no panic").as_ref().is_some_and(|stuck| line.contains(stuck)) {
+        state.waits.fetch_add(1, Ordering::SeqCst);
         // Until whoever asked gives up.
         let _ = client.read(&mut first).await?;
         return Ok(());
     }
+    let one_less = |count: &AtomicU32| {
+        count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+    };
+    let is_start = line.contains("/containers/") && line.contains("/start");
+    if is_start && one_less(&state.ports_taken) {
+        let why = r#"{"message": "driver failed: Bind for 127.0.0.1:1 failed: port is already allocated"}"#;
+        let head =
+            "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nConnection: close\r\n";
+        let answer = format!("{head}Content-Length: {}\r\n\r\n{why}", why.len());
+        return client.write_all(answer.as_bytes()).await;
+    }
     engine.write_all(&first[..count]).await?;
     if line.contains("/containers/create") {
         state.creates.fetch_add(1, Ordering::SeqCst);
-        let is_cut = state.cuts.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
-        if is_cut.is_ok() {
+        if one_less(&state.cuts) {
             // It is done, and nobody is told.
             let (mut from_client, _) = client.split();
             let (mut from_engine, mut to_engine) = engine.split();

@@ -90,6 +90,11 @@ pub(super) fn pool() -> Value {
     });
     if let (Value::Object(all), Value::Object(settings)) = (&mut properties, settings()) {
         all.extend(settings);
+        // Known, so that what is said of them is clear.
+        let always = "Always: every task finds the image as it is.";
+        all.insert("read_only".into(), json!({"description": always, "const": true}));
+        let none = "None: tasks of others use a warm container too. Its steps read secrets in their env.";
+        all.insert("secrets".into(), json!({"description": none, "not": {}}));
     }
     json!({
         "description": "Warm containers: one that was used is paused, and wakes for the next task.",

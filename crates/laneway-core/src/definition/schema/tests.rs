@@ -172,6 +172,12 @@ const AGREED: &[(bool, &str)] = &[
         r#"{"steps": {"a": {"pool": "p", "env": {"A": "x"}, "call": {"path": "/x"}}}, "pools": {"p": {"image": "b", "endpoint": {"port": 80}}}}"#,
     ),
     (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {}}}"#),
+    (true, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "read_only": true}}}"#),
+    (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "read_only": false}}}"#),
+    (
+        false,
+        r#"{"secrets": {"db": {"env": "DB"}}, "steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "secrets": ["db"]}}}"#,
+    ),
     (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "max": 0}}}"#),
     (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "mode": "shared"}}}"#),
     (false, r#"{"steps": {"a": {"run": "x"}}, "pools": {"p": {"image": "b", "dormancy": 5}}}"#),

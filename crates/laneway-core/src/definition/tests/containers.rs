@@ -137,3 +137,29 @@ steps:
       = help: keep `image` for a container of its own, or `pool` for a warm one
     "#);
 }
+
+#[test]
+fn what_a_warm_container_cannot_have_is_refused_and_not_ignored() {
+    let text = r#"
+secrets: {db: {env: DB}}
+pools: {warm: {image: "busybox:1", read_only: false, secrets: [db]}}
+steps: {a: {pool: warm, run: x}}
+"#;
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    error: the root of a warm container is always read-only
+     --> flow.yaml:2:36
+      |
+    2 | pools: {warm: {image: "busybox:1", read_only: false, secrets: [db]}}
+      |                                    ^^^^^^^^^
+      |
+      = help: leave it out: a task writes to the run's directory and to /tmp
+
+    error: a warm container has no `secrets`: tasks of others use it too
+     --> flow.yaml:2:54
+      |
+    2 | pools: {warm: {image: "busybox:1", read_only: false, secrets: [db]}}
+      |                                                      ^^^^^^^
+      |
+      = help: give them to its steps: `env: {X: "${{ secrets.NAME }}"}`
+    "#);
+}

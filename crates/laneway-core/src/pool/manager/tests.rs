@@ -70,6 +70,19 @@ fn an_idle_container_is_preferred_to_a_dormant_one_and_that_to_a_start() {
 }
 
 #[test]
+fn what_sleeps_is_woken_although_others_start_or_are_cleaned() {
+    let mut pool = Pool::new(Mode::Multi, 3);
+    one_dormant(&mut pool);
+    play(&mut pool, vec![Event::Warm(2)]);
+    assert_eq!(play(&mut pool, vec![acquire(2)]), "wake 1", "2 is only starting");
+    play(&mut pool, vec![Event::Woke(number(1)), Event::Started(number(2)), acquire(3), released(2)]);
+    play(&mut pool, vec![Event::Cleaned(number(1)), Event::Paused(number(1)), released(3)]);
+    assert_eq!(play(&mut pool, vec![acquire(4)]), "wake 1", "2 is only being cleaned");
+    assert_eq!(play(&mut pool, vec![acquire(5)]), "", "one of them is the other's");
+    assert_eq!(play(&mut pool, vec![acquire(6)]), "3 is starting, start 3");
+}
+
+#[test]
 fn cleaning_is_awaited_by_who_has_nothing_else_to_hope_for() {
     let mut pool = Pool::new(Mode::Multi, 2);
     one_dormant(&mut pool);
@@ -175,6 +188,17 @@ fn a_woken_container_that_nobody_wants_any_more_goes_back_to_sleep() {
     play(&mut pool, vec![acquire(2), Event::Canceled(Ticket(2))]);
     assert_eq!(play(&mut pool, vec![Event::Woke(number(1))]), "1 is idle, pause 1");
     assert!(play(&mut pool, vec![Event::Paused(number(1))]).starts_with("1 is dormant, 1 rests"));
+}
+
+#[test]
+fn a_container_that_was_given_to_who_wants_none_any_more_is_free_again() {
+    let mut pool = Pool::new(Mode::Multi, 1);
+    play(&mut pool, vec![acquire(1), Event::Started(number(1)), acquire(2)]);
+    assert_eq!(play(&mut pool, vec![Event::Canceled(Ticket(1))]), "clean 1");
+    let told = play(&mut pool, vec![Event::Cleaned(number(1))]);
+    assert_eq!(told, "1 is idle, 1 is running, hand 1 to 2 (released)");
+    play(&mut pool, vec![released(2), Event::Cleaned(number(1))]);
+    assert_eq!(play(&mut pool, vec![Event::Canceled(Ticket(2))]), "", "it has let go of it");
 }
 
 #[test]
@@ -339,7 +363,7 @@ fn live(mode: Mode, max: usize, throws: &[Throw]) {
     let mut world = World::default();
     let bound = pool.max();
     for (kind, at, fails) in throws {
-        let event = match kind % 12 {
+        let event = match kind % 13 {
             0..=2 => {
                 world.asked += 1;
                 world.waiting.push_back(world.asked);
@@ -361,6 +385,14 @@ fn live(mode: Mode, max: usize, throws: &[Throw]) {
                     }
                     world.waiting.retain(|waiting| *waiting != ticket);
                     world.answered += 1;
+                    Event::Canceled(Ticket(ticket))
+                })
+            }
+            // Given one, and gone before it heard of it.
+            12 => {
+                let held = world.holding.keys().nth(at % world.holding.len().max(1)).copied();
+                held.map(|ticket| {
+                    world.holding.remove(&ticket);
                     Event::Canceled(Ticket(ticket))
                 })
             }

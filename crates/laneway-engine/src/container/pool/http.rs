@@ -21,25 +21,32 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    /// There was no connection, so nobody has heard of the question.
+    #[error("{0}")]
+    Unheard(String),
+    /// Somebody may have.
+    #[error("{0}")]
+    Unanswered(String),
+}
+
 /// Whether a path answers with success.
 pub(super) async fn look(port: u16, path: &str, within: Duration) -> Result<(), String> {
     let asked = tokio::time::timeout(within, ask(port, "GET", path, None)).await;
     match asked {
         Ok(Ok(answer)) if (200..300).contains(&answer.status) => Ok(()),
         Ok(Ok(answer)) => Err(format!("{path} answered {}", answer.status)),
-        Ok(Err(why)) => Err(why),
+        Ok(Err(fault)) => Err(fault.to_string()),
         Err(_) => Err(format!("{path} did not answer within {within:?}")),
     }
 }
 
 /// Asks, and waits for the whole answer. Dropping it closes the connection.
-pub(super) async fn ask(
-    port: u16,
-    method: &str,
-    path: &str,
-    body: Option<Vec<u8>>,
-) -> Result<Answer, String> {
-    let method: Method = method.parse().map_err(|_| format!("`{method}` is no method"))?;
+pub(super) async fn ask(port: u16, method: &str, path: &str, body: Option<Vec<u8>>) -> Result<Answer, Fault> {
+    let unanswered = |why: String| Fault::Unanswered(why);
+    let method: Method = method.parse().map_err(|_| unanswered(format!("`{method}` is no method")))?;
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let mut request = Request::builder()
         .method(method)
@@ -50,19 +57,21 @@ pub(super) async fn ask(
         request = request.header(CONTENT_TYPE, "application/json");
     }
     let request = request.body(Full::new(Bytes::from(body.unwrap_or_default())));
-    let request = request.map_err(|error| format!("`{path}` cannot be asked for: {error}"))?;
+    let request = request.map_err(|error| unanswered(format!("`{path}` cannot be asked for: {error}")))?;
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await;
-    let stream = stream.map_err(|error| format!("nobody answers at its port {port}: {error}"))?;
+    let nobody = |error| Fault::Unheard(format!("nobody answers at its port {port}: {error}"));
+    let stream = stream.map_err(nobody)?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
-        .map_err(|error| format!("{path}: {error}"))?;
+        .map_err(|error| unanswered(format!("{path}: {error}")))?;
     let asked = async {
-        let answer = sender.send_request(request).await.map_err(|error| format!("{path}: {error}"))?;
+        let answer = sender.send_request(request).await;
+        let answer = answer.map_err(|error| unanswered(format!("{path}: {error}")))?;
         let status = answer.status().as_u16();
         let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
         let body = body.map_err(|error| match error.downcast_ref::<http_body_util::LengthLimitError>() {
-            Some(_) => format!("{path} answered with more than {MAX_ANSWER} bytes"),
-            None => format!("{path}: {error}"),
+            Some(_) => unanswered(format!("{path} answered with more than {MAX_ANSWER} bytes")),
+            None => unanswered(format!("{path}: {error}")),
         })?;
         Ok(Answer { status, body: body.to_bytes().to_vec() })
     };

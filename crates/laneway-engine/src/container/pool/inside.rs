@@ -59,8 +59,16 @@ done"#;
 const EMPTY: &str =
     "rm -rf /tmp/* /tmp/.[!.]* /tmp/..?* /dev/shm/* /dev/shm/.[!.]* /dev/shm/..?* 2>/dev/null";
 
-/// What else a task may have changed: files of /dev, queues, and memory that outlives its processes.
-const TRACES: &str = "ls -A /tmp /dev /dev/shm /dev/mqueue 2>/dev/null; cat /proc/sysvipc/* 2>/dev/null";
+/// What else a task may have changed: files of /dev, queues, and memory that outlives its processes. Of what is in /dev a name says
+/// nothing: it may have become a file, a link, or another device. Sizes and times are left out, as those of directories change by themselves.
+const TRACES: &str = r#"ls -A /tmp /dev /dev/shm /dev/mqueue 2>/dev/null
+{ ls -lnA /dev; ls -ldn /tmp /dev /dev/shm /dev/mqueue; } 2>/dev/null | while read -r mode links user group major minor more; do
+  case "$mode" in
+    [bc]*) echo "$mode $user $group $major $minor";;
+    l*) echo "$mode $user $group ${more#* -> }";;
+    *) echo "$mode $user $group";;
+  esac
+done; cat /proc/sysvipc/* 2>/dev/null"#;
 
 /// How often something in there was killed for memory, as the container's own group counts it: of the second kind of groups, and of
 /// the first. Belongs to the traces as well: what was hit may have been a process with which the container started.

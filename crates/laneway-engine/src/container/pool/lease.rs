@@ -13,10 +13,11 @@ use tokio::time::timeout;
 
 use super::Told;
 use super::calm::Beginning;
+use super::files::Files;
 use super::inside::{self, Whose};
 use super::keeper::{Common, Keeper, Message};
 use super::mounts::Loan;
-use super::vessel::{Vessel, make_open};
+use super::vessel::Vessel;
 use crate::container::end::KILLED;
 use crate::container::{Docker, mounts};
 
@@ -30,8 +31,8 @@ pub(super) struct Lease {
     keeper: Keeper,
     common: Arc<Common>,
     mode: PoolMode,
-    /// What is its own of the container's files.
-    files: PathBuf,
+    /// What is its own of the container's files, once it has some.
+    files: Option<Files>,
     loan: Option<Loan>,
     /// Until its program has run for a moment: many are over by then.
     beginning: Mutex<Option<Beginning>>,
@@ -49,7 +50,6 @@ impl Lease {
         mode: PoolMode,
         beginning: Beginning,
     ) -> Self {
-        let files = vessel.files.join(ticket.0.to_string());
         let beginning = Mutex::new(Some(beginning));
         Self {
             vessel,
@@ -57,7 +57,7 @@ impl Lease {
             keeper,
             common,
             mode,
-            files,
+            files: None,
             loan: None,
             beginning,
             signals: Mutex::default(),
@@ -100,10 +100,20 @@ impl Lease {
         Ok(inside)
     }
 
-    /// A directory of this task alone, here and in there.
-    pub(super) fn files(&self) -> std::io::Result<(PathBuf, String)> {
-        make_open(&self.files)?;
-        Ok((self.files.clone(), format!("{ATTEMPT_DIR}/{}", self.ticket.0)))
+    /// A directory for this task, which nobody in there sees yet. Gives where it is here, and where it will be in there.
+    pub(super) fn make_files(&mut self) -> std::io::Result<(PathBuf, String)> {
+        let files = self.files.insert(Files::make(&self.vessel.shelf)?);
+        Ok((files.aside().to_owned(), format!("{ATTEMPT_DIR}/{}", files.name())))
+    }
+
+    /// Lets the task see them.
+    pub(super) fn show_files(&mut self) -> std::io::Result<()> {
+        self.files.as_mut().map_or(Ok(()), Files::show)
+    }
+
+    /// Takes them out of reach, to be read.
+    pub(super) fn hide_files(&mut self) -> std::io::Result<()> {
+        self.files.as_mut().map_or(Ok(()), Files::hide)
     }
 
     /// What marks the processes of this task.
@@ -199,10 +209,7 @@ impl Lease {
     /// Takes back the run's directory, and removes the task's own files. True: nothing of them is left.
     fn take_back(&mut self) -> bool {
         self.loan = None;
-        match std::fs::remove_dir_all(&self.files) {
-            Ok(()) => true,
-            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-        }
+        self.files.take().is_none_or(|mut files| files.remove())
     }
 }
 

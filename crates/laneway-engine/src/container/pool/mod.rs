@@ -3,11 +3,12 @@
 //! ```text
 //! attempt ─▶ task (exec) · call (HTTP) ─▶ Pools ─▶ keeper (a loop for each pool) ─▶ vessel (one container) ─▶ Docker
 //!                                                    └ laneway_core::pool decides     ├ inside, outside: what clean means
-//!                                                                                     └ mounts, ports, http
+//!                                                                                     └ files, mounts, ports, http
 //! ```
 //! A container belongs to the node's session, not to a run. Why it is so: docs/design/pools.md.
 
 mod calm;
+mod files;
 mod http;
 mod images;
 mod inside;

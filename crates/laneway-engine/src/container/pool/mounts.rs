@@ -4,12 +4,16 @@
 //! The places are below /run and nowhere near a person's files: whoever removes a directory recursively walks into what is
 //! mounted there. For the same reason nothing here is ever removed recursively. A node that may not mount has none of
 //! this; its warm containers are made for one directory each.
+//!
+//! A container sees its place read-only, and so cannot put anything in the way of what is mounted there next; what is lent to it
+//! it may write. Nobody else of the host gets here: who may not look into a run's directory may not do so by this way either.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use laneway_core::id::SessionId;
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountPropagationFlags, UnmountFlags};
 
 /// Directories of sessions, each with a lock that its owner holds.
@@ -27,6 +31,7 @@ impl Mounts {
     /// Removes the places of dead sessions, and makes those of this one. The error says why there can be none.
     pub(super) fn open(session: SessionId) -> io::Result<Self> {
         std::fs::create_dir_all(BASE)?;
+        close(Path::new(BASE))?;
         // One at a time: a directory that is being made looks like one that was left.
         let gate = File::create(Path::new(BASE).join("lock"))?;
         gate.lock()?;
@@ -113,6 +118,13 @@ impl Drop for Loan {
     }
 }
 
+/// For its owner alone, also where an older node has made it open.
+fn close(dir: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let dir = rustix::fs::open(dir, flags, Mode::empty())?;
+    Ok(rustix::fs::fchmod(dir, Mode::RWXU)?)
+}
+
 /// Ends every mount at this very path.
 fn unmount_all(path: &Path) {
     // A few lie on top of each other at most; a limit all the same.
@@ -138,8 +150,10 @@ fn sweep(base: &Path) {
     }
 }
 
-/// Removes the places of a session, each only if nothing is mounted there any more.
+/// Removes the places of a session, each only if nothing is mounted there any more. What cannot be removed keeps its lock: by that the
+/// next one to look knows it again.
 fn clear(dir: &Path) {
+    let mut is_clear = true;
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
@@ -150,10 +164,12 @@ fn clear(dir: &Path) {
         for below in std::fs::read_dir(&path).into_iter().flatten().flatten() {
             let _ = std::fs::remove_dir(below.path());
         }
-        let _ = std::fs::remove_dir(&path);
+        is_clear &= std::fs::remove_dir(&path).is_ok();
     }
-    let _ = std::fs::remove_file(dir.join("lock"));
-    let _ = std::fs::remove_dir(dir);
+    if is_clear {
+        let _ = std::fs::remove_file(dir.join("lock"));
+        let _ = std::fs::remove_dir(dir);
+    }
 }
 
 #[cfg(test)]
@@ -193,6 +209,28 @@ mod tests {
         drop((loans, place, mounts));
         assert!(!base.exists(), "nothing is left");
         assert_eq!(std::fs::read_to_string(dir.path().join("mine")).expect("the file"), "kept");
+    }
+
+    #[test]
+    fn nobody_else_of_the_host_sees_what_is_lent() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let Some(_mounts) = mounts(4) else { return };
+        assert_eq!(std::fs::metadata(BASE).expect("it is there").permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_removed_is_found_again() {
+        let base = tempfile::tempdir().expect("a directory");
+        let session = base.path().join("session");
+        std::fs::create_dir_all(session.join("1")).expect("made");
+        for file in ["lock", "1/left"] {
+            std::fs::write(session.join(file), "").expect("written");
+        }
+        sweep(base.path());
+        assert!(session.join("lock").exists());
+        std::fs::remove_file(session.join("1/left")).expect("removed");
+        sweep(base.path());
+        assert!(!session.exists());
     }
 
     #[test]

@@ -73,6 +73,10 @@ struct Keepers {
 struct Named {
     keeper: Keeper,
     names: BTreeSet<String>,
+    /// Whose tasks it is for, if it is of one directory alone.
+    runs: BTreeSet<RunId>,
+    /// All of these are over.
+    is_over: bool,
 }
 
 /// A pool that can be warmed at once.
@@ -144,7 +148,7 @@ impl Pools {
     /// Waits its turn. Dropping it leaves the line.
     pub(super) async fn acquire(&self, wish: Wish<'_>) -> Result<Lease, String> {
         let beginning = self.0.common.calm.begin();
-        let keeper = self.keeper(wish.pool, wish.dir).await?;
+        let keeper = self.keeper(wish.pool, wish.dir, Some(wish.run)).await?;
         let ticket = Ticket(self.0.tickets.fetch_add(1, Ordering::Relaxed) + 1);
         let (reply, answer) = oneshot::channel();
         let waiter = Waiter { ticket, run: wish.run };
@@ -161,17 +165,21 @@ impl Pools {
 
     /// Starts containers for what comes next, in the background, when a step of a plan begins: those of the first parallel
     /// lane, as soon as the lane before it begins. Nobody waits for it, and what goes wrong is told to whoever needs one.
-    pub fn prewarm(&self, plan: &Plan, begun: Position, dir: &Path) {
-        for (pool, count) in wanted(plan, begun) {
-            self.warm(&pool, dir, count);
+    pub fn prewarm(&self, plan: &Plan, begun: Position, run: RunId, dir: &Path) {
+        for (pool, count) in wanted(plan, begun, self.is_of_directories()) {
+            self.warm_for(Some(run), &pool, dir, count);
         }
     }
 
     /// Sees to it that a pool has so many containers, as far as its `max` allows.
     pub fn warm(&self, pool: &definition::Pool, dir: &Path, count: usize) {
+        self.warm_for(None, pool, dir, count);
+    }
+
+    fn warm_for(&self, run: Option<RunId>, pool: &definition::Pool, dir: &Path, count: usize) {
         let (pools, pool, dir) = (self.clone(), pool.clone(), dir.to_owned());
         tokio::spawn(async move {
-            match pools.keeper(&pool, &dir).await {
+            match pools.keeper(&pool, &dir, run).await {
                 Ok(keeper) => keeper.tell(Message::Event(Event::Warm(count))),
                 Err(why) => tracing::debug!(pool = pool.name, why, "nothing was warmed"),
             }
@@ -186,10 +194,10 @@ impl Pools {
     /// Makes a pool ready to be warmed before any run, its image included. `None`: of a node that may not mount, containers see the
     /// directory of one run, and which that will be nobody knows.
     pub async fn ready(&self, pool: &definition::Pool) -> Result<Option<Ready>, String> {
-        if self.0.common.yard.mounts.is_none() {
+        if self.is_of_directories() {
             return Ok(None);
         }
-        self.keeper(pool, Path::new("/")).await.map(|keeper| Some(Ready(keeper)))
+        self.keeper(pool, Path::new("/"), None).await.map(|keeper| Some(Ready(keeper)))
     }
 
     /// Lets go of what nobody uses; what is used goes after its task.
@@ -206,6 +214,37 @@ impl Pools {
     /// Removes whatever a run has used and nobody else uses now; comes back when that is done.
     pub async fn abort(&self, run: RunId) {
         self.ask_all(|done| Message::Abort(run, done)).await;
+    }
+
+    /// Of a node that may not mount: a container sees one directory, and is of no use to anybody but the runs that have it.
+    fn is_of_directories(&self) -> bool {
+        self.0.common.yard.mounts.is_none()
+    }
+
+    /// Runs for whose directories containers are kept, so that somebody tells when they are over. None where containers are of no run.
+    pub fn runs(&self) -> BTreeSet<RunId> {
+        self.keepers().by_recipe.values().flat_map(|named| named.runs.iter().copied()).collect()
+    }
+
+    /// These are over: what is of their directories alone goes. Told again, and nothing is left of such a pool, it is forgotten.
+    pub fn leave(&self, over: &BTreeSet<RunId>) {
+        let mut keepers = self.keepers();
+        for named in keepers.by_recipe.values_mut().filter(|named| !named.runs.is_empty()) {
+            named.runs.retain(|run| !over.contains(run));
+            if named.runs.is_empty() {
+                named.is_over = true;
+                named.keeper.tell(Message::Event(Event::Drain));
+            }
+        }
+        keepers.by_recipe.retain(|_, named| {
+            let is_left = !named.is_over || named.keeper.view().counts.waiting > 0;
+            let is_left = is_left || !named.keeper.view().containers.is_empty();
+            if !is_left {
+                // Its loop ends.
+                named.keeper.tell(Message::Close(oneshot::channel().0));
+            }
+            is_left
+        });
     }
 
     /// Removes everything, and gives nothing out any more; comes back when that is done. Twice is once.
@@ -241,12 +280,18 @@ impl Pools {
     }
 
     /// The pool of these containers, made if it is the first time that somebody asks for it.
-    async fn keeper(&self, pool: &definition::Pool, dir: &Path) -> Result<Keeper, String> {
+    async fn keeper(
+        &self,
+        pool: &definition::Pool,
+        dir: &Path,
+        run: Option<RunId>,
+    ) -> Result<Keeper, String> {
         let image = self.0.images.id(&self.0.common, pool).await?;
         let mut pool = pool.clone();
         let name = std::mem::take(&mut pool.name);
         let common = &self.0.common;
-        let dir = common.yard.mounts.is_none().then(|| dir.to_owned());
+        let dir = self.is_of_directories().then(|| dir.to_owned());
+        let of_run = run.filter(|_| dir.is_some());
         let recipe = Recipe { pool, image, dir };
         let mut keepers = self.keepers();
         // Looked at behind the pull, which may have taken longer than the node has lived.
@@ -256,7 +301,13 @@ impl Pools {
         let named = keepers.by_recipe.entry(recipe).or_insert_with_key(|recipe| Named {
             keeper: Keeper::start(name.clone(), recipe.clone(), Arc::clone(common)),
             names: BTreeSet::new(),
+            runs: BTreeSet::new(),
+            is_over: false,
         });
+        if let Some(run) = of_run {
+            named.runs.insert(run);
+            named.is_over = false;
+        }
         if !named.names.contains(&name) {
             let PoolView { image, max, .. } = named.keeper.view();
             common.tell(Told::Pool { name: name.clone(), image, max });
@@ -285,8 +336,9 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Which pools to warm when a step begins, and how far.
-fn wanted(plan: &Plan, begun: Position) -> Vec<(definition::Pool, usize)> {
+/// Which pools to warm when a step begins, and how far. Where a container sees one directory only, none for members that will work in
+/// copies: there are none yet.
+fn wanted(plan: &Plan, begun: Position, is_of_directories: bool) -> Vec<(definition::Pool, usize)> {
     let prewarm = plan.prewarm;
     if plan.workflow.pools.is_empty() || prewarm.width == 0 {
         return Vec::new();
@@ -301,8 +353,12 @@ fn wanted(plan: &Plan, begun: Position) -> Vec<(definition::Pool, usize)> {
     if !steps(before).contains(&begun) {
         return Vec::new();
     }
+    let has_copy =
+        |position: Position| plan.group_of(position).is_some_and(|group| plan.group(group).isolate);
+    let is_for_it = |position: &&Position| !(is_of_directories && has_copy(**position));
     let mut pools: Vec<(definition::Pool, usize)> = Vec::new();
-    for pool in steps(parallel).iter().filter_map(|position| plan.pool_of(*position)) {
+    let members = steps(parallel).iter().filter(is_for_it);
+    for pool in members.filter_map(|position| plan.pool_of(*position)) {
         match pools.iter_mut().find(|(known, _)| *known == pool) {
             Some((_, count)) => *count += 1,
             None => pools.push((pool, 1)),
@@ -318,10 +374,15 @@ mod tests {
     use super::*;
 
     fn warmed(text: &str, step: &str) -> Vec<(String, usize)> {
+        warmed_by(text, step, false)
+    }
+
+    fn warmed_by(text: &str, step: &str, is_of_directories: bool) -> Vec<(String, usize)> {
         let source = Source { file: "t".into(), default_name: "t".into(), text: text.to_owned() };
         let plan = compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
         let position = plan.position(step).expect("a step");
-        wanted(&plan, position).into_iter().map(|(pool, count)| (pool.name.clone(), count)).collect()
+        let wanted = wanted(&plan, position, is_of_directories);
+        wanted.into_iter().map(|(pool, count)| (pool.name.clone(), count)).collect()
     }
 
     const STEPS: &str = "pools:
@@ -341,6 +402,14 @@ steps:
         assert_eq!(warmed(STEPS, "a"), [("warm".to_owned(), 2)]);
         assert_eq!(warmed(STEPS, "first"), []);
         assert_eq!(warmed(STEPS, "b"), []);
+    }
+
+    #[test]
+    fn who_may_not_mount_warms_nothing_for_members_that_will_have_copies() {
+        assert_eq!(warmed_by(STEPS, "a", true), [("warm".to_owned(), 2)]);
+        let apart = STEPS.replace("steps: [b, c, d]", "steps: [b, c, d], isolate: true");
+        assert_eq!(warmed_by(&apart, "a", false), [("warm".to_owned(), 2)]);
+        assert_eq!(warmed_by(&apart, "a", true), []);
     }
 
     #[test]

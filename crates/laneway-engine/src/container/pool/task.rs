@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! acquire ──▶ exec or call ──exit, answer──▶ release: clean, for the next one
-//!    │            │ timeout, stop: TERM, kill_grace, KILL of everything the task started in there
-//!    └── stop ────┴──▶ release; after a stop nothing of the run is left in the pool, and that is waited for
+//!    │                  │ timeout, stop: TERM, kill_grace, KILL of everything the task started in there
+//!    └── timeout, stop ─┴──▶ release; after a stop nothing of the run is left in the pool, and that is waited for
 //! ```
+//! The timeout counts from the acquire on, as that of a container of a step's own counts from its image: an image, a start or a wake that
+//! takes too long is as late as a program that does. What a task waits for before that, room in its pool, is not in it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +19,7 @@ use laneway_core::output::LIMIT;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use super::files;
 use super::lease::Lease;
 use super::pools::{Pools, Wish};
 use super::{http, inside};
@@ -66,6 +69,7 @@ pub struct Job {
     pub log_cap: u64,
     /// Not to be seen in the log, nor in the output.
     pub masks: Masks,
+    /// From the moment at which it asks for a container.
     pub timeout: Option<Duration>,
     /// Time between TERM and KILL.
     pub kill_grace: Duration,
@@ -100,14 +104,20 @@ pub async fn execute(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
 }
 
 async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
-    let mut tries = 0;
+    let begun = Instant::now();
+    // A timeout beyond what a clock can hold is none.
+    let deadline = job.timeout.and_then(|timeout| begun.checked_add(timeout));
+    let mut turn = Turn { tries: 0, deadline };
     loop {
-        tries += 1;
+        turn.tries += 1;
         let wish = Wish { pool: &job.pool, run: job.run, dir: &job.dir, dormancy: job.dormancy };
         let lease = tokio::select! {
             biased;
             () = stop.asked() => return never_ran(Outcome::Stopped),
             lease = pools.acquire(wish) => lease,
+            () = at(deadline) => {
+                return Ending { duration: begun.elapsed(), ..never_ran(Outcome::TimedOut) };
+            }
         };
         let lease = match lease {
             Ok(lease) => lease,
@@ -117,16 +127,23 @@ async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
         let ended = match &job.what {
             What::Exec { program, env, workdir } => {
                 let script = Script { program, env, workdir: workdir.as_deref() };
-                exec(&job, script, lease, stop, tries).await
+                exec(&job, script, lease, stop, turn).await
             }
             What::Call { method, path, body } => {
-                Some(call(&job, (*method, path, body.as_ref()), lease, stop).await)
+                call(&job, (*method, path, body.as_ref()), lease, stop, turn).await
             }
         };
         if let Some(ending) = ended {
             return ending;
         }
     }
+}
+
+/// Which of its containers this is, and until when all of them together may take.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    tries: u32,
+    deadline: Option<Instant>,
 }
 
 struct Script<'a> {
@@ -141,10 +158,10 @@ async fn exec(
     script: Script<'_>,
     mut lease: Lease,
     stop: &StopSignal,
-    tries: u32,
+    turn: Turn,
 ) -> Option<Ending> {
     let failed = |why: String| Some(never_ran(Outcome::StartFailed(why)));
-    let (files, inside_files) = match lease.files() {
+    let (files, inside_files) = match lease.make_files() {
         Ok(files) => files,
         Err(error) => return failed(format!("its files cannot be made: {error}")),
     };
@@ -159,8 +176,11 @@ async fn exec(
     let mut env = script.env.to_vec();
     env.push(("LANEWAY_OUTPUT".to_owned(), format!("{inside_files}/out")));
     env.push((inside::MARK.to_owned(), lease.mark()));
-    // Its files are its own, and gone with it: nobody else gets to the socket.
+    // Its files are its own, and gone with it: nobody else on this host gets to the socket.
     let host = effect::open_inside(&job.effects, &files, &inside_files, &mut env);
+    if let Err(error) = lease.show_files() {
+        return failed(format!("its files cannot be shown to its container: {error}"));
+    }
     let workdir = match script.workdir {
         None => workspace,
         Some(path) if path.starts_with('/') => path.to_owned(),
@@ -168,21 +188,31 @@ async fn exec(
     };
     let exec = Exec { argv, env, workdir: Some(workdir), user: None };
     let begun = Instant::now();
-    let execution = match lease.docker().exec(lease.vessel.id(), exec).await {
-        Ok(execution) => execution,
-        Err(error) => {
+    let started = tokio::select! {
+        biased;
+        started = lease.docker().exec(lease.vessel.id(), exec) => Ok(started),
+        () = stop.asked() => Err(Outcome::Stopped),
+        () = at(turn.deadline) => Err(Outcome::TimedOut),
+    };
+    let execution = match started {
+        Ok(Ok(execution)) => execution,
+        // Whether it has begun nobody knows: it is killed if so, and its container is not used again.
+        Err(cut_short) => {
+            lease.signal("KILL");
+            return Some(Ending { duration: begun.elapsed(), ..never_ran(cut_short) });
+        }
+        Ok(Err(error)) => {
             let is_dead = matches!(error, Error::NotFound { .. })
                 || matches!(&error, Error::Refused { why, .. } if why.contains("is not running"));
             drop(lease);
-            return if is_dead && tries < TRIES { None } else { failed(error.to_string()) };
+            return if is_dead && turn.tries < TRIES { None } else { failed(error.to_string()) };
         }
     };
     let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
     let mut watch = Watch {
         lease: &lease,
         log,
-        // A timeout beyond what a clock can hold is none.
-        deadline: job.timeout.and_then(|timeout| begun.checked_add(timeout)),
+        deadline: turn.deadline,
         level: Level::Run,
         cut_short: None,
         grace: job.kill_grace,
@@ -193,7 +223,14 @@ async fn exec(
     if let Some(host) = host {
         host.close().await;
     }
-    let output = take_output(&files.join("out"), &job.masks);
+    let output = match lease.hide_files() {
+        Ok(()) => take_output(&files.join("out"), &job.masks),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Map::new()),
+        Err(error) => Err(laneway_core::output::Error {
+            line: None,
+            message: format!("what was written to $LANEWAY_OUTPUT cannot be read: {error}"),
+        }),
+    };
     if stop.is_asked() {
         lease.abort(job.run);
     }
@@ -202,8 +239,7 @@ async fn exec(
 }
 
 /// What is executed, and a file for it where it has to be one.
-fn argv(program: &Program, files: &Path, inside: &str) -> std::io::Result<Vec<String>> {
-    use std::os::unix::fs::PermissionsExt as _;
+fn argv(program: &Program, aside: &Path, inside: &str) -> std::io::Result<Vec<String>> {
     let (text, name, args) = match program {
         Program::Command { argv } => return Ok(argv.clone()),
         Program::Script { text, name, args } => (text, name, args),
@@ -211,9 +247,7 @@ fn argv(program: &Program, files: &Path, inside: &str) -> std::io::Result<Vec<St
     let is_program = text.starts_with("#!");
     let mut argv: Vec<String> = Vec::new();
     if is_program || text.len() > INLINE {
-        let file = files.join("script");
-        std::fs::write(&file, text)?;
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))?;
+        files::write_script(aside, text)?;
         if !is_program {
             argv.extend(["/bin/sh", "-e"].map(str::to_owned));
         }
@@ -348,36 +382,39 @@ fn ended(code: i64) -> Outcome {
     }
 }
 
-/// Asks the endpoint. A connection that is cut tells a server that nobody waits any more.
+/// Asks the endpoint. A connection that is cut tells a server that nobody waits any more. `None`: nobody was there to hear of it, and another
+/// container may do.
 async fn call(
     job: &Job,
     (method, path, body): (definition::Method, &str, Option<&Value>),
     lease: Lease,
     stop: &StopSignal,
-) -> Ending {
+    turn: Turn,
+) -> Option<Ending> {
     lease.begun();
     let Some(port) = lease.vessel.endpoint() else {
         let why =
             "its pool serves nothing: give it an `endpoint` with the port on which its containers listen";
-        return never_ran(Outcome::StartFailed(why.to_owned()));
+        return Some(never_ran(Outcome::StartFailed(why.to_owned())));
     };
     let begun = Instant::now();
-    let deadline = job.timeout.and_then(|timeout| begun.checked_add(timeout));
     let body = body.map(|body| body.to_string().into_bytes());
     let answer = tokio::select! {
         biased;
         answer = http::ask(port, method.as_str(), path, body) => Ok(answer),
         () = stop.asked() => Err(Outcome::Stopped),
-        () = at(deadline) => Err(Outcome::TimedOut),
+        () = at(turn.deadline) => Err(Outcome::TimedOut),
     };
     let duration = begun.elapsed();
     let (outcome, output, is_over) = match answer {
         Err(cut_short) => (cut_short, Ok(Map::new()), false),
+        // It died while nobody used it.
+        Ok(Err(http::Fault::Unheard(_))) if turn.tries < TRIES => return None,
         // The server may be gone because of what it was asked for.
         Ok(Err(_)) if is_out_of_memory(&lease, KILLED, stop).await => {
             (Outcome::OutOfMemory(exit_code(KILLED)), Ok(Map::new()), false)
         }
-        Ok(Err(why)) => (Outcome::Failed(why), Ok(Map::new()), false),
+        Ok(Err(why)) => (Outcome::Failed(why.to_string()), Ok(Map::new()), false),
         Ok(Ok(answer)) => {
             let text = job.masks.text(&String::from_utf8_lossy(&answer.body));
             if (200..300).contains(&answer.status) {
@@ -391,7 +428,7 @@ async fn call(
     };
     // A server that was cut off may still be at it, with what this task has told it.
     lease.release(is_over);
-    Ending { outcome, duration, output, log: log::Summary::default() }
+    Some(Ending { outcome, duration, output, log: log::Summary::default() })
 }
 
 /// An answer as an output: a JSON object as it is, anything else under `answer`, nothing as nothing.

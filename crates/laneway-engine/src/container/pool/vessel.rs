@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bollard::models::{ContainerCreateBody, PortBinding};
+use bollard::models::{ContainerCreateBody, ContainerInspectResponse, PortBinding};
 use laneway_core::definition;
 use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
 use tokio::sync::Semaphore;
@@ -17,6 +17,7 @@ use super::super::docker::Docker;
 use super::super::error::Error;
 use super::super::mounts::{self, HostMounts};
 use super::super::spec::{Bind, Spec};
+use super::files::Shelf;
 use super::http;
 use super::inside::{self, Pristine, Whose};
 use super::mounts::{Mounts, Place};
@@ -29,6 +30,9 @@ const LOOK: Duration = Duration::from_secs(5);
 
 /// A container whose creation may have happened unseen is looked for again after these pauses.
 const UNSURE: [Duration; 3] = [Duration::ZERO, Duration::from_secs(1), Duration::from_secs(5)];
+
+/// Ports that are tried for one start.
+const PORTS: usize = 10;
 
 /// How often, and after how long, an engine is asked whether something was killed for memory.
 const LOOKS: usize = 5;
@@ -72,7 +76,7 @@ pub(super) struct Recipe {
 pub(super) struct Vessel {
     pub(super) name: String,
     /// Where its tasks' files are on the host.
-    pub(super) files: PathBuf,
+    pub(super) shelf: Shelf,
     /// It may have been made although nobody said so.
     is_unsure: OnceLock<()>,
     port: Mutex<Option<Port>>,
@@ -89,6 +93,8 @@ struct Known {
     /// Where it is asked.
     port: Option<u16>,
     pristine: Option<Pristine>,
+    /// It has volumes of its own, as its image says, or nobody could find out.
+    has_volumes: bool,
     /// How many kills for memory have been told of.
     kills: AtomicU64,
     /// Where its processes are to be seen from here.
@@ -99,7 +105,7 @@ impl Vessel {
     pub(super) fn new(yard: &Yard, number: u64) -> Self {
         Self {
             name: format!("{}{number}", yard.prefix),
-            files: yard.scratch.join(format!("warm-{number}")),
+            shelf: Shelf::at(yard.scratch.join(format!("warm-{number}"))),
             is_unsure: OnceLock::new(),
             port: Mutex::new(None),
             place: Mutex::new(None),
@@ -129,30 +135,55 @@ impl Vessel {
     /// Makes it, starts it and waits until it is healthy. Whatever the outcome: `remove` leaves nothing of it.
     pub(super) async fn start(&self, yard: &Yard, recipe: &Recipe) -> Result<(), String> {
         let _permit = yard.starts.acquire().await.map_err(|_| "this node stops".to_owned())?;
-        let (id, port) = self.make(yard, recipe).await?;
+        let (id, port) = self.up(yard, recipe).await?;
         let said = |error: Error| error.to_string();
-        yard.docker.start(&id).await.map_err(said)?;
         self.until_healthy(yard, recipe, &id, port).await?;
         let pristine = inside::pristine(&yard.docker, &id).await.map_err(said)?;
         let kills = AtomicU64::new(pristine.as_ref().map_or(0, Pristine::kills));
         let found = yard.docker.inspect(&id).await.ok();
+        let has_volumes = found.as_ref().is_none_or(has_volumes);
         let outside = found.and_then(|found| Outside::find(found.state?.pid?, &id));
-        let _ = self.known.set(Known { id, port, pristine, kills, outside });
+        let _ = self.known.set(Known { id, port, pristine, has_volumes, kills, outside });
         Ok(())
     }
 
-    /// Gives its id, and the port at which it will answer.
-    async fn make(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), String> {
+    /// Makes it and starts it; gives its id, and the port at which it will answer. Two nodes that look at the same moment find the same
+    /// port free, so one that was taken in between is passed over.
+    async fn up(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), String> {
+        let mut body = None;
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let (id, port) = self.make(yard, recipe, &mut body).await?;
+            match yard.docker.start(&id).await {
+                Ok(()) => return Ok((id, port)),
+                Err(error) if error.is_port_taken() && tried < PORTS => {
+                    yard.docker.remove(&id).await.map_err(|error| error.to_string())?;
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// `body` is what it is made of, but for its port, once that is known.
+    async fn make(
+        &self,
+        yard: &Yard,
+        recipe: &Recipe,
+        body: &mut Option<ContainerCreateBody>,
+    ) -> Result<(String, Option<u16>), String> {
         let is_ending = self.is_ending.lock().await;
         if *is_ending {
             return Err("it is not wanted any more".to_owned());
         }
-        let body = self.body(yard, recipe)?;
-        let port = self.port.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|port| port.number);
-        let port = port.or_else(|| own_port(recipe));
+        let body = match body {
+            Some(body) => body,
+            None => body.insert(self.body(yard, recipe)?),
+        };
+        let port = self.map_port(yard, recipe, body)?.or_else(|| own_port(recipe));
         // Before it is made: from here on it does not outlive this node.
         yard.warden.hold(yard.docker.host(), &self.name);
-        let id = yard.docker.create(&self.name, body).await.map_err(|error| {
+        let id = yard.docker.create(&self.name, body.clone()).await.map_err(|error| {
             if error.is_unknown() {
                 let _ = self.is_unsure.set(());
             }
@@ -161,18 +192,43 @@ impl Vessel {
         Ok((id, port))
     }
 
+    /// Gives its endpoint a port of the host, another one than it may have had. `None`: it serves nothing, or has the host's own network.
+    fn map_port(
+        &self,
+        yard: &Yard,
+        recipe: &Recipe,
+        body: &mut ContainerCreateBody,
+    ) -> Result<Option<u16>, String> {
+        let endpoint = recipe.pool.endpoint.as_ref().filter(|_| own_port(recipe).is_none());
+        let Some(endpoint) = endpoint else { return Ok(None) };
+        let mut own = self.port.lock().unwrap_or_else(PoisonError::into_inner);
+        // Given back first: it may be free again when all others have been tried.
+        drop(own.take());
+        let port = yard.ports.take().map_err(|error| error.to_string())?;
+        let (inside, number) = (format!("{}/tcp", endpoint.port), port.number);
+        *own = Some(port);
+        let at = PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(number.to_string()) };
+        body.exposed_ports = Some(vec![inside.clone()]);
+        let host = body.host_config.get_or_insert_default();
+        host.port_bindings = Some(HashMap::from([(inside, Some(vec![at]))]));
+        Ok(Some(number))
+    }
+
     fn body(&self, yard: &Yard, recipe: &Recipe) -> Result<ContainerCreateBody, String> {
         let pool = &recipe.pool;
-        let files =
-            |error: std::io::Error| format!("its files cannot be made: {}: {error}", self.files.display());
-        make_open(&self.files).map_err(files)?;
-        let mut binds = vec![bind(self.files.clone(), ATTEMPT_DIR)];
+        let shelf = |error: std::io::Error| {
+            format!("its files cannot be made: {}: {error}", self.shelf.path().display())
+        };
+        self.shelf.make().map_err(shelf)?;
+        let mut binds = vec![bind(self.shelf.inside(), ATTEMPT_DIR)];
         match (&yard.mounts, &recipe.dir) {
             (Some(mounts), None) => {
                 let place = mounts
                     .place(&self.name)
                     .map_err(|error| format!("no place for a run's directory: {error}"))?;
-                binds.push(Bind { follows_mounts: true, ..bind(place.path().to_owned(), WORKSPACE) });
+                // Nothing is to be written to the place itself: it lies on the host, and is seen by every task. What is lent there can be.
+                let at = bind(place.path().to_owned(), WORKSPACE);
+                binds.push(Bind { follows_mounts: true, is_read_only: true, ..at });
                 *self.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(place));
             }
             (_, Some(dir)) => binds.push(bind(dir.clone(), WORKSPACE)),
@@ -185,7 +241,7 @@ impl Vessel {
                 mount.source
             ));
         }
-        let dir = recipe.dir.as_ref().unwrap_or(&self.files);
+        let dir = recipe.dir.as_deref().unwrap_or_else(|| self.shelf.path());
         let resolved = mounts::resolve(dir, written, &yard.host_mounts, yard.docker.socket());
         // The first is the directory itself.
         binds.extend(resolved.map_err(|error| error.to_string())?.into_iter().skip(1));
@@ -204,20 +260,7 @@ impl Vessel {
             (command, _) => command.to_vec(),
         };
         let spec = Spec { settings, argv, binds, labels: yard.labels.clone(), ..Spec::default() };
-        let mut body = spec.body();
-        if let Some(endpoint) = pool.endpoint.as_ref().filter(|_| own_port(recipe).is_none()) {
-            let port = yard.ports.take().map_err(|error| error.to_string())?;
-            let inside = format!("{}/tcp", endpoint.port);
-            let at = PortBinding {
-                host_ip: Some("127.0.0.1".to_owned()),
-                host_port: Some(port.number.to_string()),
-            };
-            body.exposed_ports = Some(vec![inside.clone()]);
-            let host = body.host_config.get_or_insert_default();
-            host.port_bindings = Some(HashMap::from([(inside, Some(vec![at]))]));
-            *self.port.lock().unwrap_or_else(PoisonError::into_inner) = Some(port);
-        }
-        Ok(body)
+        Ok(spec.body())
     }
 
     async fn until_healthy(
@@ -306,15 +349,18 @@ impl Vessel {
 
     /// Makes it as if nobody had used it. False: that is not possible.
     pub(super) async fn clean(&self, yard: &Yard) -> bool {
-        // The directory of a task that ended is gone already; what is here now was put here behind its end.
-        let is_empty = || std::fs::read_dir(&self.files).is_ok_and(|mut left| left.next().is_none());
         let Some(pristine) = self.pristine() else { return false };
+        // What is written there shows in no layer, and what was there at first nobody has kept.
+        if self.known.get().is_none_or(|known| known.has_volumes) {
+            return false;
+        }
         let cleaned = async {
             let is_alone = self.signal(&yard.docker, pristine, "KILL").await?;
             Ok::<bool, Error>(is_alone && inside::is_as_before(&yard.docker, self.id(), pristine).await?)
         };
         match cleaned.await {
-            Ok(is_clean) => is_clean && is_empty(),
+            // The directory of a task that ended is gone already; what is there now was put there behind its end.
+            Ok(is_clean) => is_clean && self.shelf.is_empty(),
             Err(error) => {
                 tracing::debug!(container = self.name, %error, "a container could not be cleaned");
                 false
@@ -333,13 +379,17 @@ impl Vessel {
         yard.warden.release(&self.name);
         drop(self.port.lock().unwrap_or_else(PoisonError::into_inner).take());
         drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
-        if let Err(error) = std::fs::remove_dir_all(&self.files)
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
+        if let Err(error) = self.shelf.remove() {
             tracing::debug!(container = self.name, %error, "a warm container's files could not be removed");
         }
         Ok(())
     }
+}
+
+/// Whether something in it can be written that is neither the image's, nor memory, nor a place of the host.
+fn has_volumes(found: &ContainerInspectResponse) -> bool {
+    let mut mounts = found.mounts.iter().flatten();
+    mounts.any(|mount| !matches!(mount.typ.as_deref(), Some("bind" | "tmpfs")))
 }
 
 /// Whether there are kills that nobody was told of. A task that is alone has caused them all; of several that were killed together,
@@ -385,14 +435,6 @@ fn own_port(recipe: &Recipe) -> Option<u16> {
 
 fn bind(source: PathBuf, target: &str) -> Bind {
     Bind { source, target: target.to_owned(), is_read_only: false, follows_mounts: false }
-}
-
-/// A directory that anybody may use who gets to it: a container's user is not this node's. Nobody on the host does,
-/// because what is above it is closed.
-pub(super) fn make_open(dir: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::create_dir_all(dir)?;
-    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o777))
 }
 
 #[cfg(test)]
