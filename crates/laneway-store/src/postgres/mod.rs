@@ -74,9 +74,9 @@ use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewSignal,
-    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
-    RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish,
+    Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses, NewSession,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
+    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish,
     WorkflowView,
 };
 use crate::overview::Overview;
@@ -887,6 +887,10 @@ impl Store for PostgresStore {
                 |link| async move { view::nodes(&link, &self.base.shelf, self.base.now(), claims).await },
             )
             .await
+    }
+
+    async fn losses(&self) -> Result<Losses> {
+        self.base.ask(|link| async move { view::losses(&link).await }).await
     }
 
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {

@@ -16,7 +16,7 @@ use tokio_postgres::types::Type;
 
 use super::children;
 use crate::fence::ClaimRef;
-use crate::model::{NewSession, Renewed, Tally, Whom};
+use crate::model::{LOSSES_KEPT, NewSession, Renewed, Tally, Whom};
 use crate::offer;
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
@@ -240,6 +240,10 @@ async fn tell(link: &Link, terms: Terms, facts: Vec<(SessionId, String, NodeFact
             sql!("node_event_append", INT8, TEXT, TEXT, TEXT, INT8, TEXT),
             vec![&now, node, session, name, version, body],
         );
+    }
+    for (_, node, _) in facts.iter().filter(|(_, _, fact)| matches!(fact, NodeFact::NodeLost(_))) {
+        flight.ask(sql!("loss_count", TEXT), vec![node]);
+        flight.ask(sql!("losses_forget", INT8), vec![&LOSSES_KEPT]);
     }
     flight.land().await?;
     Ok(())

@@ -16,7 +16,7 @@ use super::children;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
-use crate::model::{NewSession, Tally, Whom};
+use crate::model::{LOSSES_KEPT, NewSession, Tally, Whom};
 use crate::offer;
 use crate::sqlite::classes;
 use crate::sqlite::run_work::{Follows, follow, on_run};
@@ -107,6 +107,10 @@ fn tell(txn: &Txn<'_>, session: SessionId, node: &str, fact: NodeFact) -> Done<(
     let (id, body) = (session.to_string(), fact.body_text());
     let event = params![txn.now.0, node, id, fact.name(), fact.version(), body];
     txn.connection.prepare_cached(sql!("node_event_append"))?.execute(event)?;
+    if matches!(fact, NodeFact::NodeLost(_)) {
+        txn.connection.prepare_cached(sql!("loss_count"))?.execute([node])?;
+        txn.connection.prepare_cached(sql!("losses_forget"))?.execute([LOSSES_KEPT])?;
+    }
     Ok(())
 }
 
