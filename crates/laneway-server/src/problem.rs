@@ -235,6 +235,7 @@ fn code_of(error: &Error) -> Code {
         | Error::OldPostgres { .. }
         | Error::Postgres { .. }
         | Error::NotABackup { .. }
+        | Error::OtherSecretKey { .. }
         | Error::Address { .. } => Code::Internal,
         Error::Unreadable { .. } | Error::UnreadableEvent { .. } => Code::Unreadable,
         Error::SetAside { .. } => Code::RunSetAside,

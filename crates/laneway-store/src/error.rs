@@ -119,6 +119,8 @@ pub enum Error {
     Exists { path: PathBuf },
     #[error("{} is no copy that `laneway backup` has written: {why}", path.display())]
     NotABackup { path: PathBuf, why: String },
+    #[error("{} is another key to secrets than the one in the copy", path.display())]
+    OtherSecretKey { path: PathBuf },
     #[error("a run with the key `{key}` is just being submitted")]
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
@@ -260,6 +262,10 @@ impl Error {
             Self::NoSuchSecret { name } => Some(format!("`laneway secret set {name}` makes it; `laneway secret list` lists them")),
             Self::NotABackup { .. } => Some("name a file that it wrote; nothing was changed".to_owned()),
             Self::Exists { .. } => Some("name a file that is not there yet".to_owned()),
+            Self::OtherSecretKey { path } => Some(format!(
+                "restore into another directory, or, if nothing needs {} any more, move it away first; nothing was changed",
+                path.display()
+            )),
             Self::NotSetAside { run } => Some(format!("`laneway show {}` shows it", run.short())),
             Self::Unreachable { .. } => Some(
                 "look whether the server runs, and whether host and port in --store are right".to_owned(),
