@@ -41,7 +41,7 @@ use crate::model::{
     Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
-use crate::prune::{Keep, Prunable, Swept};
+use crate::prune::{Keep, KeepRecords, Prunable, Swept};
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
@@ -236,6 +236,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn prune_results(&self, keep: KeepResults) -> Result<Forgotten>;
 
     // ---- retention (docs/design/retention.md) ---------------------------------------------------------
+
+    /// Forgets the oldest entries of the audit log and events of nodes that are kept no longer, in transactions for which nobody waits
+    /// long, and not all of them if there are many. Says how many. What nodes told that live stays, and the newest of both, so that
+    /// no number is given out twice.
+    async fn prune_records(&self, keep: KeepRecords) -> Result<u64>;
 
     /// Up to `limit` runs that `keep` lets go, oldest first, with what they take up. Changes nothing. Never one that is not
     /// over, is set aside, is the newest of its workflow, or whose end has yet to start something.

@@ -80,7 +80,7 @@ use crate::model::{
     WorkflowView,
 };
 use crate::overview::Overview;
-use crate::prune::{Keep, Prunable, Swept};
+use crate::prune::{Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, Swept};
 use crate::sqlite::Clock;
 use crate::store::Store;
 use crate::tally::GateWaits;
@@ -517,6 +517,23 @@ impl Store for PostgresStore {
                 return Ok(all);
             }
         }
+    }
+
+    async fn prune_records(&self, keep: KeepRecords) -> Result<u64> {
+        let mut gone = 0;
+        for (record, kept) in keep.each() {
+            for _ in 0..RECORD_TURNS {
+                let said = self.base.write(|link, terms| async move {
+                    prune::forget_records(&link, terms, record, kept).await
+                });
+                let some = said.await?;
+                gone += some as u64;
+                if (some as i64) < RECORDS_AT_ONCE {
+                    break;
+                }
+            }
+        }
+        Ok(gone)
     }
 
     async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>> {

@@ -79,7 +79,7 @@ use crate::model::{
     Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
-use crate::prune::{Keep, Prunable, Swept};
+use crate::prune::{Keep, KeepRecords, Prunable, Swept};
 use crate::store::Store;
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
@@ -623,6 +623,10 @@ impl Store for SqliteStore {
                 return Ok(gone);
             }
         }
+    }
+
+    async fn prune_records(&self, keep: KeepRecords) -> Result<u64> {
+        self.prune_some_records(keep).await
     }
 
     async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>> {
