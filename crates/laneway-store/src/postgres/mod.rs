@@ -638,7 +638,10 @@ impl Store for PostgresStore {
 
     async fn fire(&self, fired: Fired) -> Result<bool> {
         let fired = &fired;
-        self.base.write(|link, _| async move { triggers::fire(&link, fired).await }).await
+        pass(Point::FireBefore);
+        let fired = self.base.write(|link, _| async move { triggers::fire(&link, fired).await }).await;
+        pass(Point::FireAfter);
+        fired
     }
 
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {

@@ -688,7 +688,10 @@ impl Store for SqliteStore {
     }
 
     async fn fire(&self, fired: Fired) -> Result<bool> {
-        self.write(move |txn| triggers::fire(txn, &fired)).await
+        pass(Point::FireBefore);
+        let fired = self.write(move |txn| triggers::fire(txn, &fired)).await;
+        pass(Point::FireAfter);
+        fired
     }
 
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
