@@ -229,6 +229,7 @@ fn code_of(error: &Error) -> Code {
         Error::Missing { .. }
         | Error::NotAStore { .. }
         | Error::Newer { .. }
+        | Error::OlderLives { .. }
         | Error::CannotLock { .. }
         | Error::Damaged { .. }
         | Error::OldSqlite { .. }

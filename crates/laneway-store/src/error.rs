@@ -19,6 +19,12 @@ pub enum Error {
     NotAStore { path: PathBuf },
     #[error("{} was written by a newer Laneway: its schema is {found}, this program knows {known}", path.display())]
     Newer { path: PathBuf, found: i64, known: i64 },
+    #[error(
+        "{} must be changed for this program in a way that older ones cannot go on with, and nodes of those are alive: {}",
+        path.display(),
+        nodes.join(", ")
+    )]
+    OlderLives { path: PathBuf, nodes: Vec<String> },
     #[error("{} cannot be written: {why}", path.display())]
     ReadOnly { path: PathBuf, why: String },
     #[error("the file system of {} cannot lock files: {why}", path.display())]
@@ -183,6 +189,9 @@ impl Error {
                 Some("name another file with --store; this one was left as it is".to_owned())
             }
             Self::Newer { .. } => Some("use the newer program; this one was left as it is".to_owned()),
+            Self::OlderLives { .. } => Some(
+                "stop them, and start this program again; until then they go on, and nothing was changed".to_owned(),
+            ),
             Self::ReadOnly { .. } => {
                 Some("make the file and its directory writable, or use --store elsewhere".to_owned())
             }
@@ -318,6 +327,7 @@ impl Error {
             Self::Missing { .. }
                 | Self::NotAStore { .. }
                 | Self::Newer { .. }
+                | Self::OlderLives { .. }
                 | Self::ReadOnly { .. }
                 | Self::CannotLock { .. }
                 | Self::Full { .. }

@@ -204,9 +204,12 @@ impl Store for PostgresStore {
                 lives::register(&self.base.shelf, &link, terms, session, node).await
             })
             .await;
-        if let Err(error) = written {
+        if !matches!(written, Ok(None)) {
             self.locks.release(session);
-            return Err(error);
+        }
+        if let Some(found) = written? {
+            let path = self.base.target.address.path();
+            return Err(Error::Newer { path, found, known: migrate::KNOWN });
         }
         if !is_remote {
             self.own.lock().unwrap_or_else(PoisonError::into_inner).push(session);

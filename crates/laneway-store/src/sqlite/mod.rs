@@ -304,11 +304,14 @@ impl Store for SqliteStore {
         }
         pass(Point::RegisterLocked);
         let written = self.write(move |txn| lives::register(txn, session, &node)).await;
-        if written.is_err() {
+        if !matches!(written, Ok(None)) {
             self.shared.locks.release(session);
         }
         pass(Point::RegisterAfter);
-        written.map(|()| session)
+        match written? {
+            None => Ok(session),
+            Some(found) => Err(Error::Newer { path: self.path.clone(), found, known: migrate::KNOWN }),
+        }
     }
 
     async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
