@@ -19,6 +19,7 @@ use laneway_core::trigger::{Start, Trigger};
 use laneway_store::model::{Known, Submission};
 use laneway_store::trigger::{Fired, Firing, LastFired, Outcome, TriggerRef, TriggerView};
 use laneway_store::{Error, Store};
+use laneway_torture::{Point, pass};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -113,6 +114,7 @@ impl Firer {
         {
             let due = schedule.due(view.dealt_with, now);
             for tick in &due.fire {
+                pass(Point::FireDue);
                 let params = armed.trigger.params_at(tick).map_err(|error| error.message);
                 let outcome = self.start(armed, params, key_of_tick(&fired, tick), "schedule").await?;
                 fired.last = Some(LastFired { at: now, outcome });

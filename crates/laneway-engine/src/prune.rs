@@ -1,4 +1,4 @@
-//! Lets the past go: runs that the deployment keeps no longer, and bytes that nothing refers to. Rarely, at a time of its own,
+//! Lets the past go: runs and records that the deployment keeps no longer, and bytes that nothing refers to. Rarely, at a time of its own,
 //! and a little at once, so that no claim waits for it. Any number of nodes do so (`docs/design/retention.md`).
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use laneway_core::id::SessionId;
 use laneway_store::cache::KeepResults;
-use laneway_store::prune::{Keep, Prunable, Swept};
+use laneway_store::prune::{Keep, KeepRecords, Prunable, Swept};
 use laneway_store::{Error, Store};
 use tokio::time::sleep;
 
@@ -27,6 +27,7 @@ pub struct Pruner {
     pub store: Arc<dyn Store>,
     pub keep: Keep,
     pub results: KeepResults,
+    pub records: KeepRecords,
     /// How often, about.
     pub every: Duration,
     /// Makes nodes differ.
@@ -48,7 +49,7 @@ impl Pruner {
             if let Err(error) = prune(&*self.store, self.keep, IN_A_ROUND, |_| {}).await {
                 tracing::warn!("what somebody began to remove stays for now: {error}");
             }
-            if self.results.is_everything() {
+            if self.results.is_everything() && self.records.is_everything() {
                 return;
             }
         }
@@ -67,6 +68,12 @@ impl Pruner {
             let gone = self.store.prune_results(self.results).await?;
             if gone.results > 0 {
                 tracing::info!("{} old results are gone, {} bytes", gone.results, gone.bytes);
+            }
+        }
+        if !self.records.is_everything() {
+            let gone = self.store.prune_records(self.records).await?;
+            if gone > 0 {
+                tracing::info!("{gone} old entries of the audit log and events of nodes are gone");
             }
         }
         if self.keep.is_everything() {

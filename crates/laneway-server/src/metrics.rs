@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use laneway_core::gate::Gate;
-use laneway_store::model::{Commits, LimitView, NodeView};
+use laneway_store::model::{Commits, LimitView, Losses, NodeView};
 use laneway_store::tally::{BOUNDS, GATES, GateWaits, Spread, WAIT_BOUNDS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -127,6 +127,7 @@ impl Metrics {
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) nodes: Vec<NodeView>,
+    pub(crate) losses: Losses,
     pub(crate) limits: Vec<LimitView>,
     pub(crate) backlog: Vec<(Option<Gate>, u64)>,
     pub(crate) parked: u64,
@@ -208,13 +209,24 @@ fn registry(stored: &Stored) -> Registry {
     });
     per_node("cache_hits", "Steps with `cache` that took a recorded result", |node| node.tally.cache.hits);
     per_node("cache_misses", "Steps with `cache` that were executed", |node| node.tally.cache.misses);
-    let expirations = PerNode::default();
+    let (losses, expirations) = (&stored.losses, PerNode::default());
     for node in nodes {
-        // Of the address as a whole: every life that it has says the same.
-        let counter = expirations.get_or_create(&NodeLabels { node: node.node.clone() });
-        counter.inner().store(node.lost_sessions, std::sync::atomic::Ordering::Relaxed);
+        // So that it begins with nothing: whoever looks at how it grows must have seen what it was before.
+        let _ = expirations.get_or_create(&NodeLabels { node: node.node.clone() });
     }
-    registry.register("lease_expirations", "Lives of a node that were lost", expirations);
+    for (node, lost) in &losses.nodes {
+        expirations.get_or_create(&NodeLabels { node: node.clone() }).inc_by(*lost);
+    }
+    registry.register(
+        "lease_expirations",
+        "Lives of a node that were lost; of nodes that are gone, those that were lost last",
+        expirations,
+    );
+    // A node that is gone has nobody who tells of it, and the series of a name that was never seen before begins with its loss, which
+    // is not seen as growth. This one is there before anything is lost.
+    let nodes_lost = Counter::<u64, AtomicU64>::default();
+    nodes_lost.inc_by(losses.total);
+    registry.register("nodes_lost", "Lives of nodes that were lost, of all that ever were", nodes_lost);
     let attempts = Family::<OutcomeLabels, Counter>::default();
     for node in nodes {
         let tally = node.tally;

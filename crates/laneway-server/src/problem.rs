@@ -229,12 +229,14 @@ fn code_of(error: &Error) -> Code {
         Error::Missing { .. }
         | Error::NotAStore { .. }
         | Error::Newer { .. }
+        | Error::OlderLives { .. }
         | Error::CannotLock { .. }
         | Error::Damaged { .. }
         | Error::OldSqlite { .. }
         | Error::OldPostgres { .. }
         | Error::Postgres { .. }
         | Error::NotABackup { .. }
+        | Error::OtherSecretKey { .. }
         | Error::Address { .. } => Code::Internal,
         Error::Unreadable { .. } | Error::UnreadableEvent { .. } => Code::Unreadable,
         Error::SetAside { .. } => Code::RunSetAside,

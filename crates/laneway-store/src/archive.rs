@@ -185,6 +185,7 @@ pub fn restore(from: &Path, store: &Path) -> Result<Restored> {
                 other => other,
             })?;
         (restored.runs, restored.secrets, restored.missing) = (found.runs, found.secrets, found.missing);
+        check_key(&fresh, &dir)?;
         settle(&fresh, &dir, store).map_err(|error| failed(store, &error))?;
         Ok(restored)
     });
@@ -303,6 +304,23 @@ fn take(entry: &mut impl Read, to: &Path) -> io::Result<(ContentHash, u64)> {
     Ok((hasher.finish(), size))
 }
 
+/// A key that is there stays, since whatever else it opens would be lost without it; but beside another key the copy's secrets would
+/// be as good as gone, and nobody would know before a step needs one.
+fn check_key(fresh: &Path, dir: &Path) -> Result<()> {
+    let read = |path: PathBuf| match fs::read(&path) {
+        Ok(key) => Ok(Some(key)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(&path, &error)),
+    };
+    let path = dir.join(SECRET_KEY);
+    match (read(fresh.join(SECRET_KEY))?, read(path.clone())?) {
+        (Some(ours), Some(theirs)) if ours.trim_ascii() != theirs.trim_ascii() => {
+            Err(Error::OtherSecretKey { path })
+        }
+        (Some(_) | None, Some(_) | None) => Ok(()),
+    }
+}
+
 fn settle(fresh: &Path, dir: &Path, store: &Path) -> io::Result<()> {
     for name in ["logs", "artifacts"] {
         if fresh.join(name).exists() {
@@ -311,6 +329,7 @@ fn settle(fresh: &Path, dir: &Path, store: &Path) -> io::Result<()> {
             fs::rename(fresh.join(name), dir.join(name))?;
         }
     }
+    // One that is there is the same.
     if fresh.join(SECRET_KEY).exists() && !dir.join(SECRET_KEY).exists() {
         fs::rename(fresh.join(SECRET_KEY), dir.join(SECRET_KEY))?;
     }

@@ -19,6 +19,12 @@ pub enum Error {
     NotAStore { path: PathBuf },
     #[error("{} was written by a newer Laneway: its schema is {found}, this program knows {known}", path.display())]
     Newer { path: PathBuf, found: i64, known: i64 },
+    #[error(
+        "{} must be changed for this program in a way that older ones cannot go on with, and nodes of those are alive: {}",
+        path.display(),
+        nodes.join(", ")
+    )]
+    OlderLives { path: PathBuf, nodes: Vec<String> },
     #[error("{} cannot be written: {why}", path.display())]
     ReadOnly { path: PathBuf, why: String },
     #[error("the file system of {} cannot lock files: {why}", path.display())]
@@ -119,6 +125,8 @@ pub enum Error {
     Exists { path: PathBuf },
     #[error("{} is no copy that `laneway backup` has written: {why}", path.display())]
     NotABackup { path: PathBuf, why: String },
+    #[error("{} is another key to secrets than the one in the copy", path.display())]
+    OtherSecretKey { path: PathBuf },
     #[error("a run with the key `{key}` is just being submitted")]
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
@@ -181,6 +189,9 @@ impl Error {
                 Some("name another file with --store; this one was left as it is".to_owned())
             }
             Self::Newer { .. } => Some("use the newer program; this one was left as it is".to_owned()),
+            Self::OlderLives { .. } => Some(
+                "stop them, and start this program again; until then they go on, and nothing was changed".to_owned(),
+            ),
             Self::ReadOnly { .. } => {
                 Some("make the file and its directory writable, or use --store elsewhere".to_owned())
             }
@@ -260,6 +271,10 @@ impl Error {
             Self::NoSuchSecret { name } => Some(format!("`laneway secret set {name}` makes it; `laneway secret list` lists them")),
             Self::NotABackup { .. } => Some("name a file that it wrote; nothing was changed".to_owned()),
             Self::Exists { .. } => Some("name a file that is not there yet".to_owned()),
+            Self::OtherSecretKey { path } => Some(format!(
+                "restore into another directory, or, if nothing needs {} any more, move it away first; nothing was changed",
+                path.display()
+            )),
             Self::NotSetAside { run } => Some(format!("`laneway show {}` shows it", run.short())),
             Self::Unreachable { .. } => Some(
                 "look whether the server runs, and whether host and port in --store are right".to_owned(),
@@ -312,6 +327,7 @@ impl Error {
             Self::Missing { .. }
                 | Self::NotAStore { .. }
                 | Self::Newer { .. }
+                | Self::OlderLives { .. }
                 | Self::ReadOnly { .. }
                 | Self::CannotLock { .. }
                 | Self::Full { .. }

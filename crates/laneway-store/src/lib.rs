@@ -14,6 +14,7 @@ mod fence;
 mod keeper;
 pub mod line;
 mod locks;
+mod migration;
 pub mod model;
 mod offer;
 pub mod overview;

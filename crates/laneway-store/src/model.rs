@@ -263,6 +263,18 @@ pub struct Orders {
     pub wishes: Vec<(u64, Wish)>,
 }
 
+/// Of how many losses of nodes it is known who was lost; what was lost of nodes that live is known beyond that.
+pub const LOSSES_KEPT: i64 = 100;
+
+/// Lives of nodes that were lost: they died, froze, or could not reach the store.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Of all nodes that ever were. Never becomes less.
+    pub total: u64,
+    /// By node, whether it lives again or not, those first that were lost last. Bounded: `LOSSES_KEPT`, and those that live.
+    pub nodes: Vec<(String, u64)>,
+}
+
 /// How many events of pools are kept; how each container is now is known beyond that.
 pub const POOL_EVENTS_KEPT: i64 = 10_000;
 

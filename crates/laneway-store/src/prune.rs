@@ -20,6 +20,12 @@ pub(crate) const TOUCH_AFTER: Duration = Duration::from_secs(3600);
 /// Rows that one transaction of a sweep looks at.
 pub(crate) const SWEEP_ROWS: i64 = 200;
 
+/// Records that one transaction looks at.
+pub(crate) const RECORDS_AT_ONCE: i64 = 1_000;
+
+/// Such transactions of one `prune_records`, for each kind: what is left has time until the next.
+pub(crate) const RECORD_TURNS: u32 = 20;
+
 /// How much of the past is kept. `None` is all of it; what any of them lets go may go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Keep {
@@ -35,6 +41,31 @@ impl Keep {
     pub fn is_everything(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// For how long it is known what people did through the service, and what nodes told of themselves. `None` is for ever.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeepRecords {
+    pub audit: Option<Duration>,
+    pub node_events: Option<Duration>,
+}
+
+impl KeepRecords {
+    pub fn is_everything(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What goes, with how long it stays.
+    pub(crate) fn each(self) -> impl Iterator<Item = (Record, Duration)> {
+        let kinds = [(Record::Audit, self.audit), (Record::NodeEvent, self.node_events)];
+        kinds.into_iter().filter_map(|(record, kept)| Some((record, kept?)))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Record {
+    Audit,
+    NodeEvent,
 }
 
 /// A run that may go.

@@ -35,13 +35,13 @@ use crate::fence::{ClaimRef, Fate};
 use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
-    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom,
-    Wish, WorkflowView,
+    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
+    NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
+    RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally,
+    Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
-use crate::prune::{Keep, Prunable, Swept};
+use crate::prune::{Keep, KeepRecords, Prunable, Swept};
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
 
@@ -237,6 +237,11 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     // ---- retention (docs/design/retention.md) ---------------------------------------------------------
 
+    /// Forgets the oldest entries of the audit log and events of nodes that are kept no longer, in transactions for which nobody waits
+    /// long, and not all of them if there are many. Says how many. What nodes told that live stays, and the newest of both, so that
+    /// no number is given out twice.
+    async fn prune_records(&self, keep: KeepRecords) -> Result<u64>;
+
     /// Up to `limit` runs that `keep` lets go, oldest first, with what they take up. Changes nothing. Never one that is not
     /// over, is set aside, is the newest of its workflow, or whose end has yet to start something.
     async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>>;
@@ -376,6 +381,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn parked(&self) -> Result<u64>;
     /// Nodes that are alive, by address, with up to `claims` of what each holds.
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>>;
+    /// Which nodes were lost, and how often.
+    async fn losses(&self) -> Result<Losses>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>>;
     /// What warm containers did, numbered above `after`, in order: the newest `POOL_EVENTS_KEPT`. `node` limits it to one

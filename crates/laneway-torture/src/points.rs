@@ -12,6 +12,8 @@ pub enum Place {
     Effect,
     /// Wherever something is told to a run: a signal, that a child is there, has ended, or is to end.
     Telling,
+    /// A node that fires what is due, while others look at the same.
+    Firing,
 }
 
 macro_rules! points {
@@ -177,6 +179,14 @@ points! {
     ChildStop = "child.stop" in Telling;
     /// It is told to end, and nothing is committed.
     ChildStopTold = "child.stop.told" in Telling;
+    /// A tick has come, and its run is not submitted.
+    FireDue = "fire.due" in Firing;
+    /// Its run is there, and that the tick is dealt with is not said.
+    FireBefore = "fire.before" in Firing;
+    /// That is said, and nothing is committed.
+    FireMade = "fire.made" in Firing;
+    /// It is committed, and who fired it knows nothing of that.
+    FireAfter = "fire.after" in Firing;
     /// The warden has its cgroups, and has not said so.
     WardenReady = "warden.ready" in Warden;
     /// A request was received, nothing is done about it.

@@ -7,7 +7,7 @@ use laneway_core::id::SessionId;
 use laneway_engine::prune::Pruner;
 use laneway_store::Store;
 use laneway_store::cache::KeepResults;
-use laneway_store::prune::Keep;
+use laneway_store::prune::{Keep, KeepRecords};
 use tokio::task::JoinHandle;
 
 use crate::exit::Refusal;
@@ -18,17 +18,18 @@ use crate::settings::{PRUNE_INTERVAL, Settings};
 pub(crate) struct Kept {
     keep: Keep,
     results: KeepResults,
+    records: KeepRecords,
     every: Duration,
 }
 
 impl Kept {
     pub(crate) fn read(settings: &Settings) -> Result<Self, Refusal> {
-        let (keep, results) = (settings.keep()?, settings.keep_results()?);
+        let (keep, results, records) = (settings.keep()?, settings.keep_results()?, settings.keep_records()?);
         let every = settings.duration(&PRUNE_INTERVAL)?;
         if every.is_zero() {
             return Err(Refusal::new("prune_interval is none").hint("write how often to look, such as 10m"));
         }
-        Ok(Self { keep, results, every })
+        Ok(Self { keep, results, records, every })
     }
 }
 
@@ -38,8 +39,8 @@ pub(crate) struct Pruning(JoinHandle<()>);
 
 impl Pruning {
     pub(crate) fn begin(kept: Kept, store: &Arc<dyn Store>, session: SessionId) -> Self {
-        let Kept { keep, results, every } = kept;
-        let pruner = Pruner { store: Arc::clone(store), keep, results, every, session };
+        let Kept { keep, results, records, every } = kept;
+        let pruner = Pruner { store: Arc::clone(store), keep, results, records, every, session };
         Self(tokio::spawn(pruner.until_dropped()))
     }
 }

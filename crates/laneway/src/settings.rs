@@ -15,7 +15,7 @@ use laneway_engine::container::{Containers, Docker};
 use laneway_server::callback::Reach;
 use laneway_store::cache::KeepResults;
 use laneway_store::model::Lease;
-use laneway_store::prune::Keep;
+use laneway_store::prune::{Keep, KeepRecords};
 
 pub(crate) use file::File;
 
@@ -122,8 +122,12 @@ settings! {
         "How long results of steps with `cache` are kept after they were recorded or last taken";
     KEEP_CACHE_BYTES = "keep_cache_bytes", "LANEWAY_KEEP_CACHE_BYTES", Bytes, "10GiB",
         "How much those results may take up, with their files, before those that were used longest ago go";
+    KEEP_AUDIT_FOR = "keep_audit_for", "LANEWAY_KEEP_AUDIT_FOR", Duration, "400d",
+        "How long entries of the audit log are kept; 0s is for ever";
+    KEEP_NODE_EVENTS_FOR = "keep_node_events_for", "LANEWAY_KEEP_NODE_EVENTS_FOR", Duration, "90d",
+        "How long it is known what nodes told of themselves; 0s is for ever";
     PRUNE_INTERVAL = "prune_interval", "LANEWAY_PRUNE_INTERVAL", Duration, "10m",
-        "How often a node looks for runs that are kept no longer, about";
+        "How often a node looks for what is kept no longer, about";
 }
 
 /// Where a value comes from.
@@ -260,6 +264,12 @@ impl Settings {
             for_: Some(self.read(&KEEP_CACHE_FOR, span)?),
             bytes: Some(self.read(&KEEP_CACHE_BYTES, bytes)?),
         })
+    }
+
+    /// How long it is known what people did and what nodes told.
+    pub(crate) fn keep_records(&self) -> Result<KeepRecords, Refusal> {
+        let kept = |setting: &Setting| Ok(Some(self.duration(setting)?).filter(|kept| !kept.is_zero()));
+        Ok(KeepRecords { audit: kept(&KEEP_AUDIT_FOR)?, node_events: kept(&KEEP_NODE_EVENTS_FOR)? })
     }
 
     /// How sessions of this process are kept alive.

@@ -333,7 +333,8 @@ impl Play {
                     laneway_torture::Place::Node
                     | laneway_torture::Place::Shared
                     | laneway_torture::Place::Effect
-                    | laneway_torture::Place::Telling,
+                    | laneway_torture::Place::Telling
+                    | laneway_torture::Place::Firing,
                 )
                 | None => self.trouble.nodes_killed += 1,
             }

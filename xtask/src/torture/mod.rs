@@ -17,6 +17,7 @@ pub(crate) mod nodes;
 mod place;
 mod processes;
 mod tally;
+mod ticks;
 mod walk;
 mod workload;
 
@@ -66,6 +67,8 @@ enum What {
     Effects,
     /// Die wherever a signal, or something about a child, is told to a run; on both databases
     Children,
+    /// Die wherever a tick is fired, while two other nodes look at it; on both databases
+    Ticks,
 }
 
 pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
@@ -75,6 +78,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
         Some(What::Children) => {
             return children::walk(Program::build_tortured(shell)?.path(), children::How::Whole);
         }
+        Some(What::Ticks) => return ticks::walk(Program::build_tortured(shell)?.path()),
         None => {}
     }
     ensure!(cfg!(target_os = "linux"), "the process table is read from /proc, so this needs Linux");
@@ -100,6 +104,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     }
     effects::walk(tortured.path())?;
     children::walk(tortured.path(), children::How::Short)?;
+    ticks::walk(tortured.path())?;
     hunt(&ground, &mut dice, &mut tally)?;
     tally.print();
     tally.verdict(&ground)

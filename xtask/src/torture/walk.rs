@@ -138,11 +138,11 @@ fn case(act: Act, dice: &mut Dice) -> Case {
     Case { act, seed, bug: None, patience: PATIENCE }
 }
 
-/// Whether a point comes by in the workflow that is tortured. Those of many nodes, of effects and of children have walks of their own.
+/// Whether a point comes by in the workflow that is tortured. Those of many nodes, of effects, of children and of ticks have walks of their own.
 pub(super) fn is_walked(point: Point) -> bool {
     match point.place() {
         Place::Node | Place::Warden => true,
-        Place::Shared | Place::Effect | Place::Telling => false,
+        Place::Shared | Place::Effect | Place::Telling | Place::Firing => false,
     }
 }
 
@@ -225,5 +225,7 @@ fn scenes(point: Point) -> &'static [Scene] {
         | Point::ExpiredReaped
         | Point::RenewBefore
         | Point::RenewAfter => &[],
+        // `ticks.rs` walks to these.
+        Point::FireDue | Point::FireBefore | Point::FireMade | Point::FireAfter => &[],
     }
 }

@@ -50,6 +50,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
     let stored = Stored {
         own_waits,
         nodes,
+        losses: store.losses().await?,
         limits: store.limits().await?,
         backlog: store.backlog().await?,
         parked: store.parked().await?,

@@ -93,6 +93,25 @@ async fn metrics_tell_of_nodes_limits_and_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_tell_of_a_node_that_was_lost_and_never_comes_back() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let text = async || String::from_utf8(server.get("/metrics").await.body.to_vec()).expect("text");
+    let before = text().await;
+    assert!(
+        before.contains("laneway_nodes_lost_total 0"),
+        "whoever looks at growth sees the nothing before: {before}"
+    );
+    drop(Actor::join(&place, "worker:71").await);
+    server.store.reap().await.expect("a reaped session");
+    let after = text().await;
+    for line in ["laneway_nodes_lost_total 1", "laneway_lease_expirations_total{node=\"worker:71\"} 1"] {
+        assert!(after.contains(line), "{line} is not in\n{after}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_count_what_is_parked() {
     let place = Place::sqlite();
     let server = place.serve().await;

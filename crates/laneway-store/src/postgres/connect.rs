@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::address::Address;
 use super::fault::{self, Failure};
-use super::migrate::{self, Found};
+use super::migrate::{self, Found, Migrated};
 use super::tls;
 use crate::Open;
 use crate::error::{Error, Result};
@@ -120,7 +120,12 @@ impl Target {
             }
             Found::Store { schema } if schema == migrate::KNOWN => {}
             Found::Empty if mode == Open::Existing => return Err(Error::Missing { path }),
-            Found::Store { .. } | Found::Empty => migrate::migrate(client).await.map_err(tell)?,
+            Found::Store { .. } | Found::Empty => {
+                match migrate::migrate(client, migrate::MIGRATIONS).await.map_err(tell)? {
+                    Migrated::Done => {}
+                    Migrated::OlderLive(nodes) => return Err(Error::OlderLives { path, nodes }),
+                }
+            }
         }
         let text = migrate::instance(client).await.map_err(tell)?;
         let uuid = Uuid::try_parse(&text)

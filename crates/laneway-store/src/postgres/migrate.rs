@@ -5,19 +5,22 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use crate::migration::{Migration, breaking};
+
 /// In order; the number of a migration is its place, from 1 on. Both databases have the same numbers.
-const MIGRATIONS: &[&str] = &[
-    include_str!("migrations/0001_first.sql"),
-    include_str!("migrations/0002_pools.sql"),
-    include_str!("migrations/0003_wishes.sql"),
-    include_str!("migrations/0004_rooms.sql"),
-    include_str!("migrations/0005_waits.sql"),
-    include_str!("migrations/0006_effects.sql"),
-    include_str!("migrations/0007_growth.sql"),
-    include_str!("migrations/0008_levels.sql"),
-    include_str!("migrations/0009_cache.sql"),
-    include_str!("migrations/0010_children.sql"),
-    include_str!("migrations/0011_no_cache.sql"),
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration::adds(include_str!("migrations/0001_first.sql")),
+    Migration::adds(include_str!("migrations/0002_pools.sql")),
+    Migration::adds(include_str!("migrations/0003_wishes.sql")),
+    Migration::adds(include_str!("migrations/0004_rooms.sql")),
+    Migration::adds(include_str!("migrations/0005_waits.sql")),
+    Migration::adds(include_str!("migrations/0006_effects.sql")),
+    Migration::adds(include_str!("migrations/0007_growth.sql")),
+    Migration::adds(include_str!("migrations/0008_levels.sql")),
+    Migration::adds(include_str!("migrations/0009_cache.sql")),
+    Migration::adds(include_str!("migrations/0010_children.sql")),
+    Migration::adds(include_str!("migrations/0011_no_cache.sql")),
+    Migration::adds(include_str!("migrations/0013_losses.sql")),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
@@ -65,8 +68,20 @@ async fn schema(client: &Client) -> Result<i64, tokio_postgres::Error> {
     client.query_typed_one(include_str!("sql/migration_last.sql"), &[]).await?.try_get(0)
 }
 
-/// Applies what is missing. Of two processes that open a new store at once the second waits, and finds nothing to do.
-pub(super) async fn migrate(client: &mut Client) -> Result<(), tokio_postgres::Error> {
+/// What came of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Migrated {
+    Done,
+    /// Nothing was changed: these nodes live, and could not go on. All of them are of older programs: newer ones have migrated the
+    /// schema before they registered.
+    OlderLive(Vec<String>),
+}
+
+/// Applies what is missing of `MIGRATIONS`. Of two processes that open a new store at once the second waits, and finds nothing to do.
+pub(super) async fn migrate(
+    client: &mut Client,
+    migrations: &[Migration],
+) -> Result<Migrated, tokio_postgres::Error> {
     let transaction = client.transaction().await?;
     // Larger stores take longer than a statement usually may.
     transaction.batch_execute("SET LOCAL statement_timeout = 0").await?;
@@ -74,8 +89,17 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), tokio_postgres::E
     transaction.batch_execute(include_str!("sql/migration_table.sql")).await?;
     let schema: i64 =
         transaction.query_typed_one(include_str!("sql/migration_last.sql"), &[]).await?.try_get(0)?;
-    for (number, migration) in (1_i64..).zip(MIGRATIONS).filter(|(number, _)| *number > schema) {
-        transaction.batch_execute(migration).await?;
+    let least = breaking(migrations, schema);
+    if least.is_some() && schema > 0 {
+        transaction.batch_execute(include_str!("sql/migration_alone.sql")).await?;
+        let living = transaction.query_typed(include_str!("sql/migration_lives.sql"), &[]).await?;
+        if !living.is_empty() {
+            let nodes = living.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?;
+            return Ok(Migrated::OlderLive(nodes));
+        }
+    }
+    for (number, migration) in (1_i64..).zip(migrations).filter(|(number, _)| *number > schema) {
+        transaction.batch_execute(migration.sql).await?;
         let add = include_str!("sql/migration_add.sql");
         transaction.query_typed(add, &[(&number, Type::INT8)]).await?;
     }
@@ -83,9 +107,68 @@ pub(super) async fn migrate(client: &mut Client) -> Result<(), tokio_postgres::E
         let instance = Uuid::now_v7().to_string();
         transaction.query_typed(include_str!("sql/made.sql"), &[(&instance, Type::TEXT)]).await?;
     }
-    transaction.commit().await
+    if let Some(least) = least {
+        let say = include_str!("sql/migration_least.sql");
+        transaction.query_typed(say, &[(&least.to_string(), Type::TEXT)]).await?;
+    }
+    transaction.commit().await?;
+    Ok(Migrated::Done)
 }
 
 pub(super) async fn instance(client: &Client) -> Result<String, tokio_postgres::Error> {
     client.query_typed_one(include_str!("sql/instance.sql"), &[]).await?.try_get(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tokio_postgres::NoTls;
+
+    use super::*;
+    use crate::model::NewSession;
+    use crate::postgres::PostgresStore;
+    use crate::{Error, Open, Store as _};
+
+    const FIRST: Migration = Migration::adds("CREATE TABLE extra (a BIGINT)");
+    const SECOND: Migration = Migration::breaks("ALTER TABLE extra RENAME COLUMN a TO b");
+
+    fn with(more: &[Migration]) -> Vec<Migration> {
+        MIGRATIONS.iter().chain(more).copied().collect()
+    }
+
+    async fn connect(url: &str) -> Client {
+        let (client, line) = tokio_postgres::connect(url, NoTls).await.expect("a connection");
+        tokio::spawn(line);
+        client
+    }
+
+    /// A store of this program in a schema of its own, and a connection to it for a newer one.
+    async fn place(dir: &Path) -> (PostgresStore, Client) {
+        let server = std::env::var("LANEWAY_TEST_POSTGRES").expect("run this with `cargo xtask postgres`");
+        let name = format!("t{}", Uuid::now_v7().simple());
+        let make = format!("CREATE SCHEMA {name}");
+        connect(&server).await.batch_execute(&make).await.expect("a schema");
+        let url = format!("{server}?options=-csearch_path%3D{name}");
+        let older = PostgresStore::open(&url, dir, Open::Create).expect("a store");
+        (older, connect(&url).await)
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_older_programs_cannot_live_with_waits_until_none_lives() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (older, mut newer) = place(dir.path()).await;
+        let session = older.register(NewSession::ephemeral("older:1", 1)).await.expect("a session");
+        let added = migrate(&mut newer, &with(&[FIRST])).await.expect("it only adds");
+        assert_eq!((added, schema(&newer).await.expect("a number")), (Migrated::Done, KNOWN + 1));
+        let refused = migrate(&mut newer, &with(&[FIRST, SECOND])).await.expect("an answer");
+        assert_eq!(refused, Migrated::OlderLive(vec!["older:1".to_owned()]));
+        assert_eq!(schema(&newer).await.expect("a number"), KNOWN + 1, "nothing was changed");
+        let leaving = laneway_core::node_event::Leaving::because(laneway_core::node_event::LeaveReason::Done);
+        older.retire(session, leaving).await.expect("a session that can end");
+        let broken = migrate(&mut newer, &with(&[FIRST, SECOND])).await.expect("an answer");
+        assert_eq!((broken, schema(&newer).await.expect("a number")), (Migrated::Done, KNOWN + 2));
+        let refused = older.register(NewSession::ephemeral("older:1", 1)).await.expect_err("too old");
+        assert!(matches!(refused, Error::Newer { found, .. } if found == KNOWN + 2), "{refused}");
+    }
 }

@@ -74,13 +74,13 @@ use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewSignal,
-    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
-    RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish,
+    Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses, NewSession,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
+    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish,
     WorkflowView,
 };
 use crate::overview::Overview;
-use crate::prune::{Keep, Prunable, Swept};
+use crate::prune::{Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, Swept};
 use crate::sqlite::Clock;
 use crate::store::Store;
 use crate::tally::GateWaits;
@@ -204,9 +204,12 @@ impl Store for PostgresStore {
                 lives::register(&self.base.shelf, &link, terms, session, node).await
             })
             .await;
-        if let Err(error) = written {
+        if !matches!(written, Ok(None)) {
             self.locks.release(session);
-            return Err(error);
+        }
+        if let Some(found) = written? {
+            let path = self.base.target.address.path();
+            return Err(Error::Newer { path, found, known: migrate::KNOWN });
         }
         if !is_remote {
             self.own.lock().unwrap_or_else(PoisonError::into_inner).push(session);
@@ -519,6 +522,23 @@ impl Store for PostgresStore {
         }
     }
 
+    async fn prune_records(&self, keep: KeepRecords) -> Result<u64> {
+        let mut gone = 0;
+        for (record, kept) in keep.each() {
+            for _ in 0..RECORD_TURNS {
+                let said = self.base.write(|link, terms| async move {
+                    prune::forget_records(&link, terms, record, kept).await
+                });
+                let some = said.await?;
+                gone += some as u64;
+                if (some as i64) < RECORDS_AT_ONCE {
+                    break;
+                }
+            }
+        }
+        Ok(gone)
+    }
+
     async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>> {
         if keep.bytes.is_some() {
             while self.base.write(|link, _| async move { prune::measure(&link).await }).await? > 0 {}
@@ -621,7 +641,10 @@ impl Store for PostgresStore {
 
     async fn fire(&self, fired: Fired) -> Result<bool> {
         let fired = &fired;
-        self.base.write(|link, _| async move { triggers::fire(&link, fired).await }).await
+        pass(Point::FireBefore);
+        let fired = self.base.write(|link, _| async move { triggers::fire(&link, fired).await }).await;
+        pass(Point::FireAfter);
+        fired
     }
 
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
@@ -887,6 +910,10 @@ impl Store for PostgresStore {
                 |link| async move { view::nodes(&link, &self.base.shelf, self.base.now(), claims).await },
             )
             .await
+    }
+
+    async fn losses(&self) -> Result<Losses> {
+        self.base.ask(|link| async move { view::losses(&link).await }).await
     }
 
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {

@@ -14,6 +14,8 @@ use super::run_work::Terms;
 use crate::error::Error;
 use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
 
+/// Nodes wait here for each other as long as a commit takes: without that, an event could become visible behind one of a larger
+/// number, and whoever follows the stream would have gone on past it. None of them has a lock that is before a key's.
 pub(super) async fn tell(link: &Link, terms: Terms, session: SessionId, facts: &[PoolFact]) -> Done<()> {
     let (now, session) = (terms.now.map(|now| now.0), session.to_string());
     let containers: Vec<String> =
@@ -21,7 +23,10 @@ pub(super) async fn tell(link: &Link, terms: Terms, session: SessionId, facts: &
     let names: Vec<String> = facts.iter().map(|fact| fact.name().to_owned()).collect();
     let versions: Vec<i64> = facts.iter().map(|fact| i64::from(fact.version())).collect();
     let bodies: Vec<String> = facts.iter().map(PoolFact::body_text).collect();
+    let keys = vec!["pools".to_owned()];
     let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("key_make", TEXT_ARRAY), vec![&keys]);
+    flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&keys]);
     flight.ask(
         sql!("pool_event_append", INT8, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY),
         vec![&now, &session, &containers, &names, &versions, &bodies],

@@ -19,7 +19,7 @@ use super::shelf::{Head, Shelf};
 use super::{read, row, waits};
 use crate::error::Error;
 use crate::model::{
-    ClaimView, LimitView, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView, SetAside,
+    ClaimView, LimitView, Losses, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView, SetAside,
 };
 use crate::offer;
 use crate::overview::few;
@@ -272,6 +272,16 @@ pub(super) async fn nodes(
         });
     }
     Ok(nodes)
+}
+
+/// Those that were lost last first: the first knows how many there were.
+pub(super) async fn losses(link: &Link) -> Done<Losses> {
+    let mut losses = Losses::default();
+    for found in link.rows(sql!("losses"), &[]).await? {
+        losses.total = losses.total.max(row::number(&found, 2)?);
+        losses.nodes.push((row::text(&found, 0)?, row::number(&found, 1)?));
+    }
+    Ok(losses)
 }
 
 /// In order, behind a number.

@@ -63,7 +63,7 @@ pub(super) fn prepare(path: &Path, mode: Open) -> Result<()> {
         Found::Store { schema } if schema == migrate::KNOWN => Ok(()),
         Found::Empty if mode == Open::Existing => Err(Error::NotAStore { path: path.to_owned() }),
         Found::Store { .. } | Found::Empty => {
-            migrate::migrate(&mut connection, &Uuid::now_v7().to_string()).map_err(tell)?;
+            migrate::migrate(&mut connection, path, migrate::MIGRATIONS, &Uuid::now_v7().to_string())?;
             pass(Point::StoreMigrated);
             Ok(())
         }

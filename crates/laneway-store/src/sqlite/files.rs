@@ -37,6 +37,11 @@ pub(super) fn keep(dir: &Path, path: &Path) -> Result<(ContentHash, u64)> {
         let held = lock(dir)?;
         held.lock_shared()?;
         std::fs::rename(&fresh, place(dir, &hash))?;
+        // What is answered here is named in the database, and must be found after a crash of the machine: a name is on disk when its
+        // directory is. That one's own name too: somebody may have made it just now.
+        for dir in [home.as_path(), dir] {
+            File::open(dir)?.sync_all()?;
+        }
         Ok((hash, size))
     };
     copied().map_err(|error| {

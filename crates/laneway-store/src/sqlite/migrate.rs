@@ -1,20 +1,31 @@
 //! Brings a file to the schema this program knows: forward only, idempotent, all or nothing.
 
+use std::path::Path;
+
+use laneway_core::id::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::connect::dir_of;
+use super::fault;
+use crate::error::{Error, Result};
+use crate::keeper::unreadable;
+use crate::locks::{Life, SessionLocks};
+use crate::migration::{Migration, breaking};
+
 /// In order; the number of a migration is its place, from 1 on. Both databases have the same numbers.
-const MIGRATIONS: &[&str] = &[
-    include_str!("migrations/0001_first.sql"),
-    include_str!("migrations/0002_pools.sql"),
-    include_str!("migrations/0003_wishes.sql"),
-    include_str!("migrations/0004_rooms.sql"),
-    include_str!("migrations/0005_waits.sql"),
-    include_str!("migrations/0006_effects.sql"),
-    include_str!("migrations/0007_growth.sql"),
-    include_str!("migrations/0008_levels.sql"),
-    include_str!("migrations/0009_cache.sql"),
-    include_str!("migrations/0010_children.sql"),
-    include_str!("migrations/0011_no_cache.sql"),
+pub(super) const MIGRATIONS: &[Migration] = &[
+    Migration::adds(include_str!("migrations/0001_first.sql")),
+    Migration::adds(include_str!("migrations/0002_pools.sql")),
+    Migration::adds(include_str!("migrations/0003_wishes.sql")),
+    Migration::adds(include_str!("migrations/0004_rooms.sql")),
+    Migration::adds(include_str!("migrations/0005_waits.sql")),
+    Migration::adds(include_str!("migrations/0006_effects.sql")),
+    Migration::adds(include_str!("migrations/0007_growth.sql")),
+    Migration::adds(include_str!("migrations/0008_levels.sql")),
+    Migration::adds(include_str!("migrations/0009_cache.sql")),
+    Migration::adds(include_str!("migrations/0010_children.sql")),
+    Migration::adds(include_str!("migrations/0011_no_cache.sql")),
+    Migration::adds(include_str!("migrations/0013_losses.sql")),
 ];
 
 /// "LANE": tells a Laneway store from other SQLite files.
@@ -45,20 +56,105 @@ pub(super) fn look(connection: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
-/// Applies what is missing. Two processes that open a new file at once: the second finds nothing to do.
-pub(super) fn migrate(connection: &mut Connection, instance: &str) -> rusqlite::Result<()> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let schema: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    for (index, migration) in MIGRATIONS.iter().enumerate() {
-        if (index as i64) < schema {
-            continue;
+/// Applies what is missing of `MIGRATIONS`. Two processes that open a new file at once: the second finds nothing to do.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    path: &Path,
+    migrations: &[Migration],
+    instance: &str,
+) -> Result<()> {
+    let tell = |error: rusqlite::Error| fault::explain(&error, path);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(tell)?;
+    let schema: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(tell)?;
+    let least = breaking(migrations, schema);
+    if least.is_some() && schema > 0 {
+        let nodes = living(&transaction, path)?;
+        if !nodes.is_empty() {
+            return Err(Error::OlderLives { path: path.to_owned(), nodes });
         }
-        transaction.execute_batch(migration)?;
-        transaction.pragma_update(None, "user_version", index as i64 + 1)?;
     }
-    if schema == 0 {
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.execute(include_str!("sql/made.sql"), [instance])?;
+    let apply = || -> rusqlite::Result<()> {
+        for (number, migration) in (1_i64..).zip(migrations).filter(|(number, _)| *number > schema) {
+            transaction.execute_batch(migration.sql)?;
+            transaction.pragma_update(None, "user_version", number)?;
+        }
+        if schema == 0 {
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.execute(include_str!("sql/made.sql"), [instance])?;
+        }
+        if let Some(least) = least {
+            transaction.execute(include_str!("sql/migration_least.sql"), [least.to_string()])?;
+        }
+        Ok(())
+    };
+    apply().and_then(|()| transaction.commit()).map_err(tell)
+}
+
+/// Nodes of this host that are alive. All of them are of older programs: newer ones have migrated the file before they registered.
+fn living(connection: &Connection, path: &Path) -> Result<Vec<String>> {
+    let tell = |error: rusqlite::Error| fault::explain(&error, path);
+    let mut statement = connection.prepare(include_str!("sql/migration_lives.sql")).map_err(tell)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(tell)?;
+    let sessions: Vec<(String, String)> = rows.collect::<rusqlite::Result<_>>().map_err(tell)?;
+    let (locks, mut nodes) = (SessionLocks::new(&dir_of(path)), Vec::new());
+    for (id, node) in sessions {
+        let session = SessionId::parse(&id).ok_or_else(|| unreadable("session", &id))?;
+        if matches!(locks.look(session)?, Life::Alive) {
+            nodes.push(node);
+        }
     }
-    transaction.commit()
+    nodes.dedup();
+    Ok(nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::NewSession;
+    use crate::sqlite::SqliteStore;
+    use crate::{Open, Store as _};
+
+    const FIRST: Migration = Migration::adds("CREATE TABLE extra (a INTEGER) STRICT");
+    const SECOND: Migration = Migration::breaks("ALTER TABLE extra RENAME COLUMN a TO b");
+
+    fn with(more: &[Migration]) -> Vec<Migration> {
+        MIGRATIONS.iter().chain(more).copied().collect()
+    }
+
+    #[tokio::test]
+    async fn what_older_programs_cannot_live_with_waits_until_none_lives() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("laneway.db");
+        let older = SqliteStore::open(&path, Open::Create).expect("a store");
+        older.register(NewSession::ephemeral("older:1", 1)).await.expect("a session");
+        let mut newer = Connection::open(&path).expect("the file");
+        let schema = |newer: &Connection| -> i64 {
+            newer.pragma_query_value(None, "user_version", |row| row.get(0)).expect("a number")
+        };
+        migrate(&mut newer, &path, &with(&[FIRST]), "").expect("it only adds");
+        assert_eq!(schema(&newer), KNOWN + 1);
+        let refused = migrate(&mut newer, &path, &with(&[FIRST, SECOND]), "").expect_err("one lives");
+        assert!(matches!(&refused, Error::OlderLives { nodes, .. } if nodes == &["older:1"]), "{refused}");
+        assert_eq!(schema(&newer), KNOWN + 1, "nothing was changed");
+        drop(older);
+        let another = SqliteStore::open(&path, Open::Existing).expect_err("an older program");
+        assert!(matches!(another, Error::Newer { .. }), "{another}");
+        migrate(&mut newer, &path, &with(&[FIRST, SECOND]), "").expect("nobody lives any more");
+        assert_eq!(schema(&newer), KNOWN + 2);
+    }
+
+    #[tokio::test]
+    async fn older_program_that_is_open_registers_no_session_behind_what_it_cannot_live_with() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("laneway.db");
+        let older = SqliteStore::open(&path, Open::Create).expect("a store");
+        let mut newer = Connection::open(&path).expect("the file");
+        migrate(&mut newer, &path, &with(&[FIRST]), "").expect("it only adds");
+        let session = older.register(NewSession::ephemeral("older:1", 1)).await.expect("it goes on");
+        let leaving = laneway_core::node_event::Leaving::because(laneway_core::node_event::LeaveReason::Done);
+        older.retire(session, leaving).await.expect("a session that can end");
+        migrate(&mut newer, &path, &with(&[FIRST, SECOND]), "").expect("nobody lives");
+        let refused = older.register(NewSession::ephemeral("older:1", 1)).await.expect_err("too old");
+        assert!(matches!(refused, Error::Newer { found, .. } if found == KNOWN + 2), "{refused}");
+    }
 }

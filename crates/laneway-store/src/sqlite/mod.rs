@@ -73,13 +73,13 @@ use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
-    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom,
-    Wish, WorkflowView,
+    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
+    NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
+    RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally,
+    Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
-use crate::prune::{Keep, Prunable, Swept};
+use crate::prune::{Keep, KeepRecords, Prunable, Swept};
 use crate::store::Store;
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
@@ -304,11 +304,14 @@ impl Store for SqliteStore {
         }
         pass(Point::RegisterLocked);
         let written = self.write(move |txn| lives::register(txn, session, &node)).await;
-        if written.is_err() {
+        if !matches!(written, Ok(None)) {
             self.shared.locks.release(session);
         }
         pass(Point::RegisterAfter);
-        written.map(|()| session)
+        match written? {
+            None => Ok(session),
+            Some(found) => Err(Error::Newer { path: self.path.clone(), found, known: migrate::KNOWN }),
+        }
     }
 
     async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
@@ -625,6 +628,10 @@ impl Store for SqliteStore {
         }
     }
 
+    async fn prune_records(&self, keep: KeepRecords) -> Result<u64> {
+        self.prune_some_records(keep).await
+    }
+
     async fn prunable(&self, keep: Keep, limit: usize) -> Result<Vec<Prunable>> {
         self.choose_prunable(keep, limit).await
     }
@@ -684,7 +691,10 @@ impl Store for SqliteStore {
     }
 
     async fn fire(&self, fired: Fired) -> Result<bool> {
-        self.write(move |txn| triggers::fire(txn, &fired)).await
+        pass(Point::FireBefore);
+        let fired = self.write(move |txn| triggers::fire(txn, &fired)).await;
+        pass(Point::FireAfter);
+        fired
     }
 
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()> {
@@ -920,6 +930,10 @@ impl Store for SqliteStore {
 
     async fn nodes(&self, claims: usize) -> Result<Vec<NodeView>> {
         self.read(move |connection, shared| view::nodes(connection, shared, claims)).await
+    }
+
+    async fn losses(&self) -> Result<Losses> {
+        self.read(|connection, _| view::losses(connection)).await
     }
 
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>> {

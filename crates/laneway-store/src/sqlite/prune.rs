@@ -14,7 +14,10 @@ use super::verbs::prune;
 use super::{SqliteStore, bytes, files};
 use crate::bytes::{BLOB_BATCH, BLOB_CHUNK, workspaces_dir};
 use crate::error::{Error, Result};
-use crate::prune::{HOLD_BYTES, HOLD_KEYS, Keep, Prunable, SWEEP_ROWS, Swept, TOUCH_AFTER};
+use crate::prune::{
+    HOLD_BYTES, HOLD_KEYS, Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, SWEEP_ROWS, Swept,
+    TOUCH_AFTER,
+};
 
 /// Runs that are measured with one transaction.
 const MEASURED: i64 = 200;
@@ -90,6 +93,20 @@ impl SqliteStore {
             }
             self.write(move |txn| prune::measured(txn, &sizes)).await?;
         }
+    }
+
+    pub(super) async fn prune_some_records(&self, keep: KeepRecords) -> Result<u64> {
+        let mut gone = 0;
+        for (record, kept) in keep.each() {
+            for _ in 0..RECORD_TURNS {
+                let some = self.write(move |txn| prune::forget_records(txn, record, kept)).await?;
+                gone += some as u64;
+                if (some as i64) < RECORDS_AT_ONCE {
+                    break;
+                }
+            }
+        }
+        Ok(gone)
     }
 
     pub(super) async fn prune_run(&self, run: RunId) -> Result<bool> {

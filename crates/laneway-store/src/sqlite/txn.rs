@@ -309,7 +309,9 @@ mod tests {
     #[test]
     fn every_statement_uses_the_index_that_its_head_names() {
         let mut connection = Connection::open_in_memory().expect("a database");
-        crate::sqlite::migrate::migrate(&mut connection, "test").expect("a schema");
+        let migrations = crate::sqlite::migrate::MIGRATIONS;
+        crate::sqlite::migrate::migrate(&mut connection, Path::new(""), migrations, "test")
+            .expect("a schema");
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sqlite/sql");
         let mut checked = 0;
         for file in fs::read_dir(dir).expect("the statements") {

@@ -18,7 +18,9 @@ use super::waits;
 use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::locks::{Life, SessionLocks};
-use crate::model::{ClaimView, LimitView, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView};
+use crate::model::{
+    ClaimView, LimitView, Losses, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView,
+};
 use crate::offer;
 use crate::overview::few;
 use crate::tally;
@@ -274,6 +276,18 @@ pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> 
         });
     }
     Ok(nodes)
+}
+
+/// Those that were lost last first: the first knows how many there were.
+pub(super) fn losses(connection: &Connection) -> Done<Losses> {
+    let mut statement = connection.prepare_cached(sql!("losses"))?;
+    let mut rows = statement.query([])?;
+    let mut losses = Losses::default();
+    while let Some(row) = rows.next()? {
+        losses.total = losses.total.max(row.get(2)?);
+        losses.nodes.push((row.get(0)?, row.get(1)?));
+    }
+    Ok(losses)
 }
 
 /// In order, behind a number.

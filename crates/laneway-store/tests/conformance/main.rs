@@ -49,6 +49,7 @@ mod rooms;
 mod rules;
 mod server;
 mod spread;
+mod stores;
 mod submit;
 mod triggers;
 mod waits;

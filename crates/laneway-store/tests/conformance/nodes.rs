@@ -2,13 +2,15 @@
 
 use laneway_core::node_event::{Leaving, NodeEvent, NodeFact};
 use laneway_store::Error;
-use laneway_store::model::{Ask, Renewed, Tally, Whom};
+use laneway_store::model::{Ask, LOSSES_KEPT, Losses, Renewed, Tally, Whom};
 
 use crate::harness::{Node, Place, flow, for_each_database, left};
 
 for_each_database! {
     node_tells_when_it_joins_drains_and_stops,
     node_that_died_is_told_as_lost_with_what_it_held,
+    nodes_that_were_lost_are_counted_whether_they_come_back_or_not,
+    names_that_were_lost_long_ago_are_forgotten_and_the_count_is_not,
     node_for_its_own_runs_is_in_no_stream,
     events_of_a_node_are_numbered_without_gaps_whoever_tells,
     renewal_says_what_a_session_holds_and_what_is_to_be_stopped,
@@ -63,6 +65,45 @@ async fn node_that_died_is_told_as_lost_with_what_it_held(place: Place) {
     let nodes = again.store.nodes(9).await.expect("nodes");
     let [back, _] = nodes.as_slice() else { panic!("{nodes:?}") };
     assert_eq!((back.node.as_str(), back.lost_sessions), ("dying:1", 1));
+}
+
+async fn lose(place: &Place, name: &str) {
+    drop(Node::worker(place.open(), name, &[]).await);
+    place.node("reaper").await.store.reap().await.expect("a reaped session");
+}
+
+async fn losses(node: &Node) -> (u64, Vec<(String, u64)>) {
+    let Losses { total, nodes } = node.store.losses().await.expect("losses");
+    (total, nodes)
+}
+
+async fn nodes_that_were_lost_are_counted_whether_they_come_back_or_not(place: Place) {
+    let lives = Node::worker(place.open(), "lives:1", &[]).await;
+    assert_eq!(losses(&lives).await, (0, vec![]));
+    let stops = Node::worker(place.open(), "stops:1", &[]).await;
+    stops.store.retire(stops.session, left()).await.expect("a session that can end");
+    for name in ["worker:71", "worker:72", "worker:71"] {
+        lose(&place, name).await;
+    }
+    let of = |name: &str, lost| (name.to_owned(), lost);
+    assert_eq!(losses(&lives).await, (3, vec![of("worker:71", 2), of("worker:72", 1)]));
+}
+
+async fn names_that_were_lost_long_ago_are_forgotten_and_the_count_is_not(place: Place) {
+    for name in ["gone:1", "back:1"] {
+        lose(&place, name).await;
+    }
+    let back = Node::worker(place.open(), "back:1", &[]).await;
+    let kept = u64::try_from(LOSSES_KEPT).expect("a number");
+    for number in 0..kept {
+        lose(&place, &format!("worker:{number}")).await;
+    }
+    let (total, nodes) = losses(&back).await;
+    assert_eq!((total, nodes.len()), (2 + kept, 1 + LOSSES_KEPT as usize));
+    assert_eq!(nodes[0].0, format!("worker:{}", kept - 1), "the last first");
+    assert!(nodes.contains(&("back:1".to_owned(), 1)), "it lives: {nodes:?}");
+    let of_back = back.store.nodes(0).await.expect("nodes");
+    assert!(of_back.iter().any(|node| node.node == "back:1" && node.lost_sessions == 1), "{of_back:?}");
 }
 
 async fn node_for_its_own_runs_is_in_no_stream(place: Place) {

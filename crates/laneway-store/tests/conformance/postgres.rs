@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use laneway_core::pool::{ContainerState, PoolFact};
 use laneway_store::model::{Ask, NewSession, RunFilter, Tally};
 use laneway_store::postgres::{Hearing, PostgresStore};
 use laneway_store::sqlite::Clock;
@@ -426,5 +427,60 @@ fn run_that_goes_while_it_is_promoted_ends_nobody() {
         removal.commit().await.expect("gone");
         promoting.await.expect("no panic").expect("a run that is gone is nobody's matter");
         assert_eq!(node.tasks(staying).await, "a available");
+    });
+}
+
+/// Whoever follows the stream of pools by number has passed by what becomes visible behind a larger number.
+#[test]
+fn event_of_a_pool_never_becomes_visible_behind_a_later_one() {
+    block_on(async {
+        let schema = Schema::new();
+        let clock = Arc::new(Clock::manual(START));
+        let slow = Node::worker(Arc::new(schema.open_by(&clock)), "slow:1", &[]).await;
+        let quick = Node::worker(Arc::new(schema.open_by(&clock)), "quick:1", &[]).await;
+        let (beneath, watcher) = (schema.beneath().await, schema.beneath().await);
+        // Its events have their numbers, and are not committed before somebody lets them.
+        let hold = "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$
+                    BEGIN PERFORM 1 FROM meta WHERE key = 'instance' FOR UPDATE; RETURN NULL; END $$;
+                    CREATE TRIGGER wait AFTER INSERT ON pool_events
+                    FOR EACH ROW WHEN (NEW.node = 'slow:1') EXECUTE FUNCTION wait()";
+        beneath.batch_execute(hold).await.expect("a trigger");
+        let lock = "BEGIN; SELECT 1 FROM meta WHERE key = 'instance' FOR UPDATE";
+        beneath.batch_execute(lock).await.expect("a lock");
+        let pid: i32 = beneath.query_one("SELECT pg_backend_pid()", &[]).await.expect("a number").get(0);
+        let fact = |container: &str| -> PoolFact {
+            let (pool, image) = ("warm".to_owned(), "busybox:1".to_owned());
+            PoolFact::of(pool, container.to_owned(), image, ContainerState::Starting, None)
+        };
+        let first = {
+            let (slow, fact) = (slow.clone(), fact("a"));
+            tokio::spawn(async move { slow.store.tell_pools(slow.session, vec![fact]).await })
+        };
+        let waits = "SELECT pid FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))";
+        let waiting = async |pid: i32| loop {
+            if let Some(found) = watcher.query_opt(waits, &[&pid]).await.expect("an answer") {
+                return found.get::<_, i32>(0);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        let held = timeout(SOON, waiting(pid)).await.expect("its event waits to be committed");
+        let mut second = {
+            let (quick, fact) = (quick.clone(), fact("b"));
+            tokio::spawn(async move { quick.store.tell_pools(quick.session, vec![fact]).await })
+        };
+        let is_told = tokio::select! {
+            told = &mut second => { told.expect("no panic").expect("told"); true }
+            waited = timeout(SOON, waiting(held)) => { waited.expect("it waits for the other"); false }
+        };
+        let seen = quick.store.pool_events(None, 0, 9).await.expect("events");
+        let after = seen.last().map_or(0, |event| event.seq);
+        beneath.batch_execute("COMMIT").await.expect("the lock is given back");
+        first.await.expect("no panic").expect("told");
+        if !is_told {
+            second.await.expect("no panic").expect("told");
+        }
+        let rest = quick.store.pool_events(None, after, 9).await.expect("events");
+        let told: Vec<&str> = seen.iter().chain(&rest).map(|event| event.node.as_str()).collect();
+        assert_eq!(told, ["slow:1", "quick:1"], "whoever went on behind {after} has seen everything");
     });
 }

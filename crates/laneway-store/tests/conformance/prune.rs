@@ -6,14 +6,14 @@ use std::time::Duration;
 use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
-use laneway_store::model::{Application, Artifact, Finished, LogName, LogPiece, Pausable, Submission};
-use laneway_store::prune::{Keep, Swept};
+use laneway_store::model::{Application, Artifact, Deed, Finished, LogName, LogPiece, Pausable, Submission};
+use laneway_store::prune::{Keep, KeepRecords, Swept};
 use laneway_store::sqlite::{Clock, SqliteStore};
 use laneway_store::{Error, Fate, Open, Store};
 use serde_json::json;
 
 use crate::harness::{
-    Database, Node, Place, START, flat, for_each_database, plan, submission, succeeded, succeeded_with,
+    Database, Node, Place, START, flat, for_each_database, left, plan, submission, succeeded, succeeded_with,
 };
 
 for_each_database! {
@@ -32,6 +32,7 @@ for_each_database! {
     bytes_that_nothing_refers_to_go_after_a_day,
     bytes_that_are_brought_again_stay,
     what_was_applied_is_there_however_often_somebody_sweeps,
+    old_records_go_but_for_the_newest_and_those_of_who_lives,
 }
 
 for_each_database! {
@@ -108,6 +109,54 @@ async fn old_runs_go_with_all_that_belongs_to_them(place: Place) {
     }
     assert!(is_there(&*node.store, late).await);
     is_whole(&*node.store).await;
+}
+
+async fn old_records_go_but_for_the_newest_and_those_of_who_lives(place: Place) {
+    let person = place.node("person").await;
+    let lives = Node::worker(place.open(), "lives:1", &[]).await;
+    let stops = async || {
+        let stops = Node::worker(place.open(), "stops:1", &[]).await;
+        stops.store.retire(stops.session, left()).await.expect("a session that can end");
+    };
+    let record = async |what: &str| {
+        let (by, act) = ("ada".to_owned(), "cancel".to_owned());
+        let deed = Deed { by, act, what: what.to_owned(), origin: "here".to_owned() };
+        person.store.record(deed).await.expect("a number")
+    };
+    let entries = async || -> Vec<u64> {
+        let entries = person.store.audit(None, 99).await.expect("entries");
+        entries.into_iter().map(|entry| entry.seq).collect()
+    };
+    let events = async || -> Vec<(u64, String)> {
+        let events = person.store.node_events(None, 0, 99).await.expect("events");
+        events.into_iter().map(|event| (event.seq, event.node)).collect()
+    };
+    let of = |seq: u64, node: &str| (seq, node.to_owned());
+    for what in ["a", "b"] {
+        record(what).await;
+    }
+    stops().await;
+    place.advance(10 * DAY);
+    record("c").await;
+    stops().await;
+    let all = KeepRecords::default();
+    assert_eq!(
+        person.store.prune_records(all).await.expect("an answer"),
+        0,
+        "without a word all of it stays"
+    );
+    let keep = KeepRecords { audit: Some(DAY), node_events: Some(DAY) };
+    assert_eq!(person.store.prune_records(keep).await.expect("an answer"), 4);
+    assert_eq!(entries().await, [3]);
+    assert_eq!(events().await, [of(1, "lives:1"), of(4, "stops:1"), of(5, "stops:1")]);
+    place.advance(10 * DAY);
+    assert_eq!(person.store.prune_records(keep).await.expect("an answer"), 1);
+    assert_eq!((entries().await, events().await), (vec![3], vec![of(1, "lives:1"), of(5, "stops:1")]));
+    assert_eq!(record("d").await, 4, "no number is given out twice");
+    drop(lives);
+    person.store.reap().await.expect("a reaped session");
+    assert_eq!(events().await.last(), Some(&of(6, "lives:1")));
+    is_whole(&*person.store).await;
 }
 
 async fn newest_run_of_each_workflow_stays(place: Place) {

@@ -91,6 +91,11 @@ impl Schema {
         self.dir.path()
     }
 
+    /// The schema in which its tables are.
+    pub(crate) fn within(&self) -> &str {
+        if self.url == self.direct { &self.name } else { "public" }
+    }
+
     /// A connection that looks beneath the verbs.
     pub(crate) async fn beneath(&self) -> Client {
         connect(&self.direct).await

@@ -15,8 +15,10 @@ use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway prune --older-than 30d --dry-run\n\n\
-    Without a flag it is what the settings keep_runs_for, keep_runs and keep_bytes say; `laneway serve` and\n\
-    `laneway worker` do the same by themselves. Recorded results go as keep_cache_for and keep_cache_bytes say. Never removed are runs that are not over, the newest run of each\n\
+    Without a flag it is what the settings keep_runs_for, keep_runs and keep_bytes say;\n\
+    `laneway serve` and `laneway worker` do the same by themselves. Recorded results go as\n\
+    keep_cache_for and keep_cache_bytes say, the audit log and what nodes told as keep_audit_for\n\
+    and keep_node_events_for. Never removed are runs that are not over, the newest run of each\n\
     workflow, runs that were set aside, and runs whose end has yet to start something.")]
 pub(crate) struct Args {
     /// Remove runs that ended longer ago
@@ -64,6 +66,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let mut runs = Vec::new();
     let pruned = prune(&*store, keep, usize::MAX, |run| runs.push(run.clone())).await?;
     let gone = store.prune_results(results).await?;
+    store.prune_records(context.settings.keep_records()?).await?;
     let swept = store.sweep().await?;
     tell(context, &args, &runs, (&pruned, &gone, &swept))
 }

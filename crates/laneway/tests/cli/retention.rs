@@ -195,3 +195,31 @@ fn key_to_the_secrets_is_in_a_copy_only_if_somebody_asks_for_it() {
     let run = place.laneway("--store two/laneway.db run flow.yaml");
     assert_eq!(run.code, Some(0), "{run}");
 }
+
+#[test]
+fn key_of_another_store_is_neither_kept_in_silence_nor_replaced() {
+    let place = Place::with("value", "swordfish");
+    let set = |store: &str| {
+        let mut set = place.command(&["--store", store, "secret", "set", "db"]);
+        set.stdin(fs::File::open(place.path("value")).expect("the value"));
+        let set = place.outcome("secret set db", set);
+        assert_eq!(set.code, Some(0), "{set}");
+    };
+    set("one/laneway.db");
+    set("two/laneway.db");
+    assert_eq!(place.laneway("--store one/laneway.db backup copy.tar --with-secret-key").code, Some(0));
+    let key = |dir: &str| fs::read(place.path(&format!("{dir}/secret.key"))).expect("a key");
+    let other = key("two");
+    for file in ["laneway.db", "laneway.db-wal", "laneway.db-shm"] {
+        let _ = fs::remove_file(place.path(&format!("two/{file}")));
+    }
+    let refused = place.laneway("restore copy.tar --store two/laneway.db");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains("two/secret.key is another key to secrets"), "{refused}");
+    assert!(refused.stderr.contains("nothing was changed"), "{refused}");
+    assert_eq!(key("two"), other);
+    assert!(!place.path("two/laneway.db").exists());
+    fs::write(place.path("two/secret.key"), key("one")).expect("the key that belongs to it");
+    let restored = place.laneway("restore copy.tar --store two/laneway.db");
+    assert_eq!(restored.code, Some(0), "{restored}");
+}

@@ -115,3 +115,23 @@ fn a_node_whose_disk_does_not_keep_a_checkpoint_stops_too() {
     assert!(place.started() < LARGE, "nothing is claimed behind it");
     stops_and_is_resumed(&place, code, LARGE);
 }
+
+/// The database names it from then on: after a crash of the machine it has to be found under its name.
+#[test]
+fn an_artifact_is_under_its_name_on_disk_before_anybody_is_told() {
+    let place = Place::new();
+    place.write("work.yaml", "steps: {a: {run: 'echo x > out', artifacts: [out]}}");
+    let calls = place.path("calls");
+    let mut command = Command::new("strace");
+    place.dress(&mut command);
+    command.args(["-f", "-qq", "-y", "-e", "trace=rename,renameat,renameat2,fsync", "-o"]).arg(&calls);
+    command.arg(env!("CARGO_BIN_EXE_laneway")).args(["run", "work.yaml"]);
+    assert_eq!(place.start(command).wait(), Some(0), "{}", place.said());
+    let calls = std::fs::read_to_string(calls).expect("what strace wrote");
+    let renamed = calls.lines().position(|call| call.contains("rename") && call.contains("/artifacts/"));
+    let after = calls.lines().skip(renamed.unwrap_or_else(|| panic!("it is not put in its place: {calls}")));
+    let synced: Vec<&str> = after.filter(|call| call.contains("fsync(")).collect();
+    for dir in ["/artifacts>", "/store>"] {
+        assert!(synced.iter().any(|call| call.contains(dir)), "{dir} is not synced behind it: {calls}");
+    }
+}

@@ -1,9 +1,9 @@
 -- Every session whose lease has not ended, how many tasks it holds, how many lives of its node were lost, and the moment.
--- Indexes of the counts: tasks_held, node_events_of_node.
+-- Indexes of the counts: tasks_held, losses by its primary key.
 SELECT id, node, pid, registered_at, slots, offer, is_draining,
        (SELECT count(*) FROM tasks WHERE tasks.status = 'running' AND tasks.session = sessions.id),
        renewed_at, tally, asks, contentions, last_active_at,
-       (SELECT count(*) FROM node_events WHERE node_events.node = sessions.node AND name = 'node_lost'), moment.now
+       coalesce((SELECT lost FROM losses WHERE losses.node = sessions.node), 0), moment.now
 FROM sessions,
      (SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS now) AS moment
 WHERE expires_at > moment.now ORDER BY node, id;

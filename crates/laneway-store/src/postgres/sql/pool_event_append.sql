@@ -1,5 +1,5 @@
 -- Transitions of warm containers, under the name of their session's node. A session that is over tells nothing any more.
--- In the order in which they came. Locks nothing: where one fails its number stays unused.
+-- The key `pools` is locked, so that the order of numbers is that of commits; where one fails its number stays unused.
 INSERT INTO pool_events (at, node, session, container, name, version, body)
 SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint), sessions.node, sessions.id,
        told.container, told.name, told.version, told.body

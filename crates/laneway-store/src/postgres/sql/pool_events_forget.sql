@@ -1,5 +1,5 @@
--- Of what is older than the newest $1, only what says how a container is now stays. Along the primary key. Two that do it at
--- once remove the same rows, and wait for each other at most.
+-- Of what is older than the newest $1, only what says how a container is now stays. Along the primary key, behind the lock of the key
+-- `pools`.
 DELETE FROM pool_events
 WHERE seq <= (SELECT max(seq) FROM pool_events) - $1
   AND (name = 'container_terminated' OR container = '' OR session NOT IN (SELECT id FROM sessions)

@@ -16,43 +16,47 @@ use tokio_postgres::types::Type;
 
 use super::children;
 use crate::fence::ClaimRef;
-use crate::model::{NewSession, Renewed, Tally, Whom};
+use crate::model::{LOSSES_KEPT, NewSession, Renewed, Tally, Whom};
 use crate::offer;
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{Follows, follow, work};
 use crate::postgres::link::{Begin, Link, Sql, sql};
+use crate::postgres::migrate::KNOWN;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 use crate::postgres::{read, row};
 use crate::tally;
 
+/// Gives what schema the store has, if this program is too old for it.
 pub(in crate::postgres) async fn register(
     shelf: &Shelf,
     link: &Link,
     terms: Terms,
     session: SessionId,
     node: &NewSession,
-) -> Done<()> {
+) -> Done<Option<i64>> {
     let (id, pid, slots) = (session.to_string(), i64::from(node.pid), i64::from(node.slots));
     let (now, offer) = (terms.now.map(|now| now.0), node.offer.as_ref().map(offer::to_text));
     let ttl = i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX);
     let mut flight = link.begin(Begin::Write);
     flight.ask(
-        sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT, TEXT),
-        vec![&id, &node.node, &pid, &ttl, &now, &slots, &offer, &node.token],
+        sql!("register", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT, TEXT, INT8),
+        vec![&id, &node.node, &pid, &ttl, &now, &slots, &offer, &node.token, &KNOWN],
     );
-    let Some(offer) = &node.offer else {
-        flight.commit().await?;
-        return Ok(());
-    };
-    flight.land().await?;
+    let answers = if node.offer.is_some() { flight.land().await? } else { flight.commit().await? };
+    if answers.first().is_none_or(Vec::is_empty) {
+        link.roll_back().await;
+        let found = link.row(sql!("migration_last"), &[]).await?;
+        return Ok(Some(found.map_or(Ok(KNOWN), |found| found.try_get(0))?));
+    }
+    let Some(offer) = &node.offer else { return Ok(None) };
     take_all(shelf, link, terms, session, offer).await?;
     let joined = NodeJoined { pid: node.pid, slots: node.slots, labels: offer.labels.clone() };
     tell(link, terms, vec![(session, node.node.clone(), joined.into())]).await?;
     link.flight().commit().await?;
-    Ok(())
+    Ok(None)
 }
 
 /// Its engine has come or gone: it takes other classes from here on; what waited for one that does goes on behind that (`waiting_for`).
@@ -240,6 +244,10 @@ async fn tell(link: &Link, terms: Terms, facts: Vec<(SessionId, String, NodeFact
             sql!("node_event_append", INT8, TEXT, TEXT, TEXT, INT8, TEXT),
             vec![&now, node, session, name, version, body],
         );
+    }
+    for (_, node, _) in facts.iter().filter(|(_, _, fact)| matches!(fact, NodeFact::NodeLost(_))) {
+        flight.ask(sql!("loss_count", TEXT), vec![node]);
+        flight.ask(sql!("losses_forget", INT8), vec![&LOSSES_KEPT]);
     }
     flight.land().await?;
     Ok(())

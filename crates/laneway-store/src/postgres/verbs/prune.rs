@@ -1,6 +1,8 @@
 //! `prune` and `sweep`: a run that is over goes, with all that belongs to it, in one transaction for which nobody waits; and so
 //! does what nothing refers to. Whoever looks for references does so in a statement behind the lock.
 
+use std::time::Duration;
+
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
@@ -10,7 +12,9 @@ use crate::postgres::fault::Done;
 use crate::postgres::link::{Begin, Link, sql};
 use crate::postgres::row;
 use crate::postgres::run_work::Terms;
-use crate::prune::{Choice, HOLD_BYTES, HOLD_KEYS, Keep, Prunable, SWEEP_ROWS, Search, Swept, beyond};
+use crate::prune::{
+    Choice, HOLD_BYTES, HOLD_KEYS, Keep, Prunable, RECORDS_AT_ONCE, Record, SWEEP_ROWS, Search, Swept, beyond,
+};
 
 /// Runs that are measured with one statement.
 const MEASURED: i64 = 200;
@@ -182,6 +186,23 @@ pub(in crate::postgres) async fn forget_keys(link: &Link, terms: Terms) -> Done<
     flight.ask(sql!("used_keys_forget", INT8, INT8), vec![&before, &most]);
     flight.commit().await?;
     Ok(())
+}
+
+/// Some of the records that are kept no longer. Gives how many went.
+pub(in crate::postgres) async fn forget_records(
+    link: &Link,
+    terms: Terms,
+    record: Record,
+    kept: Duration,
+) -> Done<usize> {
+    let before = moment(link, terms).await?.before(kept).0;
+    let statement = match record {
+        Record::Audit => sql!("prune_audit", INT8, INT8),
+        Record::NodeEvent => sql!("prune_node_events", INT8, INT8),
+    };
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(statement, vec![&before, &RECORDS_AT_ONCE]);
+    Ok(flight.commit().await?.first().map_or(0, Vec::len))
 }
 
 async fn moment(link: &Link, terms: Terms) -> Done<Millis> {

@@ -6,6 +6,7 @@ use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_core::trigger::Ended;
+use laneway_torture::{Point, pass};
 use tokio_postgres::Row;
 
 use crate::error::Error;
@@ -75,6 +76,7 @@ pub(in crate::postgres) async fn fire(link: &Link, fired: &Fired) -> Done<bool> 
         sql!("trigger_fired", TEXT, TEXT, INT8, INT8, INT8, INT8, TEXT, TEXT),
         vec![&fired.workflow, &fired.key, &seen, &dealt_with, &next, &at, &run, &fault],
     );
+    pass(Point::FireMade);
     let answers = flight.commit().await?;
     Ok(answers.first().is_some_and(|rows| !rows.is_empty()))
 }

@@ -16,16 +16,18 @@ use super::children;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
-use crate::model::{NewSession, Tally, Whom};
+use crate::model::{LOSSES_KEPT, NewSession, Tally, Whom};
 use crate::offer;
 use crate::sqlite::classes;
+use crate::sqlite::migrate::KNOWN;
 use crate::sqlite::run_work::{Follows, follow, on_run};
 use crate::sqlite::txn::{Done, Failure, Txn, sql};
 use crate::tally;
 
-pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewSession) -> Done<()> {
+/// Gives what schema the store has, if this program is too old for it.
+pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewSession) -> Done<Option<i64>> {
     let offer = node.offer.as_ref().map(offer::to_text);
-    txn.connection.prepare_cached(sql!("register"))?.execute(params![
+    let registered = txn.connection.prepare_cached(sql!("register"))?.execute(params![
         session.to_string(),
         node.node,
         node.pid,
@@ -33,16 +35,18 @@ pub(in crate::sqlite) fn register(txn: &Txn<'_>, session: SessionId, node: &NewS
         node.slots,
         offer,
         node.token,
-        node.token.as_ref().map(|_| i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX / 2))
+        node.token.as_ref().map(|_| i64::try_from(node.lease.ttl.as_millis()).unwrap_or(i64::MAX / 2)),
+        KNOWN
     ])?;
-    match &node.offer {
-        Some(offer) => {
-            let joined = NodeJoined { pid: node.pid, slots: node.slots, labels: offer.labels.clone() };
-            tell(txn, session, &node.node, joined.into())?;
-            offer_to_all(txn, session, offer)
-        }
-        None => Ok(()),
+    if registered == 0 {
+        return Ok(Some(txn.connection.pragma_query_value(None, "user_version", |row| row.get(0))?));
     }
+    if let Some(offer) = &node.offer {
+        let joined = NodeJoined { pid: node.pid, slots: node.slots, labels: offer.labels.clone() };
+        tell(txn, session, &node.node, joined.into())?;
+        offer_to_all(txn, session, offer)?;
+    }
+    Ok(None)
 }
 
 /// Notes what a session has done, and renews its lease, if it lives by one.
@@ -107,6 +111,10 @@ fn tell(txn: &Txn<'_>, session: SessionId, node: &str, fact: NodeFact) -> Done<(
     let (id, body) = (session.to_string(), fact.body_text());
     let event = params![txn.now.0, node, id, fact.name(), fact.version(), body];
     txn.connection.prepare_cached(sql!("node_event_append"))?.execute(event)?;
+    if matches!(fact, NodeFact::NodeLost(_)) {
+        txn.connection.prepare_cached(sql!("loss_count"))?.execute([node])?;
+        txn.connection.prepare_cached(sql!("losses_forget"))?.execute([LOSSES_KEPT])?;
+    }
     Ok(())
 }
 

@@ -1,13 +1,15 @@
 //! `prune`: a run that is over goes, with all that belongs to it. A small one in one transaction; a large one in chunks, so
 //! that nobody waits long for the write lock: nobody sees it from the first on, and the last takes its row.
 
+use std::time::Duration;
+
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::keeper::unreadable;
-use crate::prune::{Choice, Keep, Prunable, Search, beyond};
+use crate::prune::{Choice, Keep, Prunable, RECORDS_AT_ONCE, Record, Search, beyond};
 use crate::sqlite::txn::{Done, Txn, sql};
 
 /// Tasks and events that one transaction removes: some milliseconds of work.
@@ -152,6 +154,15 @@ pub(in crate::sqlite) fn measured(txn: &Txn<'_>, sizes: &[(i64, i64, u64)]) -> D
         write.execute(params![no, last_event, i64::try_from(*bytes).unwrap_or(i64::MAX)])?;
     }
     Ok(())
+}
+
+/// Some of the records that are kept no longer. Gives how many went.
+pub(in crate::sqlite) fn forget_records(txn: &Txn<'_>, record: Record, kept: Duration) -> Done<usize> {
+    let statement = match record {
+        Record::Audit => sql!("prune_audit"),
+        Record::NodeEvent => sql!("prune_node_events"),
+    };
+    Ok(txn.connection.prepare_cached(statement)?.execute([txn.now.before(kept).0, RECORDS_AT_ONCE])?)
 }
 
 /// Every run below this number was submitted before a moment.

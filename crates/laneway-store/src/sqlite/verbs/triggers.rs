@@ -6,6 +6,7 @@ use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_core::trigger::Ended;
+use laneway_torture::{Point, pass};
 use rusqlite::{Connection, Row, params};
 
 use crate::error::Error;
@@ -50,7 +51,9 @@ pub(in crate::sqlite) fn fire(txn: &Txn<'_>, fired: &Fired) -> Done<bool> {
         run,
         fault
     ];
-    Ok(txn.connection.prepare_cached(sql!("trigger_fired"))?.execute(values)? == 1)
+    let is_first = txn.connection.prepare_cached(sql!("trigger_fired"))?.execute(values)? == 1;
+    pass(Point::FireMade);
+    Ok(is_first)
 }
 
 pub(in crate::sqlite) fn settle(txn: &Txn<'_>, end: &End, last: Option<&LastFired>) -> Done<()> {

@@ -1,0 +1,10 @@
+-- Some facts of nodes that are older than a moment, from the beginning on, over $2 facts at the most. Those of sessions that live stay,
+-- since what they are is read from them, and so does the newest, so that its number is not given out again: a cursor would pass by. Those
+-- that somebody else is about are left to them. Index: node_events_pkey.
+DELETE FROM node_events WHERE seq IN (
+    SELECT seq FROM node_events
+    WHERE seq <= (SELECT max(seq) FROM (SELECT seq FROM node_events WHERE session NOT IN (SELECT id FROM sessions)
+                                        ORDER BY seq LIMIT $2) AS front)
+      AND seq < (SELECT max(seq) FROM node_events) AND at < $1 AND session NOT IN (SELECT id FROM sessions)
+    ORDER BY seq FOR UPDATE SKIP LOCKED)
+RETURNING seq;
