@@ -831,6 +831,8 @@ pub struct NewToken {
     /// The last characters of the secret.
     pub tail: String,
     pub by: String,
+    /// The id of the token whose code it is made with, if it is: it is revoked with that one.
+    pub parent: Option<String>,
 }
 
 /// A token as it is kept.
@@ -843,8 +845,18 @@ pub struct Token {
     pub tail: String,
     pub created_by: String,
     pub created_at: Millis,
+    /// The id of the token whose code it was made with.
+    pub parent: Option<String>,
     /// By whom and when it was ended.
     pub revoked: Option<(String, Millis)>,
+}
+
+/// A token that was ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokedToken {
+    pub token: Token,
+    /// Names of those that came of it and were in use, in order: they have ended with it.
+    pub along: Vec<String>,
 }
 
 /// Something that a person changed through the service.

@@ -36,9 +36,9 @@ use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
-    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom,
-    Wish, WorkflowView,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
+    RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp,
+    Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, Prunable, Swept};
@@ -297,11 +297,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
     async fn release(&self, run: RunId) -> Result<()>;
 
-    /// Makes a token known. Refused while another one of that name is in use.
+    /// Makes a token known. Refused while another one of that name is in use, and if the one it comes of (`parent`) is revoked.
     async fn make_token(&self, token: NewToken) -> Result<Token>;
 
-    /// Ends the token of a name. Whoever looks for it after this returns finds it revoked.
-    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token>;
+    /// Ends the token of a name, and those that came of it, however far down. Whoever looks for one of them after this returns finds
+    /// it revoked, and none comes of them any more.
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken>;
 
     /// Adds to the audit log. Gives its number.
     async fn record(&self, deed: Deed) -> Result<u64>;

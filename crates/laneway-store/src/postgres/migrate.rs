@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_cache.sql"),
     include_str!("migrations/0010_children.sql"),
     include_str!("migrations/0011_no_cache.sql"),
+    include_str!("migrations/0012_token_parents.sql"),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

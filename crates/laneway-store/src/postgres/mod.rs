@@ -75,9 +75,9 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
     Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewSignal,
-    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
-    RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish,
-    WorkflowView,
+    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RevokedToken,
+    RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token,
+    Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, Prunable, Swept};
@@ -713,7 +713,7 @@ impl Store for PostgresStore {
         self.base.write(|link, terms| async move { access::make_token(&link, terms, token).await }).await
     }
 
-    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken> {
         self.base.write(|link, terms| async move { access::revoke_token(&link, terms, name, by).await }).await
     }
 

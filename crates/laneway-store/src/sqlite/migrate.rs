@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_cache.sql"),
     include_str!("migrations/0010_children.sql"),
     include_str!("migrations/0011_no_cache.sql"),
+    include_str!("migrations/0012_token_parents.sql"),
 ];
 
 /// "LANE": tells a Laneway store from other SQLite files.

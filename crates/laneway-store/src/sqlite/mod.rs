@@ -74,9 +74,9 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
-    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom,
-    Wish, WorkflowView,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
+    RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp,
+    Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, Prunable, Swept};
@@ -751,7 +751,7 @@ impl Store for SqliteStore {
         self.write(move |txn| access::make_token(txn, &token)).await
     }
 
-    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken> {
         let (name, by) = (name.to_owned(), by.to_owned());
         self.write(move |txn| access::revoke_token(txn, &name, &by)).await
     }
