@@ -108,6 +108,8 @@ codes! {
     RunSetAside = "run_set_aside", CONFLICT;
     NotSetAside = "not_set_aside", CONFLICT;
     NothingToRetry = "nothing_to_retry", CONFLICT;
+    /// The run is not as it was when whoever asks has seen it.
+    RunWentOn = "run_went_on", CONFLICT;
     StepNotFailed = "step_not_failed", CONFLICT;
     /// The step waits for no signal, or for another one.
     NoSuchSignal = "no_such_signal", CONFLICT;
@@ -247,6 +249,7 @@ fn code_of(error: &Error) -> Code {
         Error::Owned { .. } => Code::RunOwned,
         Error::Shared { .. } => Code::RunShared,
         Error::NothingToRetry { .. } => Code::NothingToRetry,
+        Error::WentOn { .. } => Code::RunWentOn,
         Error::NotFailed { .. } => Code::StepNotFailed,
         Error::NoSignal { .. } | Error::OtherSignal { .. } => Code::NoSuchSignal,
         Error::NotWaiting { .. } => Code::StepNotWaiting,

@@ -88,6 +88,8 @@ pub enum Error {
     Shared { run: RunId },
     #[error("nothing of run {} failed, was skipped or canceled", run.short())]
     NothingToRetry { run: RunId },
+    #[error("run {} went on since: its last event is {last}, and {seen} was the last that you have seen", run.short())]
+    WentOn { run: RunId, seen: u64, last: u64 },
     #[error("run {} does not go level by level", run.short())]
     NotLeveled { run: RunId },
     #[error("run {} goes on by itself", run.short())]
@@ -226,6 +228,7 @@ impl Error {
             Self::NothingToRetry { .. } => {
                 Some("use --from STEP to run a step and all behind it again".to_owned())
             }
+            Self::WentOn { .. } => Some("look at it again, and then decide".to_owned()),
             Self::Damaged { .. } => {
                 Some("`laneway doctor` says what is wrong with it; a copy made by `laneway backup` can take its place".to_owned())
             }

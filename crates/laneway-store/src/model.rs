@@ -818,6 +818,23 @@ impl About {
 /// Length of the hash of a token's secret, in bytes.
 pub const TOKEN_HASH: usize = 32;
 
+/// What a retry opens of a run, and of which run: as somebody has seen it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reopen<'a> {
+    /// This step and everything behind it; without it what did not succeed.
+    pub from: Option<&'a str>,
+    /// The number of the run's last event, as far as whoever asks has seen it. A run that went on since is left alone: what is wanted
+    /// may have been done already.
+    pub seen: Option<u64>,
+}
+
+impl<'a> Reopen<'a> {
+    /// The run as it is now.
+    pub fn now(from: Option<&'a str>) -> Self {
+        Self { from, seen: None }
+    }
+}
+
 /// A token that is to be known.
 #[derive(Debug, Clone)]
 pub struct NewToken {

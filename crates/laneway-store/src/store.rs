@@ -36,7 +36,7 @@ use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, Reopen,
     RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp,
     Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
@@ -256,8 +256,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus>;
 
     /// Opens an ended run again: what failed, was skipped or canceled and everything behind it; or, with
-    /// `from`, that step and everything behind it. Returns the steps that will run again.
-    async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>>;
+    /// `from`, that step and everything behind it. Returns the steps that will run again. Refused if the run went on since the caller
+    /// has seen it (`seen`): of two who say the same, the second changes nothing, however soon the run has ended again.
+    async fn retry(&self, run: RunId, what: Reopen<'_>, by: &str) -> Result<Vec<String>>;
 
     /// Lets an ended run go on past a failed step. Returns the steps that will run now.
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>>;

@@ -10,7 +10,7 @@ use axum::{Extension, Json};
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::{Pausable, Placed, RunFilter};
+use laneway_store::model::{Pausable, Placed, Reopen, RunFilter};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -194,7 +194,8 @@ pub(crate) async fn retry(
 ) -> Answer<Json<wire::Reopened>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
     has_takers(&app, run).await?;
-    let steps = app.store.retry(run, asked.from.as_deref(), &caller.name).await?;
+    let what = Reopen { from: asked.from.as_deref(), seen: asked.last_event };
+    let steps = app.store.retry(run, what, &caller.name).await?;
     let from = asked.from.map(|step| format!(" from {step}")).unwrap_or_default();
     app.record(&caller, "retry", format!("run {run}{from}")).await?;
     Ok(Json(wire::Reopened { run, steps }))

@@ -11,7 +11,7 @@ use laneway_core::state::RunStatus;
 use laneway_engine::log::{HEADER, Stream, Writer};
 use laneway_server::ask;
 use laneway_store::log_path;
-use laneway_store::model::{NewSession, RunFilter, Submission};
+use laneway_store::model::{NewSession, Reopen, RunFilter, Submission};
 use serde_json::{Value, json};
 
 use crate::support::{Actor, Place, Reply, Server, run_of};
@@ -143,12 +143,16 @@ async fn second_retry_of_a_double_click_is_refused_and_makes_no_second_attempt()
     let actor = Actor::join(&place, "actor:1").await;
     let run = server.submit("steps: {a: {run: 'true'}}\n").await;
     actor.work(false).await;
-    let retry = || server.post("/v1/runs/last/retry", json!({}));
+    let seen = server.get("/v1/runs/last").await.json()["last_event"].clone();
+    let retry = || server.post("/v1/runs/last/retry", json!({ "last_event": seen }));
     let (first, second) = tokio::join!(retry(), retry());
     let mut statuses = [first.status.as_u16(), second.status.as_u16()];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409]);
-    actor.work(true).await;
+    actor.work(false).await;
+    // Nor does one that comes when the step has failed once more.
+    assert_eq!(retry().await.refusal(), (409, "run_went_on".to_owned()));
+    assert_eq!(actor.work(true).await, 0);
     let attempts = server.get(&format!("/v1/runs/{run}/tasks/a/attempts")).await.json();
     assert_eq!(attempts["attempts"].as_array().map(Vec::len), Some(2));
     server.stop().await;
@@ -168,7 +172,7 @@ async fn run_that_has_ended_is_shown_as_it_is_now() {
     assert_eq!(server.get(&path).await.body, failed.body);
     assert_eq!(failed.headers["content-type"], "application/json");
     // Opened again by another process, which this server hears nothing of.
-    place.open().retry(run, None, "bob").await.expect("a run that has failed");
+    place.open().retry(run, Reopen::default(), "bob").await.expect("a run that has failed");
     assert_eq!(server.get(&path).await.json()["status"], "running");
     let then = server.get(&format!("{path}?at={}", failed.json()["last_event"])).await;
     assert_eq!(then.body, failed.body, "as it was");
@@ -212,7 +216,7 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         assert!(hint.contains(&format!("laneway retry {}", run.short())), "{hint}");
     }
     assert_eq!(server.get(&format!("/v1/runs/{run}")).await.json()["status"], "canceled");
-    store.retry(run, None, "ada").await.expect("whoever drives it may");
+    store.retry(run, Reopen::default(), "ada").await.expect("whoever drives it may");
     server.stop().await;
 }
 

@@ -75,7 +75,7 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
     Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewSignal,
-    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RevokedToken,
+    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, Reopen, RevokedToken,
     RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token,
     Whom, Wish, WorkflowView,
 };
@@ -561,10 +561,10 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {
+    async fn retry(&self, run: RunId, what: Reopen<'_>, by: &str) -> Result<Vec<String>> {
         self.base
             .change(|link, terms| async move {
-                people::retry(&self.base.shelf, &link, terms, run, (from, by)).await
+                people::retry(&self.base.shelf, &link, terms, run, (what, by)).await
             })
             .await
     }

@@ -74,7 +74,7 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, Reopen,
     RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp,
     Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
@@ -645,9 +645,9 @@ impl Store for SqliteStore {
         canceled
     }
 
-    async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {
-        let (from, by) = (from.map(str::to_owned), by.to_owned());
-        self.write(move |txn| reopen::retry(txn, run, from.as_deref(), &by)).await
+    async fn retry(&self, run: RunId, what: Reopen<'_>, by: &str) -> Result<Vec<String>> {
+        let (from, seen, by) = (what.from.map(str::to_owned), what.seen, by.to_owned());
+        self.write(move |txn| reopen::retry(txn, run, Reopen { from: from.as_deref(), seen }, &by)).await
     }
 
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>> {
