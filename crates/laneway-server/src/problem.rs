@@ -97,6 +97,8 @@ codes! {
     TokenExists = "token_exists", CONFLICT;
     /// Another workflow listens at that path.
     PathTaken = "path_taken", CONFLICT;
+    /// What comes after the workflow (`after`) leads back to it.
+    LeadsBack = "leads_back", CONFLICT;
     /// The triggers of the workflow are paused.
     TriggersPaused = "triggers_paused", CONFLICT;
     RunNotEnded = "run_not_ended", CONFLICT;
@@ -272,6 +274,7 @@ fn code_of(error: &Error) -> Code {
         Error::NoSuchToken { .. } => Code::NoSuchToken,
         Error::NoTriggers { .. } => Code::NoTriggers,
         Error::PathTaken { .. } => Code::PathTaken,
+        Error::LeadsBack { .. } => Code::LeadsBack,
         Error::NoSuchBlob { .. } => Code::NoSuchBytes,
         Error::NoSuchSecret { .. } => Code::NoSuchSecret,
         Error::TooLarge { .. } | Error::OutputsTooLarge { .. } => Code::BodyTooLarge,

@@ -139,6 +139,8 @@ pub enum Error {
     NoTriggers { workflow: String },
     #[error("the webhook `{path}` is that of the workflow `{workflow}`")]
     PathTaken { path: String, workflow: String },
+    #[error("`after` leads back to where it begins: {}", way.join(" -> "))]
+    LeadsBack { way: Vec<String> },
     #[error("there is no limit `{name}`")]
     NoSuchLimit { name: String },
     #[error("there is no secret `{name}` in this store")]
@@ -252,6 +254,9 @@ impl Error {
                     .to_owned(),
             ),
             Self::NoTriggers { .. } => Some("`laneway schedule list` shows what starts by itself".to_owned()),
+            Self::LeadsBack { .. } => {
+                Some("each run would start the next one, for ever; take `after` out of one of them".to_owned())
+            }
             Self::PathTaken { .. } => Some("choose another `path`, or apply that workflow without it".to_owned()),
             Self::NoSuchLimit { name } => Some(format!(
                 "declare it under `limits` of the document, or make it with `laneway limit set {name} N`"
