@@ -123,6 +123,8 @@ codes! {
     NoSuchEffect = "no_such_effect", NOT_FOUND;
     /// The effect is running just now.
     EffectRuns = "effect_runs", CONFLICT;
+    /// The Idempotency-Key was used for a run of another workflow.
+    KeyTaken = "key_taken", CONFLICT;
     /// The same is being done just now: ask again in a moment.
     UnderWay = "under_way", CONFLICT;
     /// The state does not allow it.
@@ -263,6 +265,7 @@ fn code_of(error: &Error) -> Code {
         Error::BadSignal(BadSignal::Payload { .. } | BadSignal::Reason) => Code::BadRequest,
         Error::NotSetAside { .. } => Code::NotSetAside,
         Error::Exists { .. } => Code::Exists,
+        Error::KeyTaken { .. } => Code::KeyTaken,
         Error::UnderWay { .. } => Code::UnderWay,
         Error::NoSuchNode { .. } => Code::NoSuchNode,
         Error::NoSuchPool { .. } | Error::NoSuchPoolAt { .. } | Error::NoSuchPoolOf { .. } => {

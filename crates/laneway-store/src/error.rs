@@ -121,6 +121,8 @@ pub enum Error {
     Exists { path: PathBuf },
     #[error("{} is no copy that `laneway backup` has written: {why}", path.display())]
     NotABackup { path: PathBuf, why: String },
+    #[error("the key `{key}` is that of run {} of `{workflow}`", run.short())]
+    KeyTaken { key: String, run: RunId, workflow: String },
     #[error("a run with the key `{key}` is just being submitted")]
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
@@ -240,6 +242,9 @@ impl Error {
             Self::SetAside { run, .. } => Some(format!(
                 "`laneway doctor` says more; `laneway doctor --release {run}` brings it back once it is mended"
             )),
+            Self::KeyTaken { .. } => {
+                Some("a key stands for one run; choose another one for a run of another workflow".to_owned())
+            }
             Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
             Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),
             Self::NoSuchPool { .. } | Self::NoSuchPoolAt { .. } => Some(

@@ -23,8 +23,10 @@ use laneway_core::wait::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::with_item;
+use crate::submission_key;
 use crate::tally::{GateWaits, Spread};
 
 #[derive(Debug, Clone)]
@@ -186,7 +188,7 @@ pub struct Submission {
     pub is_shared: bool,
     /// It is paused from its first moment on, as if somebody had paused it.
     pub is_paused: bool,
-    /// Whoever submits with the same key again gets the same run.
+    /// Whoever submits with the same key again gets the same run. What people choose is checked by `submission_key`.
     pub key: Option<String>,
     pub by: String,
     /// From where the service was asked for it: then the audit log has it, from the same moment on.
@@ -198,6 +200,16 @@ pub struct Submission {
 }
 
 impl Submission {
+    /// Refuses to give the run that has its key for one of another workflow: a key that somebody chose twice.
+    pub(crate) fn check_known(&self, run: RunId, workflow: &str) -> Result<(), Error> {
+        match &self.key {
+            Some(key) if workflow != self.plan.workflow.name && !submission_key::is_own(key) => {
+                Err(Error::KeyTaken { key: key.clone(), run, workflow: workflow.to_owned() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// What the audit log says of a run that it made.
     pub(crate) fn deed(&self, run: RunId) -> Option<Deed> {
         let (by, origin) = (self.by.clone(), self.origin.clone()?);

@@ -113,6 +113,30 @@ async fn five_who_submit_with_one_key_at_once_make_one_run_on_postgres() {
     one_run_for_five(Place::postgres().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn key_stands_for_a_run_of_one_workflow() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let submit = |key: &str, name: &str| {
+        let asking = server.ask(Method::POST, "/v1/runs").by(Role::Operator).with("idempotency-key", key);
+        asking.json(&json!({ "document": FLOW, "name": name })).send()
+    };
+    let first = submit("night-7", "one").await.json();
+    assert_eq!(submit("night-7", "one").await.json(), first);
+    let other = submit("night-7", "other").await;
+    assert_eq!(other.refusal(), (409, "key_taken".to_owned()));
+    // What the service submits by itself has keys that nobody else can use.
+    for own in [
+        "schedule 0 2 * * * UTC of one at 1",
+        "after one of x at the end of y (3)",
+        "webhook deploy d-1",
+        "hooks of x (3)",
+    ] {
+        assert_eq!(submit(own, "one").await.refusal(), (400, "bad_request".to_owned()), "{own}");
+    }
+    server.stop().await;
+}
+
 async fn one_run_for_five(place: Place) {
     let (one, other) = (place.serve().await, place.serve().await);
     async fn submit(server: &Server) -> Reply {
