@@ -116,6 +116,25 @@ async fn every_change_is_in_the_audit_log_before_it_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limit_has_a_name_that_a_document_could_give_it() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let set = |name: String| {
+        let asking = server.ask(Method::PUT, &format!("/v1/limits/{name}")).by(Role::Admin);
+        asking.json(&json!({ "value": "3" })).send()
+    };
+    for bad in ["%1b%5b31m", "a%0ab", "a%20b", "3", &"x".repeat(5_000)] {
+        let refused = set(bad.to_owned()).await;
+        assert_eq!(refused.refusal(), (400, "bad_request".to_owned()), "{bad}");
+        let told = refused.json()["detail"].as_str().expect("a detail").to_owned();
+        assert!(told.len() < 300 && !told.contains('\u{1b}'), "{told}");
+    }
+    assert_eq!(set("ware-house_2".to_owned()).await.status, 200);
+    assert_eq!(server.store.limits().await.expect("limits").len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn change_is_in_the_audit_log_also_if_nobody_waits_for_its_answer() {
     let place = Place::sqlite();
     let server = place.serve().await;

@@ -99,3 +99,19 @@ fn password_of_a_store_is_never_shown() {
     assert!(outcome.stdout.contains("postgres://ada@db.example:5432/jobs"), "{outcome}");
     assert!(!outcome.stdout.contains("secret"), "{outcome}");
 }
+
+#[test]
+fn limit_has_a_name_that_a_document_could_give_it() {
+    let place = Place::new();
+    let mut command = place.command(&["limit", "set", "a\u{1b}[31m", "3"]);
+    command.env_remove("LANEWAY_SERVER");
+    assert_snapshot!(place.outcome("limit set ESC 3", command), @r"
+    $ laneway limit set ESC 3
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `a\u{1b}[31m` cannot be the name of a limit: it contains the invisible character U+001B
+    hint: use letters, digits, `_` and `-`, starting with a letter or `_`
+    ");
+    assert!(!place.path(".laneway").exists(), "a store was made");
+}
