@@ -126,8 +126,8 @@ settings! {
         "How often a node looks for runs that are kept no longer, about";
 }
 
-/// Where a value comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a value comes from, nearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Flag,
     Environment,
