@@ -75,6 +75,12 @@ pub fn ends(workflow: &Workflow) -> Vec<RunStatus> {
     ends.into_iter().filter(|end| workflow.hooks.iter().any(|hook| hook.on.is_for(*end))).collect()
 }
 
+/// Whose hooks run under a name, if it is one of theirs.
+pub fn whose_hooks(name: &str) -> Option<&str> {
+    let ends = RunStatus::ALL.iter().filter(|end| end.is_final());
+    ends.map(|end| format!(" ({})", end.as_str())).find_map(|tail| name.strip_suffix(&tail))
+}
+
 /// The name under which the hooks of a workflow run.
 pub fn name_of_hooks(workflow: &str, end: RunStatus) -> String {
     format!("{workflow} ({})", end.as_str())

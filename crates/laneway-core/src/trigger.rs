@@ -1,9 +1,13 @@
 //! Triggers: what starts a run of a workflow without anybody asking for it. Owns what they are and with which parameters
 //! they start one; when a tick comes is `schedule/`'s, and that each fires once is the store's (`docs/design/triggers.md`).
 
+use std::collections::{BTreeMap, VecDeque};
+use std::iter::successors;
+
 use serde_json::{Map, Value, json};
 
 use crate::expression::{Error, Scope, Template};
+use crate::hook::whose_hooks;
 use crate::id::RunId;
 use crate::schedule::{Schedule, Tick};
 use crate::state::RunStatus;
@@ -106,6 +110,28 @@ impl Trigger {
     }
 }
 
+/// The way on which the end of a workflow that comes after others (`after`) leads back to it, from its name to its name: each of its runs
+/// would start another one, for ever. `stored` are the other workflows, each with one that it comes after.
+pub fn circle(workflow: &str, after: &[&str], stored: &[(String, String)]) -> Option<Vec<String>> {
+    // From each that was found on the way back to the one that it starts.
+    let mut starts: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut found: VecDeque<(&str, &str)> = after.iter().map(|before| (*before, workflow)).collect();
+    while let Some((before, next)) = found.pop_front() {
+        if before == workflow {
+            let rest = successors(Some(next), |next| starts.get(next).copied());
+            return Some(std::iter::once(workflow).chain(rest).map(str::to_owned).collect());
+        }
+        if starts.contains_key(before) {
+            continue;
+        }
+        starts.insert(before, next);
+        let others = stored.iter().filter(|(name, _)| name == before).map(|(_, source)| source.as_str());
+        // The hooks of a workflow are a run of their own, which its end starts.
+        found.extend(others.chain(whose_hooks(before)).map(|source| (source, before)));
+    }
+    None
+}
+
 /// What the expressions of a schedule read: the moment, as the clock on the wall of its zone shows it.
 fn tick_scope(tick: &Tick) -> Value {
     let offset = jiff::tz::Offset::from_seconds(tick.offset).unwrap_or(jiff::tz::Offset::UTC);
@@ -135,6 +161,29 @@ mod tests {
         let source = Source { file: "f.yaml".into(), default_name: "f".into(), text };
         let plan = compile(&source).unwrap_or_else(|error| panic!("{error}"));
         plan.workflow.triggers.first().expect("a trigger").clone()
+    }
+
+    #[test]
+    fn way_back_is_found_through_any_number_of_workflows() {
+        let stored = |edges: &[(&str, &str)]| -> Vec<(String, String)> {
+            edges.iter().map(|(name, after)| ((*name).to_owned(), (*after).to_owned())).collect()
+        };
+        let way = |after: &[&str], edges: &[(&str, &str)]| {
+            circle("a", after, &stored(edges)).map(|way| way.join(" -> "))
+        };
+        assert_eq!(way(&["a"], &[]).as_deref(), Some("a -> a"));
+        assert_eq!(way(&["b"], &[("b", "a")]).as_deref(), Some("a -> b -> a"));
+        let long = [("d", "c"), ("c", "b"), ("b", "a"), ("c", "x"), ("x", "c")];
+        assert_eq!(way(&["x", "d"], &long).as_deref(), Some("a -> b -> c -> x -> a"));
+        assert_eq!(way(&["b"], &[("b", "a (failed)")]).as_deref(), Some("a -> a (failed) -> b -> a"));
+        assert_eq!(way(&["a (canceled)"], &[]).as_deref(), Some("a -> a (canceled) -> a"));
+        // What it was after before does not count, nor a circle in which it is not.
+        assert_eq!(
+            way(&["b"], &[("a", "c"), ("c", "a"), ("b", "c"), ("x", "y"), ("y", "x")]).as_deref(),
+            Some("a -> c -> b -> a")
+        );
+        assert_eq!(way(&["b"], &[("a", "c"), ("c", "b"), ("b", "d"), ("d", "b")]), None);
+        assert_eq!(way(&[], &[("b", "a")]), None);
     }
 
     #[test]

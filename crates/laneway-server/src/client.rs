@@ -10,6 +10,7 @@ use hyper::http::request;
 use hyper::{Method, Request, StatusCode, Uri, header};
 use laneway_core::id::RunId;
 use laneway_store::cache::Which;
+use laneway_store::model::Reopen;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -137,6 +138,11 @@ impl Client {
         self.get(&format!("/v1/runs/{}", part(run))).await
     }
 
+    /// Without items of its steps, and without why they wait.
+    pub async fn run_in_short(&self, run: &str) -> Result<wire::Run> {
+        self.get(&format!("/v1/runs/{}?items=0&causes_up_to=0", part(run))).await
+    }
+
     /// As it was after an event.
     pub async fn run_at(&self, run: &str, at: u64) -> Result<wire::Run> {
         self.get(&format!("/v1/runs/{}?at={at}", part(run))).await
@@ -170,8 +176,8 @@ impl Client {
         self.post(&format!("/v1/runs/{}/cancel", part(run)), &NOTHING).await
     }
 
-    pub async fn retry(&self, run: &str, from: Option<&str>) -> Result<wire::Reopened> {
-        let retry = wire::Retry { from: from.map(str::to_owned) };
+    pub async fn retry(&self, run: &str, what: Reopen<'_>) -> Result<wire::Reopened> {
+        let retry = wire::Retry { from: what.from.map(str::to_owned), last_event: what.seen };
         self.post(&format!("/v1/runs/{}/retry", part(run)), &retry).await
     }
 

@@ -7,7 +7,9 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
+use crate::access::PATIENCE;
 use crate::problem::{Code, Problem};
 
 /// Bodies that hold no document.
@@ -105,7 +107,10 @@ async fn counted(request: Request, most: usize) -> Result<Bytes, Problem> {
     if told.is_some_and(|told| told > most as u64) {
         return Err(too_large());
     }
-    to_bytes(request.into_body(), most).await.map_err(|error| {
+    // A change goes on when `front` has given it up, but nobody may keep a line for ever by sending slowly.
+    let read = timeout(PATIENCE, to_bytes(request.into_body(), most)).await;
+    let read = read.map_err(|_| Problem::new(Code::TimedOut, "the body took too long"))?;
+    read.map_err(|error| {
         // Either it is longer than that, or the line broke, and then nobody reads this.
         tracing::debug!(%error, "a body could not be read");
         too_large()

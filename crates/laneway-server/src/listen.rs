@@ -73,7 +73,8 @@ impl Tls {
     }
 }
 
-/// Serves until the app is told to stop; then lets requests end, for at most `grace`. Streams end at once.
+/// Serves until the app is told to stop; then lets requests end, for at most `grace`, and what was begun for those who hung up.
+/// Streams end at once.
 pub async fn serve(listener: TcpListener, app: App, tls: Option<Tls>, grace: Duration) {
     let (router, stop) = (router(&app), app.stop.clone());
     // Remote workers come through here, so they are looked after from here.
@@ -101,7 +102,12 @@ pub async fn serve(listener: TcpListener, app: App, tls: Option<Tls>, grace: Dur
         });
     }
     drop(listener);
-    if timeout(grace, graceful.shutdown()).await.is_err() {
+    let ended = async {
+        graceful.shutdown().await;
+        app.changes.close();
+        app.changes.wait().await;
+    };
+    if timeout(grace, ended).await.is_err() {
         tracing::warn!("some requests did not end in time");
     }
 }

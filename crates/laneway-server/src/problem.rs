@@ -97,6 +97,8 @@ codes! {
     TokenExists = "token_exists", CONFLICT;
     /// Another workflow listens at that path.
     PathTaken = "path_taken", CONFLICT;
+    /// What comes after the workflow (`after`) leads back to it.
+    LeadsBack = "leads_back", CONFLICT;
     /// The triggers of the workflow are paused.
     TriggersPaused = "triggers_paused", CONFLICT;
     RunNotEnded = "run_not_ended", CONFLICT;
@@ -108,6 +110,8 @@ codes! {
     RunSetAside = "run_set_aside", CONFLICT;
     NotSetAside = "not_set_aside", CONFLICT;
     NothingToRetry = "nothing_to_retry", CONFLICT;
+    /// The run is not as it was when whoever asks has seen it.
+    RunWentOn = "run_went_on", CONFLICT;
     StepNotFailed = "step_not_failed", CONFLICT;
     /// The step waits for no signal, or for another one.
     NoSuchSignal = "no_such_signal", CONFLICT;
@@ -119,6 +123,8 @@ codes! {
     NoSuchEffect = "no_such_effect", NOT_FOUND;
     /// The effect is running just now.
     EffectRuns = "effect_runs", CONFLICT;
+    /// The Idempotency-Key was used for a run of another workflow.
+    KeyTaken = "key_taken", CONFLICT;
     /// The same is being done just now: ask again in a moment.
     UnderWay = "under_way", CONFLICT;
     /// The state does not allow it.
@@ -249,6 +255,7 @@ fn code_of(error: &Error) -> Code {
         Error::Owned { .. } => Code::RunOwned,
         Error::Shared { .. } => Code::RunShared,
         Error::NothingToRetry { .. } => Code::NothingToRetry,
+        Error::WentOn { .. } => Code::RunWentOn,
         Error::NotFailed { .. } => Code::StepNotFailed,
         Error::NoSignal { .. } | Error::OtherSignal { .. } => Code::NoSuchSignal,
         Error::NotWaiting { .. } => Code::StepNotWaiting,
@@ -260,6 +267,7 @@ fn code_of(error: &Error) -> Code {
         Error::BadSignal(BadSignal::Payload { .. } | BadSignal::Reason) => Code::BadRequest,
         Error::NotSetAside { .. } => Code::NotSetAside,
         Error::Exists { .. } => Code::Exists,
+        Error::KeyTaken { .. } => Code::KeyTaken,
         Error::UnderWay { .. } => Code::UnderWay,
         Error::NoSuchNode { .. } => Code::NoSuchNode,
         Error::NoSuchPool { .. } | Error::NoSuchPoolAt { .. } | Error::NoSuchPoolOf { .. } => {
@@ -271,6 +279,7 @@ fn code_of(error: &Error) -> Code {
         Error::NoSuchToken { .. } => Code::NoSuchToken,
         Error::NoTriggers { .. } => Code::NoTriggers,
         Error::PathTaken { .. } => Code::PathTaken,
+        Error::LeadsBack { .. } => Code::LeadsBack,
         Error::NoSuchBlob { .. } => Code::NoSuchBytes,
         Error::NoSuchSecret { .. } => Code::NoSuchSecret,
         Error::TooLarge { .. } | Error::OutputsTooLarge { .. } => Code::BodyTooLarge,

@@ -13,6 +13,7 @@ use laneway_store::model::Deed;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::access::{Caller, Codes, Names};
 use crate::ask::{Documents, Forms};
@@ -67,6 +68,8 @@ pub struct Shared {
     pub(crate) glance: Glance,
     /// Documents that are validated at once.
     pub(crate) validations: Arc<Semaphore>,
+    /// Requests that are done to their end, also if nobody waits for them any more.
+    pub(crate) changes: TaskTracker,
     /// Ends streams.
     pub(crate) stop: CancellationToken,
 }
@@ -94,6 +97,7 @@ impl Service {
             documents: Documents::default(),
             glance: Glance::default(),
             validations: Arc::new(Semaphore::new(VALIDATIONS)),
+            changes: TaskTracker::new(),
             stop,
         }))
     }

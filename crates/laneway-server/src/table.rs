@@ -13,7 +13,7 @@ use utoipa::openapi::path::Parameter;
 use utoipa::openapi::{HttpMethod, RefOr, Schema};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::access::{Who, admit, front, no_method};
+use crate::access::{Guarded, Who, admit, front, no_method};
 use crate::routes::{
     OfNodes, access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, overview, pools,
     runs, sign_in, tasks, triggers, validate, workers, workflows,
@@ -42,6 +42,8 @@ pub(crate) struct Route {
     /// Nothing at all is a body too.
     pub(crate) is_body_optional: bool,
     pub(crate) answer: Answers,
+    /// What it does is done to its end, also if whoever asked hangs up: a change, so that it is recorded.
+    goes_on: bool,
     router: MethodRouter<App>,
 }
 
@@ -177,7 +179,7 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/workflows/{name}/graph", VIEWER, workflows::graph, "Its graph, laid out: where each step stands")
             .asks::<workflows::VersionQuery>().json::<wire::Graph>().tagged(),
         post("/v1/validate", VIEWER, validate::validate, "Say what is wrong with a document, and draw one that is good")
-            .takes::<wire::Validate>().json::<wire::Validated>(),
+            .takes::<wire::Validate>().json::<wire::Validated>().ends_with_its_line(),
         get("/v1/workflows/{name}/plan", VIEWER, workflows::plan, "Its plan: order, levels, lanes").gives("application/json").tagged(),
         post("/v1/workflows/{name}/pause", OPERATOR, workflows::pause, "Let no run of a workflow start anything new").json::<wire::Paused>(),
         post("/v1/workflows/{name}/resume", OPERATOR, workflows::resume, "Let a paused workflow go on").json::<wire::Paused>(),
@@ -185,7 +187,7 @@ pub(crate) fn table() -> Vec<Route> {
         post("/v1/workers", WORKER, workers::register, "Begin a session of a remote worker; it belongs to the token")
             .takes::<wire::Register>().created::<wire::Registered>(),
         post("/v1/workers/{session}/claim", WORKER, workers::claim, "Take tasks, and hear what is to be stopped; waits for something to tell")
-            .takes::<wire::AskForWork>().json::<wire::Work>(),
+            .takes::<wire::AskForWork>().json::<wire::Work>().ends_with_its_line(),
         post("/v1/workers/{session}/renew", WORKER, workers::renew, "Say that it lives; it is told all that it holds")
             .maybe_takes::<wire::Renew>().json::<wire::RenewedWorker>(),
         post("/v1/workers/{session}/start", WORKER, workers::start, "Say that tasks have begun").takes::<wire::Claims>().json::<wire::Fates>(),
@@ -208,9 +210,9 @@ pub(crate) fn table() -> Vec<Route> {
 /// All of it, guarded.
 pub(crate) fn router(app: &App) -> Router {
     let mut router: Router<App> = Router::new();
-    for Route { rule, router: handler, .. } in table() {
-        let rule_of_it = (app.clone(), rule.who, rule.path);
-        router = router.route(rule.path, handler.route_layer(from_fn_with_state(rule_of_it, admit)));
+    for Route { rule, goes_on, router: handler, .. } in table() {
+        let guarded = Guarded { app: app.clone(), who: rule.who, path: rule.path, goes_on };
+        router = router.route(rule.path, handler.route_layer(from_fn_with_state(guarded, admit)));
     }
     router
         .fallback(page::elsewhere)
@@ -234,6 +236,7 @@ where
     };
     Route {
         rule: Rule { method: name, path, who },
+        goes_on: name != "GET",
         method,
         summary,
         query: None,
@@ -307,6 +310,12 @@ impl Route {
     fn maybe_takes<T: ToSchema>(mut self) -> Self {
         self.is_body_optional = true;
         self.takes::<T>()
+    }
+
+    /// It changes nothing that is recorded, or waits for something: nobody is given work who hung up.
+    fn ends_with_its_line(mut self) -> Self {
+        self.goes_on = false;
+        self
     }
 
     fn also(mut self, kind: &'static str) -> Self {

@@ -64,8 +64,13 @@ async fn secret(app: &App, armed: &Armed, webhook: &Webhook) -> Answer<String> {
     let declared = armed.plan.workflow.secrets.iter().find(|(name, _)| *name == webhook.secret);
     let Some((name, source)) = declared else { return Err(refused()) };
     let dir = std::path::Path::new(&armed.known.dir);
-    secret::find(app.store.as_ref(), name, source, dir).await.map_err(|error| {
-        tracing::error!("a webhook cannot be checked: {error}");
-        Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
+    secret::find(app.store.as_ref(), name, source, dir).await.map_err(|error| match error {
+        // As the store says of any path then: it may be sent again.
+        secret::Error::Store(error) if error.is_passing() => error.into(),
+        // Nothing is proven yet, so whoever asks is told no more than a stranger.
+        error => {
+            tracing::error!("the webhook {} cannot be checked: {error}", webhook.path);
+            refused()
+        }
     })
 }

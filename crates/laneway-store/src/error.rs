@@ -94,6 +94,8 @@ pub enum Error {
     Shared { run: RunId },
     #[error("nothing of run {} failed, was skipped or canceled", run.short())]
     NothingToRetry { run: RunId },
+    #[error("run {} went on since: its last event is {last}, and {seen} was the last that you have seen", run.short())]
+    WentOn { run: RunId, seen: u64, last: u64 },
     #[error("run {} does not go level by level", run.short())]
     NotLeveled { run: RunId },
     #[error("run {} goes on by itself", run.short())]
@@ -127,6 +129,8 @@ pub enum Error {
     NotABackup { path: PathBuf, why: String },
     #[error("{} is another key to secrets than the one in the copy", path.display())]
     OtherSecretKey { path: PathBuf },
+    #[error("the key `{key}` is that of run {} of `{workflow}`", run.short())]
+    KeyTaken { key: String, run: RunId, workflow: String },
     #[error("a run with the key `{key}` is just being submitted")]
     UnderWay { key: String },
     #[error("no node `{node}` is alive")]
@@ -145,6 +149,8 @@ pub enum Error {
     NoTriggers { workflow: String },
     #[error("the webhook `{path}` is that of the workflow `{workflow}`")]
     PathTaken { path: String, workflow: String },
+    #[error("`after` leads back to where it begins: {}", way.join(" -> "))]
+    LeadsBack { way: Vec<String> },
     #[error("there is no limit `{name}`")]
     NoSuchLimit { name: String },
     #[error("there is no secret `{name}` in this store")]
@@ -237,6 +243,7 @@ impl Error {
             Self::NothingToRetry { .. } => {
                 Some("use --from STEP to run a step and all behind it again".to_owned())
             }
+            Self::WentOn { .. } => Some("look at it again, and then decide".to_owned()),
             Self::Damaged { .. } => {
                 Some("`laneway doctor` says what is wrong with it; a copy made by `laneway backup` can take its place".to_owned())
             }
@@ -246,6 +253,9 @@ impl Error {
             Self::SetAside { run, .. } => Some(format!(
                 "`laneway doctor` says more; `laneway doctor --release {run}` brings it back once it is mended"
             )),
+            Self::KeyTaken { .. } => {
+                Some("a key stands for one run; choose another one for a run of another workflow".to_owned())
+            }
             Self::UnderWay { .. } => Some("ask again in a moment".to_owned()),
             Self::NoSuchNode { .. } => Some("`laneway nodes` lists them".to_owned()),
             Self::NoSuchPool { .. } | Self::NoSuchPoolAt { .. } => Some(
@@ -260,6 +270,9 @@ impl Error {
                     .to_owned(),
             ),
             Self::NoTriggers { .. } => Some("`laneway schedule list` shows what starts by itself".to_owned()),
+            Self::LeadsBack { .. } => {
+                Some("each run would start the next one, for ever; take `after` out of one of them".to_owned())
+            }
             Self::PathTaken { .. } => Some("choose another `path`, or apply that workflow without it".to_owned()),
             Self::NoSuchLimit { name } => Some(format!(
                 "declare it under `limits` of the document, or make it with `laneway limit set {name} N`"

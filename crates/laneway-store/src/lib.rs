@@ -24,6 +24,7 @@ pub mod postgres;
 pub mod prune;
 pub mod sqlite;
 mod store;
+pub mod submission_key;
 pub mod tally;
 pub mod trigger;
 

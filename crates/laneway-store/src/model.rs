@@ -23,8 +23,10 @@ use laneway_core::wait::Signal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::with_item;
+use crate::submission_key;
 use crate::tally::{GateWaits, Spread};
 
 #[derive(Debug, Clone)]
@@ -186,7 +188,7 @@ pub struct Submission {
     pub is_shared: bool,
     /// It is paused from its first moment on, as if somebody had paused it.
     pub is_paused: bool,
-    /// Whoever submits with the same key again gets the same run.
+    /// Whoever submits with the same key again gets the same run. What people choose is checked by `submission_key`.
     pub key: Option<String>,
     pub by: String,
     /// From where the service was asked for it: then the audit log has it, from the same moment on.
@@ -198,6 +200,16 @@ pub struct Submission {
 }
 
 impl Submission {
+    /// Refuses to give the run that has its key for one of another workflow: a key that somebody chose twice.
+    pub(crate) fn check_known(&self, run: RunId, workflow: &str) -> Result<(), Error> {
+        match &self.key {
+            Some(key) if workflow != self.plan.workflow.name && !submission_key::is_own(key) => {
+                Err(Error::KeyTaken { key: key.clone(), run, workflow: workflow.to_owned() })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// What the audit log says of a run that it made.
     pub(crate) fn deed(&self, run: RunId) -> Option<Deed> {
         let (by, origin) = (self.by.clone(), self.origin.clone()?);
@@ -830,6 +842,23 @@ impl About {
 /// Length of the hash of a token's secret, in bytes.
 pub const TOKEN_HASH: usize = 32;
 
+/// What a retry opens of a run, and of which run: as somebody has seen it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reopen<'a> {
+    /// This step and everything behind it; without it what did not succeed.
+    pub from: Option<&'a str>,
+    /// The number of the run's last event, as far as whoever asks has seen it. A run that went on since is left alone: what is wanted
+    /// may have been done already.
+    pub seen: Option<u64>,
+}
+
+impl<'a> Reopen<'a> {
+    /// The run as it is now.
+    pub fn now(from: Option<&'a str>) -> Self {
+        Self { from, seen: None }
+    }
+}
+
 /// A token that is to be known.
 #[derive(Debug, Clone)]
 pub struct NewToken {
@@ -843,6 +872,8 @@ pub struct NewToken {
     /// The last characters of the secret.
     pub tail: String,
     pub by: String,
+    /// The id of the token whose code it is made with, if it is: it is revoked with that one.
+    pub parent: Option<String>,
 }
 
 /// A token as it is kept.
@@ -855,8 +886,18 @@ pub struct Token {
     pub tail: String,
     pub created_by: String,
     pub created_at: Millis,
+    /// The id of the token whose code it was made with.
+    pub parent: Option<String>,
     /// By whom and when it was ended.
     pub revoked: Option<(String, Millis)>,
+}
+
+/// A token that was ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokedToken {
+    pub token: Token,
+    /// Names of those that came of it and were in use, in order: they have ended with it.
+    pub along: Vec<String>,
 }
 
 /// Something that a person changed through the service.

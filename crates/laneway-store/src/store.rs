@@ -37,8 +37,8 @@ use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
     NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
-    RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally,
-    Token, Whom, Wish, WorkflowView,
+    Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp,
+    Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -261,8 +261,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn cancel(&self, run: RunId, by: &str) -> Result<RunStatus>;
 
     /// Opens an ended run again: what failed, was skipped or canceled and everything behind it; or, with
-    /// `from`, that step and everything behind it. Returns the steps that will run again.
-    async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>>;
+    /// `from`, that step and everything behind it. Returns the steps that will run again. Refused if the run went on since the caller
+    /// has seen it (`seen`): of two who say the same, the second changes nothing, however soon the run has ended again.
+    async fn retry(&self, run: RunId, what: Reopen<'_>, by: &str) -> Result<Vec<String>>;
 
     /// Lets an ended run go on past a failed step. Returns the steps that will run now.
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>>;
@@ -302,11 +303,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
     async fn release(&self, run: RunId) -> Result<()>;
 
-    /// Makes a token known. Refused while another one of that name is in use.
+    /// Makes a token known. Refused while another one of that name is in use, and if the one it comes of (`parent`) is revoked.
     async fn make_token(&self, token: NewToken) -> Result<Token>;
 
-    /// Ends the token of a name. Whoever looks for it after this returns finds it revoked.
-    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token>;
+    /// Ends the token of a name, and those that came of it, however far down. Whoever looks for one of them after this returns finds
+    /// it revoked, and none comes of them any more.
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken>;
 
     /// Adds to the audit log. Gives its number.
     async fn record(&self, deed: Deed) -> Result<u64>;

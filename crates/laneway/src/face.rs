@@ -17,7 +17,7 @@ use laneway_server::client::Client;
 use laneway_server::{ask, wire};
 use laneway_store::Store;
 use laneway_store::cache::Which;
-use laneway_store::model::{LogName, Pausable, Placed, RunFilter, Whom};
+use laneway_store::model::{LogName, Pausable, Placed, Reopen, RunFilter, Whom};
 use tokio::sync::watch;
 
 use crate::env;
@@ -237,10 +237,10 @@ impl Face {
     }
 
     /// Opens an ended run again, for whoever takes its tasks.
-    pub(crate) async fn retry(&self, run: RunId, from: Option<&str>) -> anyhow::Result<Vec<String>> {
+    pub(crate) async fn retry(&self, run: RunId, what: Reopen<'_>) -> anyhow::Result<Vec<String>> {
         Ok(match self {
-            Self::Store(store) => store.retry(run, from, &env::person()).await?,
-            Self::Server(client) => client.retry(&run.to_string(), from).await?.steps,
+            Self::Store(store) => store.retry(run, what, &env::person()).await?,
+            Self::Server(client) => client.retry(&run.to_string(), what).await?.steps,
         })
     }
 

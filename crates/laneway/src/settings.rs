@@ -130,8 +130,8 @@ settings! {
         "How often a node looks for what is kept no longer, about";
 }
 
-/// Where a value comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where a value comes from, nearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
     Flag,
     Environment,

@@ -1733,7 +1733,7 @@ export interface components {
          * @description A stable word for each kind of refusal; programs decide by it
          * @enum {string}
          */
-        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "shutting_down";
+        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "leads_back" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "run_went_on" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "key_taken" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "shutting_down";
         /** @description What became of it. */
         CommitEffect: {
             claim: components["schemas"]["ClaimWord"];
@@ -2447,9 +2447,16 @@ export interface components {
         Retry: {
             /** @description This step and everything behind it, whatever became of it. */
             from?: string | null;
+            /**
+             * Format: int64
+             * @description `last_event` of the run as it was seen: one that went on since is left alone, and so the second half of a double click does nothing.
+             */
+            last_event?: number | null;
         };
         /** @description A token that is good for nothing any more. */
         Revoked: {
+            /** @description Those that came of it, and have ended with it. */
+            along?: string[];
             name: string;
             revoked_at?: components["schemas"]["Moment"] | null;
         };
@@ -2727,6 +2734,8 @@ export interface components {
         };
         /** @description A token, without its secret. */
         Token: {
+            /** @description The token that made the code with which somebody signed in, if it came so: it is revoked with that one. */
+            came_of?: string | null;
             created_at: components["schemas"]["Moment"];
             created_by: string;
             name: string;

@@ -12,7 +12,12 @@ export interface On {
   done: () => void;
 }
 
-export async function run_deed(act: RunAct, on: On): Promise<void> {
+/** The same, as it was shown when somebody asked: a run that went on since is not opened once more. */
+export interface Seen extends On {
+  last_event: number;
+}
+
+export async function run_deed(act: RunAct, on: Seen): Promise<void> {
   const path = { run: on.run };
   const act_on = async (work: () => Promise<unknown>, said: string, undo?: () => Promise<void>): Promise<void> => {
     if (await attempt(work, said, undo)) on.done();
@@ -28,7 +33,7 @@ export async function run_deed(act: RunAct, on: On): Promise<void> {
     case 'retry': {
       const question = { title: t('run.retry_title'), consequence: t('run.retry_consequence'), act: t('run.retry') };
       if (!(await confirm(question))) return;
-      return reopened(() => post('/v1/runs/{run}/retry', { path, body: {} }), on);
+      return reopened(() => post('/v1/runs/{run}/retry', { path, body: { last_event: on.last_event } }), on);
     }
     case 'cancel': {
       const question = { title: t('run.cancel_title', { name: on.workflow }), consequence: t('run.cancel_consequence'), act: t('run.cancel_act'), danger: true };
@@ -38,7 +43,7 @@ export async function run_deed(act: RunAct, on: On): Promise<void> {
   }
 }
 
-export async function task_deed(act: TaskAct, task: { name: string; signal: string | null }, on: On): Promise<void> {
+export async function task_deed(act: TaskAct, task: { name: string; signal: string | null }, on: Seen): Promise<void> {
   const path = { run: on.run, step: task.name };
   switch (act) {
     case 'retry_from': {
@@ -48,7 +53,7 @@ export async function task_deed(act: TaskAct, task: { name: string; signal: stri
         act: t('task.retry_from'),
       };
       if (!(await confirm(question))) return;
-      return reopened(() => post('/v1/runs/{run}/retry', { path: { run: on.run }, body: { from: task.name } }), on);
+      return reopened(() => post('/v1/runs/{run}/retry', { path: { run: on.run }, body: { from: task.name, last_event: on.last_event } }), on);
     }
     case 'skip': {
       const question = {

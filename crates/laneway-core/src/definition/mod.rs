@@ -51,6 +51,7 @@ pub use read::is_workflow_name;
 pub use schema::schema;
 pub use text::MAX_BYTES;
 pub(crate) use value::parse_duration;
+pub use value::{BadName, check_limit_name};
 
 use crate::hash::Version;
 use crate::plan::{Fault, Place, Plan};

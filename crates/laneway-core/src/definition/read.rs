@@ -12,6 +12,7 @@ use super::keys;
 use super::levels;
 use super::model::{Action, Demands, Execution, Files, OnFailure, OnLost, Placement, Step, When, Workflow};
 use super::reader::{Field, Keys, Reader, Site};
+use super::triggers::Whose;
 use super::waits;
 use super::yaml::{Data, Tree};
 use crate::class::is_label;
@@ -192,7 +193,9 @@ fn document(reader: &mut Reader<'_>, spans: &mut Spans, default_name: &str) -> O
     }
     for field in triggers {
         let params = (!spans.has_broken_params).then_some(&workflow.params[..]);
-        workflow.triggers.extend(reader.triggers(field, params, &workflow.secrets));
+        let whose = Whose { name: &workflow.name, params, secrets: &workflow.secrets };
+        let read = reader.triggers(field, whose);
+        workflow.triggers.extend(read);
     }
     if let Some(field) = hooks {
         workflow.hooks = reader.hooks(field, &workflow.secrets);

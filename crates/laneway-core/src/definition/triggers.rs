@@ -25,14 +25,18 @@ const ENDS: [(&str, &[RunStatus]); 4] = [
     ("finished", &[RunStatus::Succeeded, RunStatus::Failed, RunStatus::Canceled]),
 ];
 
+/// What triggers need to know of the workflow that they start.
+#[derive(Clone, Copy)]
+pub(super) struct Whose<'a> {
+    pub(super) name: &'a str,
+    /// `None` if not all of them are known.
+    pub(super) params: Option<&'a [Param]>,
+    pub(super) secrets: &'a [(String, SecretSource)],
+}
+
 impl Reader<'_> {
-    /// Called when the parameters of the workflow are known; `None` if not all of them are.
-    pub(super) fn triggers(
-        &mut self,
-        field: Field<'_>,
-        params: Option<&[Param]>,
-        secrets: &[(String, SecretSource)],
-    ) -> Vec<Trigger> {
+    /// Called when all that they need of the workflow is read.
+    pub(super) fn triggers(&mut self, field: Field<'_>, whose: Whose<'_>) -> Vec<Trigger> {
         let must_be = match field.name {
             "schedule" => SCHEDULE,
             "after" => AFTER,
@@ -44,7 +48,7 @@ impl Reader<'_> {
         };
         let mut triggers: Vec<Trigger> = Vec::with_capacity(items.len());
         for item in items {
-            let Some(trigger) = self.trigger(item, must_be, params, secrets) else { continue };
+            let Some(trigger) = self.trigger(item, must_be, whose) else { continue };
             if triggers.iter().any(|other| other.key() == trigger.key()) {
                 let finding = Finding::new(format!("`{}` is there twice", trigger.key()), self.place(item));
                 self.findings.push(finding.hint("keep one of them; a run starts once"));
@@ -55,24 +59,18 @@ impl Reader<'_> {
         triggers
     }
 
-    fn trigger(
-        &mut self,
-        item: Field<'_>,
-        must_be: &str,
-        params: Option<&[Param]>,
-        secrets: &[(String, SecretSource)],
-    ) -> Option<Trigger> {
+    fn trigger(&mut self, item: Field<'_>, must_be: &str, whose: Whose<'_>) -> Option<Trigger> {
         let (keys, reads) = match item.name {
             "schedule" => (&keys::SCHEDULE, TICK),
             "after" => (&keys::AFTER, ENDED),
             _ => (&keys::WEBHOOK, PAYLOAD),
         };
         let fields = self.fields(item, keys, must_be)?;
-        let given = self.given(item, &fields, params, reads);
+        let given = self.given(item, &fields, whose.params, reads);
         let start = match item.name {
             "schedule" => Start::Schedule(self.schedule(item, &fields)?),
-            "after" => Start::After(self.after(item, &fields)?),
-            _ => Start::Webhook(self.webhook(item, &fields, secrets)?),
+            "after" => Start::After(self.after(item, &fields, whose.name)?),
+            _ => Start::Webhook(self.webhook(item, &fields, whose.secrets)?),
         };
         Some(Trigger { start, params: given })
     }
@@ -126,11 +124,11 @@ impl Reader<'_> {
         }
     }
 
-    fn after(&mut self, item: Field<'_>, fields: &[Field<'_>]) -> Option<After> {
+    fn after(&mut self, item: Field<'_>, fields: &[Field<'_>], own: &str) -> Option<After> {
         let (mut workflow, mut ends) = (None, ENDS[0].1);
         for field in fields {
             match field.name {
-                "workflow" => workflow = self.workflow_named(*field),
+                "workflow" => workflow = self.another_workflow(*field, own),
                 "when" => ends = self.choice(*field, &ENDS).unwrap_or(ends),
                 _ => {}
             }
@@ -140,6 +138,18 @@ impl Reader<'_> {
             self.missing("`after`".to_owned(), "workflow", self.place(item), hint);
         }
         Some(After { workflow: workflow?, ends: ends.to_vec() })
+    }
+
+    /// The name of one that is not the workflow itself: each of its runs would start the next.
+    fn another_workflow(&mut self, field: Field<'_>, own: &str) -> Option<String> {
+        let name = self.workflow_named(field)?;
+        if name == own {
+            let finding = Finding::new(format!("{} comes after itself", shown(own)), self.place(field));
+            let hint = "each run would start the next one, for ever; `schedule` starts it again and again";
+            self.findings.push(finding.hint(hint));
+            return None;
+        }
+        Some(name)
     }
 
     fn workflow_named(&mut self, field: Field<'_>) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::finding::{Finding, Span, is_invisible, shown};
+use super::finding::{Finding, is_invisible, shown};
 use super::keys;
 use super::model::{Retry, RetryOn};
 use super::reader::{Field, Reader};
@@ -33,10 +33,10 @@ pub(super) const RETRYABLE: [Reason; 8] = [
 
 impl<'t> Reader<'t> {
     /// Whether a name that the author chose may be used; says so if not.
-    pub(super) fn check_name(&mut self, kind: &str, name: &str, node: NodeId) {
+    pub(super) fn check_name(&mut self, kind: &'static str, name: &str, node: NodeId) {
         let span = self.tree.node(node).span;
-        if let Some(finding) = bad_name(kind, name, span) {
-            self.findings.push(finding);
+        if let Some(bad) = bad_name(kind, name) {
+            self.findings.push(Finding::new(bad.to_string(), span).hint(BadName::HINT));
         }
     }
 
@@ -206,12 +206,28 @@ impl<'t> Reader<'t> {
     }
 }
 
+/// What cannot be a name, with why not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} cannot be the name of a {kind}: {why}", shown(name))]
+pub struct BadName {
+    pub kind: &'static str,
+    pub name: String,
+    pub why: String,
+}
+
+impl BadName {
+    /// What can be one.
+    pub const HINT: &str = "use letters, digits, `_` and `-`, starting with a letter or `_`";
+}
+
+/// Whether something can be the name of a limit, in a document and elsewhere.
+pub fn check_limit_name(name: &str) -> Result<(), BadName> {
+    bad_name("limit", name).map_or(Ok(()), Err)
+}
+
 /// A name is ASCII, so that two that look the same are the same.
-fn bad_name(kind: &str, name: &str, span: Span) -> Option<Finding> {
-    let refused = |why: String| {
-        Finding::new(format!("{} cannot be the name of a {kind}: {why}", shown(name)), span)
-            .hint("use letters, digits, `_` and `-`, starting with a letter or `_`")
-    };
+fn bad_name(kind: &'static str, name: &str) -> Option<BadName> {
+    let refused = |why: String| BadName { kind, name: name.to_owned(), why };
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if let Some(bad) = name.chars().find(|c| !allowed(*c)) {
         let code = code_point(bad);
@@ -370,7 +386,7 @@ mod tests {
 
     #[test]
     fn names_are_ascii_and_say_which_character_is_not() {
-        let why = |name: &str| bad_name("step", name, Span::default()).map(|found| found.message);
+        let why = |name: &str| bad_name("step", name).map(|bad| bad.to_string());
         assert_eq!(why("build-2_x"), None);
         assert_eq!(why(&"a".repeat(100)), None);
         assert!(why(&"a".repeat(101)).expect("too long").contains("101 characters"));

@@ -20,7 +20,7 @@ use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::params;
 use laneway_core::state::RunStatus;
 use laneway_store::model::{Lease, NewSession, Submission};
-use laneway_store::{Open, Options, Store};
+use laneway_store::{Open, Options, Store, submission_key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -302,6 +302,7 @@ impl Engine {
         params: impl Serialize,
         key: Option<String>,
     ) -> Result<Run, Error> {
+        key.as_deref().map(submission_key::check).transpose().map_err(Error::Key)?;
         let (plan, document) = workflow.compile()?;
         if plan.workflow.placement == Placement::Local {
             let why = "`placement: local` is for runs of one process; leave it out, or write `pinned`";

@@ -52,6 +52,8 @@ pub enum Error {
     Document(String),
     #[error("the parameters do not fit: {0}")]
     Params(String),
+    #[error("the key cannot be one: {0}")]
+    Key(String),
     #[error("{what} cannot be started: {source}")]
     Start { what: &'static str, source: std::io::Error },
     #[error("the directory {} cannot be used: {source}", path.display())]

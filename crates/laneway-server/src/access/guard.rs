@@ -24,7 +24,7 @@ use crate::problem::{Code, Problem};
 use crate::service::App;
 
 /// How long a request may take until its answer begins. Streams go on for as long as they like after that.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers are data: as a page they may load nothing and be shown nowhere. The web page has a policy of its own.
 const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -64,9 +64,19 @@ pub(crate) async fn front(State(app): State<App>, request: Request, next: Next) 
 #[derive(Debug, Clone, Copy)]
 struct RoutePath(&'static str);
 
+/// A route, as the guard in front of it knows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Guarded {
+    pub(crate) app: App,
+    pub(crate) who: Who,
+    pub(crate) path: &'static str,
+    /// What was begun is done to its end, whatever becomes of who asked for it.
+    pub(crate) goes_on: bool,
+}
+
 /// In front of one route, with its rule.
 pub(crate) async fn admit(
-    State((app, who, path)): State<(App, Who, &'static str)>,
+    State(Guarded { app, who, path, goes_on }): State<Guarded>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -90,12 +100,27 @@ pub(crate) async fn admit(
             if let Some(caller) = caller {
                 request.extensions_mut().insert(caller);
             }
-            next.run(request).await
+            if goes_on { to_its_end(&app, request, next).await } else { next.run(request).await }
         }
         Err(problem) => problem.into_response(),
     };
     response.extensions_mut().insert(RoutePath(path));
     response
+}
+
+/// In a task of its own, which nobody drops: hyper lets go of a request when its line is closed, and `front` of one that takes too
+/// long. A change that was made by then would stand in no log.
+async fn to_its_end(app: &App, request: Request, next: Next) -> Response {
+    let refused = match app.changes.spawn(next.run(request)).await {
+        Ok(response) => return response,
+        Err(error) if error.is_panic() => {
+            tracing::error!(%error, "a request failed");
+            Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
+        }
+        // Only the end of the process takes it away.
+        Err(_) => Problem::new(Code::ShuttingDown, "the service ends"),
+    };
+    refused.into_response()
 }
 
 /// What a request shows of who sends it.

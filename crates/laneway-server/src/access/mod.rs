@@ -6,10 +6,11 @@ mod origin;
 mod sign_in;
 mod token;
 
-pub(crate) use guard::{From, admit, front, no_method, no_such_route, token};
+pub(crate) use guard::{From, Guarded, PATIENCE, admit, front, no_method, no_such_route, token};
 pub use origin::Names;
 pub use sign_in::CODE_LASTS;
 pub(crate) use sign_in::{Codes, Given};
+pub(crate) use token::make_of;
 pub use token::{Secret, admin_token, check_name, make, read_admin_token};
 
 use laneway_core::role::Role;

@@ -39,7 +39,7 @@ pub(crate) struct Given {
     pub(crate) role: Role,
     /// Who asked for it.
     pub(crate) by: String,
-    /// The token with which it was asked for: one that was revoked since lets nobody in.
+    /// The token with which it was asked for: one that was revoked since lets nobody in, and what comes of the code ends with it.
     pub(crate) token: Option<String>,
     /// What the token is called that comes of it.
     pub(crate) name: String,

@@ -75,6 +75,16 @@ impl fmt::Debug for Secret {
 
 /// Makes a token known and gives its secret, which nobody can ask for again.
 pub async fn make(store: &dyn Store, name: &str, role: Role, by: &str) -> Result<(Secret, Token), Error> {
+    make_of(store, name, role, (by, None)).await
+}
+
+/// The same, of one that comes of another token, which was used by its holder to let somebody in: it ends with that one.
+pub(crate) async fn make_of(
+    store: &dyn Store,
+    name: &str,
+    role: Role,
+    (by, parent): (&str, Option<String>),
+) -> Result<(Secret, Token), Error> {
     let failed = |error: io::Error| Error::Closed { why: format!("no random bytes: {error}") };
     let secret = Secret::mint().map_err(failed)?;
     let token = NewToken {
@@ -84,6 +94,7 @@ pub async fn make(store: &dyn Store, name: &str, role: Role, by: &str) -> Result
         hash: secret.hash(),
         tail: secret.0[secret.0.len() - TAIL..].to_owned(),
         by: by.to_owned(),
+        parent,
     };
     let kept = store.make_token(token).await?;
     Ok((secret, kept))

@@ -45,10 +45,9 @@ pub(crate) async fn revoke(
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Answer<Json<wire::Revoked>> {
-    let revoked = app.store.revoke_token(&name, &caller.name).await?;
-    app.record(&caller, "revoke_token", format!("token {name}")).await?;
-    let at = revoked.revoked.map(|(_, at)| wire::Moment(at));
-    Ok(Json(wire::Revoked { name, revoked_at: at }))
+    let revoked = wire::Revoked::from(app.store.revoke_token(&name, &caller.name).await?);
+    app.record(&caller, "revoke_token", format!("token {name}{}", revoked.others())).await?;
+    Ok(Json(revoked))
 }
 
 pub(crate) async fn audit(

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::{Extension, Json};
+use laneway_core::definition::{BadName, check_limit_name};
 use laneway_core::limit::Limit;
 use laneway_store::Error;
 
@@ -29,6 +30,8 @@ pub(crate) async fn set(
     Path(name): Path<String>,
     Body(asked): Body<wire::SetLimit>,
 ) -> Answer<Json<wire::Limit>> {
+    check_limit_name(&name)
+        .map_err(|bad| Problem::new(Code::BadRequest, bad.to_string()).hint(BadName::HINT))?;
     let limit = Limit::parse(&asked.value)
         .map_err(|error| Problem::new(Code::BadBody, format!("`value`: {error}")))?;
     app.store.set_limit(&name, limit, &caller.name).await?;

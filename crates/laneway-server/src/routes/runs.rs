@@ -10,7 +10,8 @@ use axum::{Extension, Json};
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::model::{Pausable, Placed, RunFilter};
+use laneway_store::model::{Pausable, Placed, Reopen, RunFilter};
+use laneway_store::submission_key;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -21,9 +22,6 @@ use crate::extract::{Body, LARGE, Path, Query};
 use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
 use crate::{ask, wire};
-
-/// Longer keys are a mistake.
-const MAX_KEY: usize = 200;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -98,11 +96,11 @@ pub(crate) async fn submit(
 
 fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
     let Some(given) = headers.get("idempotency-key") else { return Ok(None) };
-    let key = given.to_str().ok().filter(|key| !key.is_empty() && key.len() <= MAX_KEY);
-    let bad = || {
-        Problem::new(Code::BadRequest, format!("the Idempotency-Key is not 1 to {MAX_KEY} plain characters"))
-    };
-    key.map(|key| Some(key.to_owned())).ok_or_else(bad)
+    // What cannot be shown as text is refused as what is empty.
+    let key = given.to_str().unwrap_or_default();
+    submission_key::check(key)
+        .map_err(|why| Problem::new(Code::BadRequest, format!("the Idempotency-Key cannot be one: {why}")))?;
+    Ok(Some(key.to_owned()))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -194,7 +192,8 @@ pub(crate) async fn retry(
 ) -> Answer<Json<wire::Reopened>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
     has_takers(&app, run).await?;
-    let steps = app.store.retry(run, asked.from.as_deref(), &caller.name).await?;
+    let what = Reopen { from: asked.from.as_deref(), seen: asked.last_event };
+    let steps = app.store.retry(run, what, &caller.name).await?;
     let from = asked.from.map(|step| format!(" from {step}")).unwrap_or_default();
     app.record(&caller, "retry", format!("run {run}{from}")).await?;
     Ok(Json(wire::Reopened { run, steps }))

@@ -5,10 +5,11 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use laneway_core::role::Role;
+use laneway_store::Error;
 use laneway_store::model::Deed;
 use tokio::time::Instant;
 
-use crate::access::{CODE_LASTS, Caller, From, Given, make};
+use crate::access::{CODE_LASTS, Caller, From, Given, make_of};
 use crate::extract::Body;
 use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
@@ -23,17 +24,11 @@ pub(crate) async fn sign_in(
         bad("the code was used, is older than an hour, or was made before the server was started")
     })?;
     let Given { role, by, token, name, .. } = given.clone();
-    let made = async {
-        if let Some(token) = token
-            && app.store.token(&token).await?.is_none_or(|token| token.revoked.is_some())
-        {
-            return Ok(None);
+    let secret = match make_of(app.store.as_ref(), &name, role, (&by, token)).await {
+        Ok((secret, _)) => secret,
+        Err(Error::NoSuchToken { .. }) => {
+            return Err(bad("the token with which the code was made is revoked"));
         }
-        make(app.store.as_ref(), &name, role, &by).await.map(Some)
-    };
-    let secret = match made.await {
-        Ok(Some((secret, _))) => secret,
-        Ok(None) => return Err(bad("the token with which the code was made is revoked")),
         Err(error) => {
             if error.is_passing() {
                 app.codes.put_back(&asked.code, given);

@@ -37,6 +37,9 @@ pub struct Token {
     pub tail: String,
     pub created_by: String,
     pub created_at: Moment,
+    /// The token that made the code with which somebody signed in, if it came so: it is revoked with that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came_of: Option<String>,
     pub revoked_by: Option<String>,
     pub revoked_at: Option<Moment>,
 }
@@ -52,6 +55,19 @@ pub struct TokenList {
 pub struct Revoked {
     pub name: String,
     pub revoked_at: Option<Moment>,
+    /// Those that came of it, and have ended with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub along: Vec<String>,
+}
+
+impl Revoked {
+    /// What else has ended, as it stands behind its name.
+    pub fn others(&self) -> String {
+        match self.along.as_slice() {
+            [] => String::new(),
+            along => format!(", with what came of it: {}", along.join(", ")),
+        }
+    }
 }
 
 /// Something that was changed through the service.
@@ -84,9 +100,18 @@ impl From<&model::Token> for Token {
             tail: token.tail.clone(),
             created_by: token.created_by.clone(),
             created_at: Moment(token.created_at),
+            // A code is made in the name of its token.
+            came_of: token.parent.as_ref().map(|_| token.created_by.clone()),
             revoked_by: by,
             revoked_at: at.map(Moment),
         }
+    }
+}
+
+impl From<model::RevokedToken> for Revoked {
+    fn from(revoked: model::RevokedToken) -> Self {
+        let model::RevokedToken { token, along } = revoked;
+        Self { name: token.name, revoked_at: token.revoked.map(|(_, at)| Moment(at)), along }
     }
 }
 

@@ -73,6 +73,9 @@ pub struct Retry {
     /// This step and everything behind it, whatever became of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
+    /// `last_event` of the run as it was seen: one that went on since is left alone, and so the second half of a double click does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_event: Option<u64>,
 }
 
 /// A run that goes on.

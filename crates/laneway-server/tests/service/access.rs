@@ -116,6 +116,53 @@ async fn every_change_is_in_the_audit_log_before_it_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limit_has_a_name_that_a_document_could_give_it() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let set = |name: String| {
+        let asking = server.ask(Method::PUT, &format!("/v1/limits/{name}")).by(Role::Admin);
+        asking.json(&json!({ "value": "3" })).send()
+    };
+    for bad in ["%1b%5b31m", "a%0ab", "a%20b", "3", &"x".repeat(5_000)] {
+        let refused = set(bad.to_owned()).await;
+        assert_eq!(refused.refusal(), (400, "bad_request".to_owned()), "{bad}");
+        let told = refused.json()["detail"].as_str().expect("a detail").to_owned();
+        assert!(told.len() < 300 && !told.contains('\u{1b}'), "{told}");
+    }
+    assert_eq!(set("ware-house_2".to_owned()).await.status, 200);
+    assert_eq!(server.store.limits().await.expect("limits").len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn change_is_in_the_audit_log_also_if_nobody_waits_for_its_answer() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    // As long as somebody else writes every change is under way.
+    let writing = place.hold();
+    for number in 0..20 {
+        let mut line = TcpStream::connect(server.address).await.expect("a connection");
+        let (address, token, body) = (server.address, server.token(Role::Admin), r#"{"value":"3"}"#);
+        let request = format!(
+            "PUT /v1/limits/l{number} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        line.write_all(request.as_bytes()).await.expect("it listens");
+    }
+    // Whoever comes behind them is answered: they were heard, and have hung up.
+    assert_eq!(server.get("/v1/limits").await.status, 200);
+    // It ends only when what it has begun is done.
+    tokio::join!(server.stop(), async { drop(writing) });
+    let store = place.open();
+    let set = store.limits().await.expect("limits").len();
+    let entries = store.audit(None, 99).await.expect("entries");
+    let told = entries.iter().filter(|entry| entry.deed.act == "set_limit").count();
+    assert!(set > 0, "none was heard");
+    assert_eq!(told, set);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asks_by_a_foreign_name_or_from_a_foreign_page_is_refused() {
     let place = Place::sqlite();
     let server = place.serve().await;

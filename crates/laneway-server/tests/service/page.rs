@@ -173,3 +173,40 @@ async fn code_of_a_revoked_token_lets_nobody_in() {
     assert_eq!(signed.refusal(), (403, "bad_code".to_owned()));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_came_of_a_token_is_revoked_with_it() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let made = server.post("/v1/tokens", json!({ "name": "guest", "role": "viewer" })).await.json();
+    let mut tokens = vec![("guest".to_owned(), made["token"].as_str().expect("a token").to_owned())];
+    // Each lets the next one in.
+    for _ in 0..2 {
+        let (_, token) = tokens.last().expect("one");
+        let asked =
+            server.ask(Method::POST, "/v1/sign-in/codes").bearing(token).json(&json!({})).send().await;
+        let code = asked.json()["code"].clone();
+        let signed =
+            server.ask(Method::POST, "/v1/sign-in").json(&json!({ "code": code })).send().await.json();
+        let word = |key: &str| signed[key].as_str().expect("a word").to_owned();
+        tokens.push((word("name"), word("token")));
+    }
+    let listed = server.get("/v1/tokens").await.json();
+    let came_of = |name: &str| {
+        let tokens = listed["tokens"].as_array().expect("tokens");
+        tokens.iter().find(|token| token["name"] == name).expect("it is listed")["came_of"].clone()
+    };
+    assert_eq!(came_of(&tokens[0].0), json!(null));
+    assert_eq!((came_of(&tokens[1].0), came_of(&tokens[2].0)), (json!("guest"), json!(tokens[1].0)));
+    let revoked = server.ask(Method::DELETE, "/v1/tokens/guest").by(Role::Admin).send().await.json();
+    let mut along = vec![tokens[1].0.clone(), tokens[2].0.clone()];
+    along.sort();
+    assert_eq!(revoked["along"], json!(along));
+    for (name, token) in &tokens {
+        let refused = server.ask(Method::GET, "/v1/me").bearing(token).send().await;
+        assert_eq!(refused.refusal(), (401, "bad_token".to_owned()), "{name}");
+    }
+    let entry = server.store.audit(None, 1).await.expect("entries").remove(0);
+    assert_eq!(entry.deed.what, format!("token guest, with what came of it: {}", along.join(", ")));
+    server.stop().await;
+}

@@ -11,7 +11,7 @@ use laneway_core::state::RunStatus;
 use laneway_engine::log::{HEADER, Stream, Writer};
 use laneway_server::ask;
 use laneway_store::log_path;
-use laneway_store::model::{NewSession, RunFilter, Submission};
+use laneway_store::model::{NewSession, Reopen, RunFilter, Submission};
 use serde_json::{Value, json};
 
 use crate::support::{Actor, Place, Reply, Server, run_of};
@@ -113,6 +113,30 @@ async fn five_who_submit_with_one_key_at_once_make_one_run_on_postgres() {
     one_run_for_five(Place::postgres().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn key_stands_for_a_run_of_one_workflow() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let submit = |key: &str, name: &str| {
+        let asking = server.ask(Method::POST, "/v1/runs").by(Role::Operator).with("idempotency-key", key);
+        asking.json(&json!({ "document": FLOW, "name": name })).send()
+    };
+    let first = submit("night-7", "one").await.json();
+    assert_eq!(submit("night-7", "one").await.json(), first);
+    let other = submit("night-7", "other").await;
+    assert_eq!(other.refusal(), (409, "key_taken".to_owned()));
+    // What the service submits by itself has keys that nobody else can use.
+    for own in [
+        "schedule 0 2 * * * UTC of one at 1",
+        "after one of x at the end of y (3)",
+        "webhook deploy d-1",
+        "hooks of x (3)",
+    ] {
+        assert_eq!(submit(own, "one").await.refusal(), (400, "bad_request".to_owned()), "{own}");
+    }
+    server.stop().await;
+}
+
 async fn one_run_for_five(place: Place) {
     let (one, other) = (place.serve().await, place.serve().await);
     async fn submit(server: &Server) -> Reply {
@@ -143,12 +167,16 @@ async fn second_retry_of_a_double_click_is_refused_and_makes_no_second_attempt()
     let actor = Actor::join(&place, "actor:1").await;
     let run = server.submit("steps: {a: {run: 'true'}}\n").await;
     actor.work(false).await;
-    let retry = || server.post("/v1/runs/last/retry", json!({}));
+    let seen = server.get("/v1/runs/last").await.json()["last_event"].clone();
+    let retry = || server.post("/v1/runs/last/retry", json!({ "last_event": seen }));
     let (first, second) = tokio::join!(retry(), retry());
     let mut statuses = [first.status.as_u16(), second.status.as_u16()];
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 409]);
-    actor.work(true).await;
+    actor.work(false).await;
+    // Nor does one that comes when the step has failed once more.
+    assert_eq!(retry().await.refusal(), (409, "run_went_on".to_owned()));
+    assert_eq!(actor.work(true).await, 0);
     let attempts = server.get(&format!("/v1/runs/{run}/tasks/a/attempts")).await.json();
     assert_eq!(attempts["attempts"].as_array().map(Vec::len), Some(2));
     server.stop().await;
@@ -168,7 +196,7 @@ async fn run_that_has_ended_is_shown_as_it_is_now() {
     assert_eq!(server.get(&path).await.body, failed.body);
     assert_eq!(failed.headers["content-type"], "application/json");
     // Opened again by another process, which this server hears nothing of.
-    place.open().retry(run, None, "bob").await.expect("a run that has failed");
+    place.open().retry(run, Reopen::default(), "bob").await.expect("a run that has failed");
     assert_eq!(server.get(&path).await.json()["status"], "running");
     let then = server.get(&format!("{path}?at={}", failed.json()["last_event"])).await;
     assert_eq!(then.body, failed.body, "as it was");
@@ -212,7 +240,7 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         assert!(hint.contains(&format!("laneway retry {}", run.short())), "{hint}");
     }
     assert_eq!(server.get(&format!("/v1/runs/{run}")).await.json()["status"], "canceled");
-    store.retry(run, None, "ada").await.expect("whoever drives it may");
+    store.retry(run, Reopen::default(), "ada").await.expect("whoever drives it may");
     server.stop().await;
 }
 

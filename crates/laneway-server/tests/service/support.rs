@@ -73,6 +73,13 @@ impl Place {
         assert!(changed > 0, "{sql}");
     }
 
+    /// Nobody else writes until what it gives is dropped. Of an embedded store.
+    pub(crate) fn hold(&self) -> rusqlite::Connection {
+        let connection = rusqlite::Connection::open(&self.address).expect("the file");
+        connection.execute_batch("BEGIN IMMEDIATE").expect("the place of the writer");
+        connection
+    }
+
     pub(crate) async fn serve(&self) -> Server {
         self.serve_with(Terms::default()).await
     }

@@ -102,6 +102,12 @@ async fn what_is_not_signed_as_it_has_to_be_starts_nothing_and_learns_nothing() 
         assert_eq!(refusal(refused), (401, "bad_signature".to_owned()));
         assert_eq!(refused.json(), unknown.json(), "it says the same as where nobody listens");
     }
+    // Nor who sends while its secret is not to be found, for which the sender can do nothing.
+    let file = place.dir.path().join("signing");
+    std::fs::remove_file(&file).expect("a file");
+    let unchecked = sent(&server, SECRET, now(), "d-1", "{}").send().await;
+    assert_eq!((refusal(&unchecked), unchecked.json()), ((401, "bad_signature".to_owned()), unknown.json()));
+    std::fs::write(&file, SECRET).expect("a file");
     let old = sent(&server, SECRET, now() - 400, "d-1", "{}").send().await;
     assert_eq!(refusal(&old), (401, "bad_signature".to_owned()));
     let early = sent(&server, SECRET, now() + 400, "d-1", "{}").send().await;

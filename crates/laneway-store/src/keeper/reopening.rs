@@ -12,17 +12,22 @@ use laneway_core::wait::Waiting;
 
 use super::{Facts, Keeper, Pause, Settled, TaskRow, no_such_step};
 use crate::error::Error;
+use crate::model::Reopen;
 
 impl<F: Facts> Keeper<F> {
     /// Runs what did not succeed, or `from`, and everything behind it, again. Gives the names of those steps.
     /// `pause` is that of its workflow.
     pub(crate) fn retry(
         &mut self,
-        from: Option<&str>,
+        Reopen { from, seen }: Reopen<'_>,
         by: &str,
         pause: Option<Pause>,
     ) -> Result<Vec<String>, F::Error> {
         self.load_ended()?;
+        let last = self.run.last_event;
+        if let Some(seen) = seen.filter(|seen| *seen != last) {
+            return Err(Error::WentOn { run: self.head.run, seen, last }.into());
+        }
         let first: Vec<Position> = match from {
             Some(step) => {
                 let mut first = vec![self.find_known(step)?];

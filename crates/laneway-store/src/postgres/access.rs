@@ -9,15 +9,25 @@ use super::link::{Begin, Link, sql};
 use super::row::{self, unreadable};
 use super::run_work::Terms;
 use crate::error::Error;
-use crate::model::{AuditEntry, Deed, NewToken, Token};
+use crate::model::{AuditEntry, Deed, NewToken, RevokedToken, Token};
 
 pub(super) async fn make_token(link: &Link, terms: Terms, token: &NewToken) -> Done<Token> {
-    let NewToken { id, name, role, hash, tail, by } = token;
+    let NewToken { id, name, role, hash, tail, by, parent } = token;
     let (role, hash, now) = (role.as_str(), hash.as_slice(), terms.now.map(|now| now.0));
     let mut flight = link.begin(Begin::Write);
+    if let Some(parent) = parent {
+        flight.ask(sql!("tokens_lock"), vec![]);
+        flight.ask(sql!("token", TEXT), vec![parent]);
+        let found = flight.land().await?.pop().unwrap_or_default();
+        if found.first().map(read).transpose()?.is_none_or(|parent| parent.revoked.is_some()) {
+            link.roll_back().await;
+            return Err(Error::NoSuchToken { name: parent.clone() }.into());
+        }
+        flight = link.flight();
+    }
     flight.ask(
-        sql!("token_make", TEXT, TEXT, TEXT, BYTEA, TEXT, TEXT, INT8),
-        vec![id, name, &role, &hash, tail, by, &now],
+        sql!("token_make", TEXT, TEXT, TEXT, BYTEA, TEXT, TEXT, INT8, TEXT),
+        vec![id, name, &role, &hash, tail, by, &now, parent],
     );
     flight.ask(sql!("token", TEXT), vec![id]);
     let answers = flight.commit().await?;
@@ -27,14 +37,22 @@ pub(super) async fn make_token(link: &Link, terms: Terms, token: &NewToken) -> D
     }
 }
 
-pub(super) async fn revoke_token(link: &Link, terms: Terms, name: &str, by: &str) -> Done<Token> {
+pub(super) async fn revoke_token(link: &Link, terms: Terms, name: &str, by: &str) -> Done<RevokedToken> {
     let now = terms.now.map(|now| now.0);
     let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("tokens_lock"), vec![]);
     flight.ask(sql!("token_revoke", TEXT, TEXT, INT8), vec![&name, &by, &now]);
     let revoked = flight.commit().await?.pop().unwrap_or_default();
-    let found = revoked.first().ok_or_else(|| Error::NoSuchToken { name: name.to_owned() })?;
-    let id = row::text(found, 0)?;
-    token(link, &id).await?.ok_or_else(|| gone(&id))
+    let (mut id, mut along) = (None, Vec::new());
+    for found in &revoked {
+        match row::text(found, 1)? {
+            revoked if revoked == name => id = Some(row::text(found, 0)?),
+            revoked => along.push(revoked),
+        }
+    }
+    along.sort_unstable();
+    let id = id.ok_or_else(|| Error::NoSuchToken { name: name.to_owned() })?;
+    Ok(RevokedToken { token: token(link, &id).await?.ok_or_else(|| gone(&id))?, along })
 }
 
 pub(super) async fn record(link: &Link, terms: Terms, deed: &Deed) -> Done<u64> {
@@ -85,6 +103,7 @@ fn read(found: &Row) -> Done<Token> {
         tail: row::text(found, 4)?,
         created_by: row::text(found, 5)?,
         created_at: Millis(found.try_get(6)?),
+        parent: row::maybe_text(found, 9)?,
         revoked: row::maybe_text(found, 7)?.zip(row::moment(found, 8)?),
     })
 }

@@ -20,6 +20,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0009_cache.sql")),
     Migration::adds(include_str!("migrations/0010_children.sql")),
     Migration::adds(include_str!("migrations/0011_no_cache.sql")),
+    Migration::adds(include_str!("migrations/0012_token_parents.sql")),
     Migration::adds(include_str!("migrations/0013_losses.sql")),
 ];
 

@@ -75,9 +75,9 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
     Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
-    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish,
-    WorkflowView,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, Reopen,
+    RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission,
+    Tally, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, Swept};
@@ -581,10 +581,10 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {
+    async fn retry(&self, run: RunId, what: Reopen<'_>, by: &str) -> Result<Vec<String>> {
         self.base
             .change(|link, terms| async move {
-                people::retry(&self.base.shelf, &link, terms, run, (from, by)).await
+                people::retry(&self.base.shelf, &link, terms, run, (what, by)).await
             })
             .await
     }
@@ -736,7 +736,7 @@ impl Store for PostgresStore {
         self.base.write(|link, terms| async move { access::make_token(&link, terms, token).await }).await
     }
 
-    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken> {
         self.base.write(|link, terms| async move { access::revoke_token(&link, terms, name, by).await }).await
     }
 

@@ -2,28 +2,40 @@
 
 use laneway_core::role::Role;
 use laneway_core::time::Millis;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::txn::{Done, Txn, sql};
 use crate::error::Error;
 use crate::keeper::unreadable;
-use crate::model::{AuditEntry, Deed, NewToken, Token};
+use crate::model::{AuditEntry, Deed, NewToken, RevokedToken, Token};
 
 pub(super) fn make_token(txn: &Txn<'_>, token: &NewToken) -> Done<Token> {
-    let NewToken { id, name, role, hash, tail, by } = token;
-    let made = params![id, name, role.as_str(), hash.as_slice(), tail, by, txn.now.0];
+    let NewToken { id, name, role, hash, tail, by, parent } = token;
+    if let Some(parent) = parent
+        && self::token(txn.connection, parent)?.is_none_or(|parent| parent.revoked.is_some())
+    {
+        return Err(Error::NoSuchToken { name: parent.clone() }.into());
+    }
+    let made = params![id, name, role.as_str(), hash.as_slice(), tail, by, txn.now.0, parent];
     if txn.connection.prepare_cached(sql!("token_make"))?.execute(made)? == 0 {
         return Err(Error::TokenExists { name: name.clone() }.into());
     }
     kept(txn.connection, id)
 }
 
-pub(super) fn revoke_token(txn: &Txn<'_>, name: &str, by: &str) -> Done<Token> {
+pub(super) fn revoke_token(txn: &Txn<'_>, name: &str, by: &str) -> Done<RevokedToken> {
     let mut statement = txn.connection.prepare_cached(sql!("token_revoke"))?;
-    let id: Option<String> =
-        statement.query_row(params![name, by, txn.now.0], |row| row.get(0)).optional()?;
+    let mut rows = statement.query(params![name, by, txn.now.0])?;
+    let (mut id, mut along): (Option<String>, Vec<String>) = (None, Vec::new());
+    while let Some(row) = rows.next()? {
+        match row.get::<_, String>(1)? {
+            revoked if revoked == name => id = Some(row.get(0)?),
+            revoked => along.push(revoked),
+        }
+    }
+    along.sort_unstable();
     let id = id.ok_or_else(|| Error::NoSuchToken { name: name.to_owned() })?;
-    kept(txn.connection, &id)
+    Ok(RevokedToken { token: kept(txn.connection, &id)?, along })
 }
 
 pub(super) fn record(txn: &Txn<'_>, deed: &Deed) -> Done<u64> {
@@ -78,6 +90,7 @@ fn read(row: &Row<'_>) -> Done<Token> {
         tail: row.get(4)?,
         created_by: row.get(5)?,
         created_at: Millis(row.get(6)?),
+        parent: row.get(9)?,
         revoked: revoked.0.zip(revoked.1.map(Millis)),
     })
 }

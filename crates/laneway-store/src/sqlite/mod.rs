@@ -75,8 +75,8 @@ use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
     NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
-    RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally,
-    Token, Whom, Wish, WorkflowView,
+    Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp,
+    Submission, Tally, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -652,9 +652,9 @@ impl Store for SqliteStore {
         canceled
     }
 
-    async fn retry(&self, run: RunId, from: Option<&str>, by: &str) -> Result<Vec<String>> {
-        let (from, by) = (from.map(str::to_owned), by.to_owned());
-        self.write(move |txn| reopen::retry(txn, run, from.as_deref(), &by)).await
+    async fn retry(&self, run: RunId, what: Reopen<'_>, by: &str) -> Result<Vec<String>> {
+        let (from, seen, by) = (what.from.map(str::to_owned), what.seen, by.to_owned());
+        self.write(move |txn| reopen::retry(txn, run, Reopen { from: from.as_deref(), seen }, &by)).await
     }
 
     async fn skip(&self, run: RunId, step: &str, by: &str) -> Result<Vec<String>> {
@@ -761,7 +761,7 @@ impl Store for SqliteStore {
         self.write(move |txn| access::make_token(txn, &token)).await
     }
 
-    async fn revoke_token(&self, name: &str, by: &str) -> Result<Token> {
+    async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken> {
         let (name, by) = (name.to_owned(), by.to_owned());
         self.write(move |txn| access::revoke_token(txn, &name, &by)).await
     }

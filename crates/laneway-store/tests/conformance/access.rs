@@ -12,6 +12,8 @@ for_each_database! {
     token_is_found_by_its_id_with_all_that_is_kept_of_it,
     name_of_a_token_in_use_is_taken_until_it_is_revoked,
     revoked_token_is_seen_as_such_by_everybody_at_once,
+    revoked_token_takes_what_came_of_it_along,
+    nothing_comes_of_a_token_that_is_revoked_meanwhile,
     five_who_make_one_token_at_once_make_one,
     audit_log_is_read_newest_first_and_page_by_page,
     run_that_the_service_was_asked_for_is_in_the_audit_log,
@@ -21,7 +23,11 @@ for_each_database! {
 
 fn token(id: &str, name: &str) -> NewToken {
     let (id, name, by) = (id.to_owned(), name.to_owned(), "ada".to_owned());
-    NewToken { id, name, role: Role::Operator, hash: [7; 32], tail: "wxyz".to_owned(), by }
+    NewToken { id, name, role: Role::Operator, hash: [7; 32], tail: "wxyz".to_owned(), by, parent: None }
+}
+
+fn token_of(parent: &str, id: &str, name: &str) -> NewToken {
+    NewToken { parent: Some(parent.to_owned()), ..token(id, name) }
 }
 
 async fn token_is_found_by_its_id_with_all_that_is_kept_of_it(place: Place) {
@@ -50,11 +56,60 @@ async fn revoked_token_is_seen_as_such_by_everybody_at_once(place: Place) {
     let (store, other) = (place.open(), place.open());
     store.make_token(token("t1", "ci")).await.expect("a token");
     assert_eq!(other.token("t1").await.expect("an answer").and_then(|token| token.revoked), None);
-    let revoked = store.revoke_token("ci", "bob").await.expect("a token in use");
+    let revoked = store.revoke_token("ci", "bob").await.expect("a token in use").token;
     assert_eq!(revoked.revoked, Some(("bob".to_owned(), START)));
     assert_eq!(other.token("t1").await.expect("an answer"), Some(revoked));
     let again = store.revoke_token("ci", "bob").await.expect_err("nothing is left to end");
     assert!(matches!(again, Error::NoSuchToken { .. }), "{again}");
+}
+
+async fn revoked_token_takes_what_came_of_it_along(place: Place) {
+    let (store, other) = (place.open(), place.open());
+    store.make_token(token("t1", "ci")).await.expect("a token");
+    store.make_token(token("t2", "ada")).await.expect("a token");
+    for (parent, id, name) in
+        [("t1", "t3", "web-b"), ("t3", "t4", "web-a"), ("t1", "t5", "web-c"), ("t2", "t6", "web-d")]
+    {
+        let made = store.make_token(token_of(parent, id, name)).await.expect("a token");
+        assert_eq!(made.parent.as_deref(), Some(parent));
+    }
+    store.revoke_token("web-c", "bob").await.expect("a token in use");
+    let revoked = store.revoke_token("ci", "bob").await.expect("a token in use");
+    assert_eq!(
+        (revoked.token.id.as_str(), revoked.along.as_slice()),
+        ("t1", &["web-a".to_owned(), "web-b".to_owned()][..])
+    );
+    let in_use: Vec<String> = other
+        .tokens()
+        .await
+        .expect("a list")
+        .into_iter()
+        .filter(|token| token.revoked.is_none())
+        .map(|token| token.id)
+        .collect();
+    assert_eq!(in_use, ["t2", "t6"]);
+    for parent in ["t1", "t4", "nobody"] {
+        let refused = other.make_token(token_of(parent, "t7", "web-e")).await.expect_err("it is revoked");
+        assert!(matches!(refused, Error::NoSuchToken { .. }), "{refused}");
+    }
+}
+
+/// Whichever comes first: there is none in use that came of one which is not.
+async fn nothing_comes_of_a_token_that_is_revoked_meanwhile(place: Place) {
+    let (store, other) = (place.open(), place.open());
+    for round in 0..20 {
+        let (first, name) = (format!("t{round}"), format!("ci{round}"));
+        store.make_token(token(&first, &name)).await.expect("a token");
+        let second = format!("w{round}");
+        store.make_token(token_of(&first, &second, &format!("web-{round}"))).await.expect("a token");
+        let third = token_of(&second, &format!("v{round}"), &format!("web-{round}-2"));
+        let (made, revoked) = tokio::join!(store.make_token(third), other.revoke_token(&name, "bob"));
+        revoked.expect("a token in use");
+        assert!(matches!(made, Ok(_) | Err(Error::NoSuchToken { .. })), "{made:?}");
+        let in_use =
+            store.tokens().await.expect("a list").into_iter().filter(|token| token.revoked.is_none());
+        assert_eq!(in_use.map(|token| token.name).collect::<Vec<_>>(), Vec::<String>::new());
+    }
 }
 
 async fn five_who_make_one_token_at_once_make_one(place: Place) {

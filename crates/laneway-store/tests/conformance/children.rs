@@ -9,7 +9,7 @@ use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Error;
 use laneway_store::child::{Resumed, WantedRun};
-use laneway_store::model::{About, Ask, RunFilter, Severity, Submission};
+use laneway_store::model::{About, Ask, Reopen, RunFilter, Severity, Submission};
 use laneway_store::prune::Keep;
 use rusqlite::Connection;
 use serde_json::json;
@@ -277,7 +277,7 @@ async fn retry_goes_on_with_the_child(place: Place) {
     let (parent, child) = called(&node).await;
     work(&node, |step| if step == "b" { failed(1) } else { succeeded_with(json!({"n": 3})) }).await;
     assert_eq!(node.status(parent).await, RunStatus::Failed);
-    node.store.retry(parent, None, "ada").await.expect("retried");
+    node.store.retry(parent, Reopen::default(), "ada").await.expect("retried");
     audit::check(&*node.store, parent).await;
     let asked = wanted(&node).await.pop().expect("a child is wanted");
     assert_eq!(asked.again, Some(child), "what has succeeded of it need not run again");
@@ -294,14 +294,14 @@ async fn child_is_remembered_until_it_goes_on(place: Place) {
     let (parent, child) = called(&node).await;
     work(&node, |_| failed(1)).await;
     for _ in 0..2 {
-        node.store.retry(parent, None, "ada").await.expect("retried");
+        node.store.retry(parent, Reopen::default(), "ada").await.expect("retried");
         audit::check(&*node.store, parent).await;
         let asked = wanted(&node).await.pop().expect("a child is wanted");
         assert_eq!(asked.again, Some(child));
         node.store.cancel(parent, "ada").await.expect("canceled");
         audit::check(&*node.store, parent).await;
     }
-    node.store.retry(parent, None, "ada").await.expect("retried");
+    node.store.retry(parent, Reopen::default(), "ada").await.expect("retried");
     let asked = wanted(&node).await.pop().expect("a child is wanted");
     assert_eq!(resume(&node, &asked, None).await, Resumed::Done);
     assert_eq!(work(&node, |_| succeeded_with(json!({"n": 3}))).await, ["a", "b", "behind"]);
@@ -312,7 +312,7 @@ async fn retry_from_the_step_starts_another(place: Place) {
     let (parent, child) = called(&node).await;
     work(&node, |_| succeeded_with(json!({"n": 3}))).await;
     assert_eq!(node.status(parent).await, RunStatus::Succeeded);
-    node.store.retry(parent, Some("call"), "ada").await.expect("retried");
+    node.store.retry(parent, Reopen::now(Some("call")), "ada").await.expect("retried");
     audit::check(&*node.store, parent).await;
     let asked = wanted(&node).await.pop().expect("a child is wanted");
     assert_eq!(asked.again, None);
@@ -362,7 +362,7 @@ async fn processes_take_only_their_own_of_a_family(place: Place) {
     node.start(of_child).await;
     node.finish(of_child, failed(1)).await;
     // The child alone is gone on with elsewhere, while its parent still runs here.
-    other.store.retry(child, None, "ada").await.expect("retried");
+    other.store.retry(child, Reopen::default(), "ada").await.expect("retried");
     other.store.adopt(child, other.session).await.expect("its own");
     assert!(node.take(parent, 5).await.is_empty(), "it is not of this process");
     let taken = other.take(child, 5).await;

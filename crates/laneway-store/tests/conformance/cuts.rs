@@ -10,7 +10,9 @@ use laneway_core::event::{Event, Fact};
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Ask, ClaimView, Finished, NewSession, Pausable, RunFilter, Submission, Tally};
+use laneway_store::model::{
+    Ask, ClaimView, Finished, NewSession, Pausable, Reopen, RunFilter, Submission, Tally,
+};
 use laneway_store::postgres::{Hearing, PostgresStore};
 use laneway_store::sqlite::Clock;
 use laneway_store::{ClaimRef, Error, Fate, Open, Result, Store};
@@ -246,8 +248,8 @@ fn what_people_say_again_is_done_once() {
         place.lose(cut, store.cancel(run, "ada")).await;
         assert_eq!(store.cancel(run, "ada").await.expect("canceled"), RunStatus::Canceled);
         assert_eq!(place.told(run, |fact| matches!(fact, Fact::RunCanceling(_))).await, 1);
-        place.lose(cut, store.retry(run, None, "ada")).await;
-        match (cut, store.retry(run, None, "ada").await) {
+        place.lose(cut, store.retry(run, Reopen::default(), "ada")).await;
+        match (cut, store.retry(run, Reopen::default(), "ada").await) {
             (Cut::Before, Ok(steps)) => assert_eq!(steps, ["a", "b"]),
             (Cut::After, Err(Error::NotEnded { .. })) => {}
             (_, answer) => panic!("{answer:?}"),

@@ -7,7 +7,7 @@ use laneway_core::growth::MAX_OUTPUTS;
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::model::{Finished, Pausable};
+use laneway_store::model::{Finished, Pausable, Reopen};
 use laneway_store::{ClaimRef, Error, Fate};
 use serde_json::{Value, json};
 
@@ -397,7 +397,8 @@ async fn retry_from_an_item_runs_that_item(place: Place) {
     node.work(run, |_| succeeded()).await;
     assert_eq!(node.retry(run, Some("each[1]")).await.expect("a retry"), ["each", "behind", "each[1]"]);
     assert_eq!(node.work(run, |_| succeeded()).await, ["each[1]", "behind"]);
-    let refused = node.store.retry(run, Some("each[3]"), "ada").await.expect_err("there is none");
+    let refused =
+        node.store.retry(run, Reopen::now(Some("each[3]")), "ada").await.expect_err("there is none");
     assert!(matches!(refused, Error::NoSuchStep { .. }), "{refused}");
 }
 

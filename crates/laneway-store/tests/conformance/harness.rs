@@ -19,7 +19,8 @@ use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_store::model::{
-    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, Renewed, RunView, Stop, Submission, Tally,
+    Answer, Ask, Attempt, Claim, Finished, NewSession, Outcome, Renewed, Reopen, RunView, Stop, Submission,
+    Tally,
 };
 use laneway_store::sqlite::{Clock, SqliteStore};
 use laneway_store::{ClaimRef, Fate, Open, Result, Store};
@@ -370,7 +371,7 @@ impl Node {
     }
 
     pub(crate) async fn retry(&self, run: RunId, from: Option<&str>) -> Result<Vec<String>> {
-        let steps = self.store.retry(run, from, "ada").await;
+        let steps = self.store.retry(run, Reopen::now(from), "ada").await;
         audit::check(&*self.store, run).await;
         steps
     }

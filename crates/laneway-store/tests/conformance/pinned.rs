@@ -2,7 +2,7 @@
 //! C8: `prefers` only orders.
 
 use laneway_core::state::RunStatus;
-use laneway_store::model::Whom;
+use laneway_store::model::{Reopen, Whom};
 
 use crate::harness::{Node, Place, failed, flow, for_each_database, left, names};
 
@@ -112,7 +112,7 @@ async fn pinned_run_that_is_retried_may_go_to_another_node(place: Place) {
     let a = one.take_any(9).await;
     one.finish(&a[0], failed(1)).await;
     assert_eq!(one.status(run).await, RunStatus::Failed);
-    two.store.retry(run, None, "ada").await.expect("a run that can be retried");
+    two.store.retry(run, Reopen::default(), "ada").await.expect("a run that can be retried");
     let a = two.take_any(9).await;
     two.succeed(&a[0]).await;
     assert!(one.take_any(9).await.is_empty());

@@ -6,7 +6,9 @@ use std::time::Duration;
 use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
-use laneway_store::model::{Application, Artifact, Deed, Finished, LogName, LogPiece, Pausable, Submission};
+use laneway_store::model::{
+    Application, Artifact, Deed, Finished, LogName, LogPiece, Pausable, Reopen, Submission,
+};
 use laneway_store::prune::{Keep, KeepRecords, Swept};
 use laneway_store::sqlite::{Clock, SqliteStore};
 use laneway_store::{Error, Fate, Open, Store};
@@ -304,7 +306,7 @@ async fn who_knew_a_run_that_went_is_told_that_it_is_gone(place: Place) {
     done(&node, "flow").await;
     assert_eq!(prune(&node, Keep { runs: Some(1), ..Keep::default() }).await, [run]);
     let told = [
-        other.store.retry(run, None, "ada").await.err(),
+        other.store.retry(run, Reopen::default(), "ada").await.err(),
         other.store.cancel(run, "ada").await.err(),
         other.store.run(run).await.err(),
         other.store.run_state(run).await.err(),
@@ -464,8 +466,8 @@ async fn run_whose_removal_has_begun_is_gone_for_everybody(place: Place) {
         .expect("it has begun");
     for store in [&node.store, &other.store] {
         let told = [
-            store.retry(run, None, "ada").await.err(),
-            store.retry(run, Some("s1"), "ada").await.err(),
+            store.retry(run, Reopen::default(), "ada").await.err(),
+            store.retry(run, Reopen::now(Some("s1")), "ada").await.err(),
             store.skip(run, "s1", "ada").await.err(),
             store.cancel(run, "ada").await.err(),
             store.pause(Pausable::Run(run), "ada").await.err(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_store::model::Reopen;
 use laneway_store::{Error, Fate};
 use serde_json::json;
 
@@ -20,6 +21,7 @@ for_each_database! {
     retry_of_a_canceled_run_brings_it_back,
     retry_gives_the_run_its_timeout_anew,
     retry_is_refused_while_the_run_goes_on,
+    retry_of_a_run_that_went_on_since_it_was_seen_changes_nothing,
     retry_of_a_run_that_succeeded_throughout_is_refused,
     retry_from_an_unknown_step_names_the_nearest,
     double_retry_makes_one,
@@ -163,6 +165,22 @@ async fn retry_is_refused_while_the_run_goes_on(place: Place) {
     assert!(matches!(refusal, Error::NotEnded { .. }), "{refusal}");
 }
 
+/// A double click, of which the second half arrives when the step has failed once more.
+async fn retry_of_a_run_that_went_on_since_it_was_seen_changes_nothing(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&flow("", &[("a", "")])).await;
+    node.work(run, |_| failed(1)).await;
+    let seen = node.store.run_state(run).await.expect("a run").last_event;
+    let again = Reopen { from: None, seen: Some(seen) };
+    node.store.retry(run, again, "ada").await.expect("a retry");
+    node.work(run, |_| failed(1)).await;
+    let refused = node.store.retry(run, again, "ada").await.expect_err("it went on");
+    assert!(matches!(refused, Error::WentOn { seen: told, .. } if told == seen), "{refused}");
+    let seen = Some(node.store.run_state(run).await.expect("a run").last_event);
+    assert_eq!(node.task(run, "a").await.attempt, 2);
+    node.store.retry(run, Reopen { from: Some("a"), seen }, "ada").await.expect("a retry");
+}
+
 async fn retry_of_a_run_that_succeeded_throughout_is_refused(place: Place) {
     let node = place.node("one").await;
     let run = node.submit(&flow("", &CHAIN)).await;
@@ -186,8 +204,10 @@ async fn double_retry_makes_one(place: Place) {
     let node = place.node("one").await;
     let run = node.submit(&flow("", &[("a", "")])).await;
     node.work(run, |_| failed(1)).await;
-    let (first, second) =
-        tokio::join!(node.store.retry(run, None, "ada"), node.store.retry(run, None, "ada"));
+    let (first, second) = tokio::join!(
+        node.store.retry(run, Reopen::default(), "ada"),
+        node.store.retry(run, Reopen::default(), "ada")
+    );
     assert!(first.is_ok() != second.is_ok(), "{first:?} {second:?}");
     assert_eq!(node.take(run, 9).await.len(), 1);
 }

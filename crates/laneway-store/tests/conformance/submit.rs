@@ -18,6 +18,7 @@ for_each_database! {
     run_without_room_for_a_task_is_refused,
     same_document_is_kept_once_and_found_by_its_name,
     plan_is_made_again_by_a_process_that_never_saw_it,
+    key_that_was_chosen_for_a_run_of_another_workflow_is_refused,
 }
 
 // On Postgres a submission is one transaction, however large: nothing of it is there before all of it is.
@@ -161,4 +162,26 @@ async fn plan_is_made_again_by_a_process_that_never_saw_it(place: Place) {
     let claims = other.store.claim(other.ask(run, 1)).await.expect("a claim");
     assert_eq!(claims[0].head.plan.step(1).needs, ["a"]);
     assert_eq!(other.view(run).await.plan.workflow.steps.len(), 2);
+}
+
+/// What Laneway makes of something that happened is the same, whatever it is submitted for.
+async fn key_that_was_chosen_for_a_run_of_another_workflow_is_refused(place: Place) {
+    let node = place.node("one").await;
+    let submit = |key: &str, name: &str, head: &str| {
+        let document = flow(head, &[("a", "")]).replace("name: flow", &format!("name: {name}"));
+        let key = Some(key.to_owned());
+        let given = Submission { is_shared: true, key, ..submission(&document, json!({}), node.session) };
+        let store = &node.store;
+        async move { store.submit(given).await }
+    };
+    let run = submit("night-7", "one", "").await.expect("a run");
+    assert_eq!(submit("night-7", "one", "max_parallel: 2").await.expect("the same"), run);
+    let refused = submit("night-7", "other", "").await.expect_err("it is that of another");
+    assert!(
+        matches!(&refused, Error::KeyTaken { key, run: of, workflow } if key == "night-7" && *of == run && workflow == "one"),
+        "{refused}"
+    );
+    let child = submit("child of x a (3)", "one", "").await.expect("a run");
+    assert_eq!(submit("child of x a (3)", "other", "").await.expect("the same"), child);
+    assert_eq!(all(node.store.as_ref()).await, 2);
 }

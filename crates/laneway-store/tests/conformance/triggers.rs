@@ -28,6 +28,8 @@ for_each_database! {
     run_that_is_skipped_when_it_is_submitted_has_ended,
     new_trigger_of_a_workflow_whose_triggers_are_paused_is_paused,
     end_before_a_pause_that_nobody_looked_at_fires_nothing,
+    workflow_whose_end_leads_back_to_it_is_refused_with_the_whole_way,
+    of_two_that_lead_to_each_other_one_is_applied,
 }
 
 /// A document that starts by itself.
@@ -39,12 +41,15 @@ const ONE: &str = "schedule: {cron: '0 1 * * *'}";
 const BOTH: &str = "schedule: [{cron: '0 1 * * *'}, {cron: '0 2 * * *'}]";
 const OTHER: &str = "schedule: {cron: '0 2 * * *'}";
 
-async fn apply(node: &Node, name: &str, head: &str) -> Version {
+fn application(name: &str, head: &str) -> Application {
     let text = document(name, head);
     let plan = Arc::new(plan(&text));
-    let version = plan.version.clone();
-    let application =
-        Application { plan, document: text, dir: "/work".to_owned(), bundle: None, by: "ada".to_owned() };
+    Application { plan, document: text, dir: "/work".to_owned(), bundle: None, by: "ada".to_owned() }
+}
+
+async fn apply(node: &Node, name: &str, head: &str) -> Version {
+    let application = application(name, head);
+    let version = application.plan.version.clone();
     node.store.apply(application).await.expect("a workflow");
     version
 }
@@ -275,4 +280,35 @@ async fn end_before_a_pause_that_nobody_looked_at_fires_nothing(place: Place) {
     node.store.pause_triggers("next", "ada").await.expect("a pause");
     let firings = due(&node).await.firings;
     assert_eq!(firings.iter().map(|firing| firing.trigger.clone()).collect::<Vec<_>>(), [None]);
+}
+
+async fn workflow_whose_end_leads_back_to_it_is_refused_with_the_whole_way(place: Place) {
+    let node = place.node("one").await;
+    apply(&node, "b", "after: {workflow: a}").await;
+    apply(&node, "c", "after: [{workflow: x}, {workflow: b, when: failed}]").await;
+    // Paused is not gone.
+    node.store.pause_triggers("c", "ada").await.expect("a pause");
+    let refused =
+        node.store.apply(application("a", "after: {workflow: c}")).await.expect_err("it leads back");
+    assert!(matches!(&refused, Error::LeadsBack { way } if way.join(" ") == "a b c a"), "{refused}");
+    let known = node.store.triggers().await.expect("triggers");
+    assert!(known.iter().all(|trigger| trigger.at.workflow != "a"), "{known:?}");
+    // Nothing is left of it, and what leads nowhere back may come after the same.
+    apply(&node, "d", "after: {workflow: c}").await;
+    apply(&node, "b", ONE).await;
+    apply(&node, "a", "after: {workflow: c}").await;
+}
+
+async fn of_two_that_lead_to_each_other_one_is_applied(place: Place) {
+    let (one, other) = (place.node("one").await, place.node("two").await);
+    for round in 0..10 {
+        let (p, q) = (format!("p{round}"), format!("q{round}"));
+        let (first, second) = tokio::join!(
+            one.store.apply(application(&p, &format!("after: {{workflow: {q}}}"))),
+            other.store.apply(application(&q, &format!("after: {{workflow: {p}}}"))),
+        );
+        assert_ne!(first.is_ok(), second.is_ok(), "{first:?} {second:?}");
+        let refused = first.err().or(second.err());
+        assert!(matches!(refused, Some(Error::LeadsBack { .. })), "{refused:?}");
+    }
 }

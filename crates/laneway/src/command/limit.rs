@@ -2,11 +2,12 @@
 
 use clap::Subcommand;
 use comfy_table::Cell;
+use laneway_core::definition::{BadName, check_limit_name};
 use laneway_core::limit::Limit;
 use laneway_server::wire;
 
 use super::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::face::Face;
 use crate::text;
 
@@ -45,6 +46,7 @@ fn limit(text: &str) -> Result<Limit, String> {
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     match args.what {
         What::Set { name, value } => {
+            check_limit_name(&name).map_err(|bad| Refusal::new(bad.to_string()).hint(BadName::HINT))?;
             let face = match context.client()? {
                 Some(client) => Face::Server(client),
                 None => Face::Store(context.open_or_create()?),

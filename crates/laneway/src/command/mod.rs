@@ -64,7 +64,7 @@ use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::face::Face;
 use crate::print::Printer;
-use crate::settings::{DATA_DIR, LISTEN, MAX_LOST, SERVER, Settings, Source, TLS_CERT};
+use crate::settings::{DATA_DIR, LISTEN, MAX_LOST, SERVER, STORE, Settings, Source, TLS_CERT};
 
 /// What every command gets.
 #[derive(Debug)]
@@ -121,15 +121,24 @@ impl Context {
         }
     }
 
-    /// Some commands work on a store and nothing else. Who has typed a server expects otherwise.
-    fn refuse_server(&self, command: &str) -> Result<(), Refusal> {
-        match self.settings.get(&SERVER) {
-            Some((_, Source::Flag)) => {
-                Err(Refusal::new(format!("`laneway {command}` does not go through a server"))
-                    .hint("leave --server out; it works on the store that --store names"))
+    /// Some commands work on a store and nothing else. Who names a server expects otherwise, and would not notice that another store was
+    /// looked at, or made; unless a store is named as well, and at least as near.
+    fn refuse_server(&self, command: &str, alone: Alone) -> Result<(), Refusal> {
+        let Some((_, server)) = self.settings.get(&SERVER) else { return Ok(()) };
+        let store = self.settings.get(&STORE).map_or(Source::Default, |(_, source)| source);
+        let (named, hint) = match (server, alone) {
+            (Source::Flag, _) => ("", "leave --server out; it works on the store that --store names"),
+            (Source::Default, _) | (Source::Environment | Source::File, Alone::Node) => return Ok(()),
+            (Source::Environment | Source::File, Alone::Store) if store <= server => return Ok(()),
+            (Source::Environment, Alone::Store) => (
+                ", and LANEWAY_SERVER names one",
+                "use it where the store lies, and name that with --store; or unset LANEWAY_SERVER",
+            ),
+            (Source::File, Alone::Store) => {
+                (", and laneway.toml names one", "use it where the store lies, and name that with --store")
             }
-            Some((_, Source::Environment | Source::File | Source::Default)) | None => Ok(()),
-        }
+        };
+        Err(Refusal::new(format!("`laneway {command}` does not go through a server{named}")).hint(hint))
     }
 
     /// Opens a store that must be there: looking back never makes one.
@@ -172,17 +181,26 @@ impl Context {
     }
 }
 
+/// Why a command does not go through a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Alone {
+    /// It executes steps, here: a server that is named for other commands is none of its business.
+    Node,
+    /// What it looks at or changes is the store's.
+    Store,
+}
+
 pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Result<Exit> {
     let alone = match &command {
-        Command::Run(_) => Some("run"),
-        Command::Worker(_) => Some("worker"),
-        Command::Serve(_) => Some("serve"),
-        Command::Replay(_) => Some("replay"),
-        Command::Doctor(_) => Some("doctor"),
-        Command::Backup(_) => Some("backup"),
-        Command::Restore(_) => Some("restore"),
-        Command::Prune(_) => Some("prune"),
-        Command::Secret(_) => Some("secret"),
+        Command::Run(_) => Some(("run", Alone::Node)),
+        Command::Worker(_) => Some(("worker", Alone::Node)),
+        Command::Serve(_) => Some(("serve", Alone::Node)),
+        Command::Replay(_) => Some(("replay", Alone::Store)),
+        Command::Doctor(_) => Some(("doctor", Alone::Store)),
+        Command::Backup(_) => Some(("backup", Alone::Store)),
+        Command::Restore(_) => Some(("restore", Alone::Store)),
+        Command::Prune(_) => Some(("prune", Alone::Store)),
+        Command::Secret(_) => Some(("secret", Alone::Store)),
         Command::Validate(_)
         | Command::Apply(_)
         | Command::Schedule(_)
@@ -222,8 +240,8 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Top(_)
         | Command::Watch(_) => None,
     };
-    if let Some(name) = alone {
-        context.refuse_server(name)?;
+    if let Some((name, alone)) = alone {
+        context.refuse_server(name, alone)?;
     }
     match command {
         Command::Run(args) => run::execute(context, args).await,

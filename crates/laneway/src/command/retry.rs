@@ -1,6 +1,7 @@
 //! `laneway retry`: opens an ended run again and goes on with it here.
 
 use laneway_server::wire::Reopened;
+use laneway_store::model::Reopen;
 
 use super::Context;
 use crate::drive::{self, DriveArgs, Until};
@@ -23,12 +24,15 @@ pub(crate) struct Args {
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     if let Some(client) = context.client()? {
         args.drive.check_for_server()?;
-        let reopened = client.retry(&args.run, args.from.as_deref()).await?;
+        let seen = client.run_in_short(&args.run).await?;
+        let what = Reopen { from: args.from.as_deref(), seen: Some(seen.last_event) };
+        let reopened = client.retry(&seen.run.to_string(), what).await?;
         return goes_on(context, &reopened, args.drive.json);
     }
     let (store, run) = context.find(&args.run).await?;
     let told = store.run_state(run).await?.last_event;
-    store.retry(run, args.from.as_deref(), &env::person()).await?;
+    let what = Reopen { from: args.from.as_deref(), seen: Some(told) };
+    store.retry(run, what, &env::person()).await?;
     drive::take_over(context, store, run, told, (args.drive, Until::Over)).await
 }
 

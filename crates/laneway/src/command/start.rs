@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     params: ParamArgs,
     /// Whoever starts with the same key again gets the same run
-    #[arg(long, value_name = "KEY", conflicts_with = "wait", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "KEY", conflicts_with = "wait", value_parser = super::submit::key)]
     key: Option<String>,
     /// How many steps may run at once; wins over the document
     #[arg(long, value_name = "N", value_parser = count)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use laneway_core::definition::Placement;
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_server::wire;
-use laneway_store::Store;
 use laneway_store::model::{NewSession, Submission};
+use laneway_store::{Store, submission_key};
 
 use super::Context;
 use super::apply::{self, Target};
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count)]
     max_parallel: Option<NonZeroU32>,
     /// Whoever submits with the same key again gets the same run
-    #[arg(long, value_name = "KEY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "KEY", value_parser = key)]
     key: Option<String>,
     /// Start nothing of it: `laneway advance` does a level of it, `laneway resume` lets it go on
     #[arg(long)]
@@ -85,6 +85,11 @@ pub(super) fn refuse_local(start: &Start) -> Result<(), Refusal> {
         .hint("use `laneway run`, or leave `placement` out"));
     }
     Ok(())
+}
+
+/// A key that somebody may choose.
+pub(super) fn key(text: &str) -> Result<String, String> {
+    submission_key::check(text).map(|()| text.to_owned())
 }
 
 /// Submits a run that any node takes, and says which it is.

@@ -42,7 +42,7 @@ enum What {
         #[arg(long)]
         json: bool,
     },
-    /// End a token, at once
+    /// End a token, at once, and those that came of it
     #[command(after_help = "Example:\n  laneway token revoke ci")]
     Revoke { name: String },
 }
@@ -81,15 +81,17 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             }
         }
         What::Revoke { name } => {
-            if let Some(client) = context.client()? {
-                client.revoke_token(&name).await?;
-                printer.line(&format!("token {name} is revoked"))?;
-                return Ok(Exit::Succeeded);
-            }
-            let store = context.open()?;
-            store.revoke_token(&name, &env::person()).await?;
-            record(store.as_ref(), "revoke_token", format!("token {name}")).await?;
-            printer.line(&format!("token {name} is revoked"))?;
+            let revoked = match context.client()? {
+                Some(client) => client.revoke_token(&name).await?,
+                None => {
+                    let store = context.open()?;
+                    let revoked = wire::Revoked::from(store.revoke_token(&name, &env::person()).await?);
+                    record(store.as_ref(), "revoke_token", format!("token {name}{}", revoked.others()))
+                        .await?;
+                    revoked
+                }
+            };
+            printer.line(&format!("token {name} is revoked{}", revoked.others()))?;
         }
     }
     Ok(Exit::Succeeded)
@@ -119,7 +121,10 @@ fn table(context: &Context, tokens: &[wire::Token]) -> String {
     for token in tokens {
         let state = match (&token.revoked_by, token.revoked_at) {
             (Some(by), Some(at)) => format!("revoked {} by {by}", text::date(at.0)),
-            (_, _) => "in use".to_owned(),
+            (_, _) => match &token.came_of {
+                Some(parent) => format!("in use, as long as {parent} is"),
+                None => "in use".to_owned(),
+            },
         };
         table.add_row(vec![
             Cell::new(&token.name),

@@ -1,6 +1,7 @@
 //! Does what a person has agreed to, through the face that every command uses, and says what came of it.
 
 use laneway_server::wire::{self, SignalResult};
+use laneway_store::model::Reopen;
 
 use super::action::Action;
 use super::load::told;
@@ -26,8 +27,9 @@ async fn done(face: &Face, action: Action) -> anyhow::Result<String> {
                 format!("run {short} is canceled: what runs is stopped")
             }
         }
-        Action::Retry { run, from } => {
-            format!("run {} goes on: {}", run.short(), listed(&face.retry(run, from.as_deref()).await?))
+        Action::Retry { run, from, seen } => {
+            let what = Reopen { from: from.as_deref(), seen };
+            format!("run {} goes on: {}", run.short(), listed(&face.retry(run, what).await?))
         }
         Action::Skip { run, step } => {
             format!("run {} goes on past {step}: {}", run.short(), listed(&face.skip(run, &step).await?))

@@ -9,13 +9,36 @@ use crate::text;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
-    Cancel { run: RunId },
-    Retry { run: RunId, from: Option<String> },
-    Skip { run: RunId, step: String },
-    Signal { run: RunId, step: String, signal: String, reason: Option<String> },
-    Pause { run: RunId, is_paused: bool },
-    Drain { node: String },
-    DrainPool { node: String, pool: String },
+    Cancel {
+        run: RunId,
+    },
+    /// `seen` is the run's last event, where it is shown that closely.
+    Retry {
+        run: RunId,
+        from: Option<String>,
+        seen: Option<u64>,
+    },
+    Skip {
+        run: RunId,
+        step: String,
+    },
+    Signal {
+        run: RunId,
+        step: String,
+        signal: String,
+        reason: Option<String>,
+    },
+    Pause {
+        run: RunId,
+        is_paused: bool,
+    },
+    Drain {
+        node: String,
+    },
+    DrainPool {
+        node: String,
+        pool: String,
+    },
 }
 
 /// What a key asks for.
@@ -44,7 +67,9 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
         Wish::Retry => {
             let (run, status) = chosen_run(model)?;
             match status {
-                RunStatus::Failed | RunStatus::Canceled => plain(Action::Retry { run, from: None }),
+                RunStatus::Failed | RunStatus::Canceled => {
+                    plain(Action::Retry { run, from: None, seen: seen(model, run) })
+                }
                 RunStatus::Succeeded => {
                     Err("nothing of it failed; R on a step runs that and everything behind it again"
                         .to_owned())
@@ -58,7 +83,7 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             if !status.is_final() {
                 return Err(going_on(run));
             }
-            plain(Action::Retry { run, from: Some(task.step.clone()) })
+            plain(Action::Retry { run, from: Some(task.step.clone()), seen: seen(model, run) })
         }
         Wish::Skip => {
             let (run, status) = chosen_run(model)?;
@@ -144,6 +169,12 @@ fn chosen_run(model: &Model) -> Result<(RunId, RunStatus), String> {
     chosen.ok_or_else(|| "no run is chosen".to_owned())
 }
 
+/// How far the run had come that stands on the screen: one that went on behind the question is not opened once more.
+fn seen(model: &Model, run: RunId) -> Option<u64> {
+    let opened = model.run.as_ref()?.run.as_ref()?;
+    (opened.run == run).then_some(opened.last_event)
+}
+
 fn chosen_task(model: &Model) -> Result<&wire::Task, String> {
     match model.screen {
         Screen::Run | Screen::Log => {
@@ -175,11 +206,11 @@ pub(super) fn consequence(model: &Model, action: &Action) -> (String, String) {
             };
             (format!("Cancel {}?", of(*run)), format!("{stops} What has ended stays as it is. r brings the rest back."))
         }
-        Action::Retry { run, from: None } => (
+        Action::Retry { run, from: None, .. } => (
             format!("Retry {}?", of(*run)),
             format!("What failed, was canceled or skipped runs again, with everything behind it. {goes_on}"),
         ),
-        Action::Retry { run, from: Some(step) } => (
+        Action::Retry { run, from: Some(step), .. } => (
             format!("Run {step} of {} again?", of(*run)),
             format!(
                 "It and {} behind it run again, whatever became of them; their outputs are replaced. {goes_on}",

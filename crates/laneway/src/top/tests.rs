@@ -82,8 +82,8 @@ const TWO: &str = "steps: {a: {run: x}, b: {needs: [a], run: x}}";
 fn nothing_is_done_without_a_second_key() {
     let tasks = [task("a", None, TaskStatus::Failed), task("b", None, TaskStatus::Skipped)];
     for (keys, wanted) in [
-        ("r", Action::Retry { run: id(), from: None }),
-        ("R", Action::Retry { run: id(), from: Some("a".to_owned()) }),
+        ("r", Action::Retry { run: id(), from: None, seen: Some(3) }),
+        ("R", Action::Retry { run: id(), from: Some("a".to_owned()), seen: Some(3) }),
         ("s", Action::Skip { run: id(), step: "a".to_owned() }),
     ] {
         let mut model = model(run(RunStatus::Failed, &tasks), TWO);

@@ -99,3 +99,59 @@ fn password_of_a_store_is_never_shown() {
     assert!(outcome.stdout.contains("postgres://ada@db.example:5432/jobs"), "{outcome}");
     assert!(!outcome.stdout.contains("secret"), "{outcome}");
 }
+
+#[test]
+fn command_that_cannot_ask_the_server_that_is_named_does_nothing_beside_it() {
+    let place = Place::new();
+    let ask = |line: &str, server: Option<&str>| {
+        let mut command = place.command(&line.split(' ').collect::<Vec<_>>());
+        server.map(|server| command.env("LANEWAY_SERVER", server));
+        place.outcome(line, command)
+    };
+    let server = Some("http://127.0.0.1:1");
+    assert_snapshot!(ask("secret set db", server), @r"
+    $ laneway secret set db
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `laneway secret` does not go through a server, and LANEWAY_SERVER names one
+    hint: use it where the store lies, and name that with --store; or unset LANEWAY_SERVER
+    ");
+    for line in ["prune --keep 1", "backup copy.tar", "restore copy.tar", "doctor", "replay last"] {
+        let outcome = ask(line, server);
+        assert_eq!(outcome.code, Some(2), "{outcome}");
+        assert!(outcome.stderr.contains("does not go through a server"), "{outcome}");
+    }
+    assert!(!place.path(".laneway").exists(), "a store was made");
+    // Who names the store as well means that one; and what executes steps does so here.
+    assert!(ask("doctor --store .laneway/laneway.db", server).stderr.contains("laneway.db"));
+    place.write("flow.yaml", "steps: {a: {run: 'true'}}\n");
+    assert_eq!(ask("run flow.yaml", server).code, Some(0));
+    place.write("laneway.toml", "server = \"http://127.0.0.1:1\"\n");
+    assert_snapshot!(ask("doctor", None), @r"
+    $ laneway doctor
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `laneway doctor` does not go through a server, and laneway.toml names one
+    hint: use it where the store lies, and name that with --store
+    ");
+    place.write("laneway.toml", "server = \"http://127.0.0.1:1\"\nstore = \".laneway/laneway.db\"\n");
+    assert_eq!(ask("doctor", None).code, Some(0), "both are named");
+}
+
+#[test]
+fn limit_has_a_name_that_a_document_could_give_it() {
+    let place = Place::new();
+    let mut command = place.command(&["limit", "set", "a\u{1b}[31m", "3"]);
+    command.env_remove("LANEWAY_SERVER");
+    assert_snapshot!(place.outcome("limit set ESC 3", command), @r"
+    $ laneway limit set ESC 3
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: `a\u{1b}[31m` cannot be the name of a limit: it contains the invisible character U+001B
+    hint: use letters, digits, `_` and `-`, starting with a letter or `_`
+    ");
+    assert!(!place.path(".laneway").exists(), "a store was made");
+}

@@ -321,3 +321,21 @@ steps: {a: {run: make, env: {A: "${{ ended.status }}"}}}
        = help: an expression can read `params`, `steps` and `run`; a string needs quotes: "ended"
     "#);
 }
+
+#[test]
+fn workflow_that_comes_after_itself_is_refused() {
+    let text = r#"
+after: [{workflow: other}, {workflow: again, when: failed}]
+name: again
+steps: {a: {run: make}}
+"#;
+    insta::assert_snapshot!(refused(text.trim_start_matches('\n')), @r#"
+    error: `again` comes after itself
+     --> flow.yaml:1:39
+      |
+    1 | after: [{workflow: other}, {workflow: again, when: failed}]
+      |                                       ^^^^^
+      |
+      = help: each run would start the next one, for ever; `schedule` starts it again and again
+    "#);
+}

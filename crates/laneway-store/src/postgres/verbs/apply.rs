@@ -50,7 +50,11 @@ pub(in crate::postgres) async fn apply(
     }
     let no = newest.map_or(1, |newest| newest.no + 1);
     let (number, arms) = (i64::from(no), Arms::of(plan));
-    if let Err(error) = arms.are_free(link, name).await {
+    let fits = async {
+        arms.are_free(link, name).await?;
+        arms.lead_on(link, name).await
+    };
+    if let Err(error) = fits.await {
         link.roll_back().await;
         return Err(error);
     }

@@ -12,6 +12,7 @@ use super::{on_run, people};
 use crate::child::{Resumed, WantedRow, WantedRun, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::Keeper;
+use crate::model::Reopen;
 use crate::postgres::facts::{Known, Missing};
 use crate::postgres::fault::{Done, Failure};
 use crate::postgres::follow::{Follows, change, follow, job, work};
@@ -96,7 +97,8 @@ pub(in crate::postgres) async fn resume(
     let retried = match people::to_go_on(link, child, &of_child).await {
         Ok(pause) => {
             let who = by(parent);
-            let retry = |keeper: &mut Keeper<&mut Known>| keeper.retry(None, &who, pause.clone());
+            let retry =
+                |keeper: &mut Keeper<&mut Known>| keeper.retry(Reopen::default(), &who, pause.clone());
             said(shelf, link, within, of_child, retry).await.map(drop)
         }
         Err(failure) => Err(failure),

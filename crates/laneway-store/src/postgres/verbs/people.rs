@@ -10,7 +10,7 @@ use laneway_core::time::Millis;
 use super::on_run;
 use crate::error::Error;
 use crate::keeper::{Key, Pause};
-use crate::model::{NewSignal, Pausable, Signaled};
+use crate::model::{NewSignal, Pausable, Reopen, Signaled};
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::follow::{Follows, follow, job, on_each, runs_of};
@@ -38,12 +38,11 @@ pub(in crate::postgres) async fn retry(
     link: &Link,
     terms: Terms,
     run: RunId,
-    words: (Option<&str>, &str),
+    (what, by): (Reopen<'_>, &str),
 ) -> Done<Vec<String>> {
-    let (from, by) = words;
     let job = job(shelf, link, run, everything()).await?;
     let (terms, pause) = begin_to_go_on(link, terms, run, &job).await?;
-    Ok(on_run(shelf, link, terms, job, |keeper| keeper.retry(from, by, pause.clone())).await?.0)
+    Ok(on_run(shelf, link, terms, job, |keeper| keeper.retry(what, by, pause.clone())).await?.0)
 }
 
 pub(in crate::postgres) async fn skip(

@@ -13,6 +13,7 @@ use laneway_core::limit::Limit;
 use laneway_core::max_runs::{self, Admission, Runs};
 use laneway_core::plan::{Plan, Position};
 use laneway_core::time::Millis;
+use tokio_postgres::Row;
 
 use super::fresh::{New, NewRows};
 use super::{children, people};
@@ -54,9 +55,9 @@ pub(in crate::postgres) async fn submit(
         flight.ask(sql!("run_by_key", TEXT), vec![key]);
     }
     let answers = flight.land().await?;
-    if let Some(known) = answers.get(3).and_then(|rows| rows.first()) {
+    if let Some(found) = answers.get(3).and_then(|rows| rows.first()) {
         link.roll_back().await;
-        return row::word(known, 0, "run id", RunId::parse);
+        return known(found, submission);
     }
     let found = answers.first().and_then(|rows| rows.first());
     let found = found.ok_or(Error::SessionOver { session: submission.session })?;
@@ -67,10 +68,10 @@ pub(in crate::postgres) async fn submit(
     if let Admission::Refuse { why } = admission {
         // Whoever came first with the same key may be what is in the way, and is seen behind the lock.
         if let Some(key) = &submission.key
-            && let Some(known) = link.row(sql!("run_by_key", TEXT), &[key]).await?
+            && let Some(found) = link.row(sql!("run_by_key", TEXT), &[key]).await?
         {
             link.roll_back().await;
-            return row::word(&known, 0, "run id", RunId::parse);
+            return known(&found, submission);
         }
         return Err(Error::NotRunnable { why }.into());
     }
@@ -130,6 +131,15 @@ pub(in crate::postgres) async fn submit(
         children::began(shelf, link, Terms { is_begun: true, ..terms }, parent, run).await?;
     }
     link.flight().commit().await?;
+    Ok(run)
+}
+
+/// What was submitted with the key before.
+fn known(found: &Row, submission: &Submission) -> Done<RunId> {
+    let run = row::word(found, 0, "run id", RunId::parse)?;
+    if let Some(workflow) = row::maybe_text(found, 1)? {
+        submission.check_known(run, &workflow)?;
+    }
     Ok(run)
 }
 

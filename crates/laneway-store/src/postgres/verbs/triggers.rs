@@ -5,7 +5,7 @@ use laneway_core::id::RunId;
 use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_core::trigger::Ended;
+use laneway_core::trigger::{Ended, circle};
 use laneway_torture::{Point, pass};
 use tokio_postgres::Row;
 
@@ -49,6 +49,23 @@ impl Arms {
             }
         }
         Ok(())
+    }
+
+    /// An error if the end of the workflow leads back to it.
+    pub(super) async fn lead_on(&self, link: &Link, workflow: &str) -> Done<()> {
+        let after: Vec<&str> = self.sources.iter().flatten().map(String::as_str).collect();
+        if after.is_empty() {
+            return Ok(());
+        }
+        let mut flight = link.flight();
+        flight.ask(sql!("triggers_lock"), vec![]);
+        flight.ask(sql!("triggers_after"), vec![]);
+        let rows = flight.land().await?.pop().unwrap_or_default();
+        let stored = rows.iter().map(|found| Ok((row::text(found, 0)?, row::text(found, 1)?)));
+        match circle(workflow, &after, &stored.collect::<Done<Vec<_>>>()?) {
+            Some(way) => Err(Error::LeadsBack { way }.into()),
+            None => Ok(()),
+        }
     }
 
     /// They are the triggers of the workflow from here on, and no others.

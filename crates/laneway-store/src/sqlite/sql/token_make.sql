@@ -1,3 +1,3 @@
 -- A new token. Makes none where a live one has its name.
-INSERT INTO tokens (id, name, role, hash, tail, created_by, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO tokens (id, name, role, hash, tail, created_by, created_at, parent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 ON CONFLICT DO NOTHING;

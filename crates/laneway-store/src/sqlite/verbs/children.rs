@@ -15,6 +15,7 @@ use super::{lives, reopen};
 use crate::child::{Resumed, WantedRow, WantedRun, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::{Changes, unreadable};
+use crate::model::Reopen;
 use crate::sqlite::quarantine;
 use crate::sqlite::run_work::{Follows, follow, on_held, on_run};
 use crate::sqlite::txn::{Done, Failure, Head, Plans, Txn, read_head, sql};
@@ -86,7 +87,7 @@ pub(in crate::sqlite) fn resume(
     if on_held(txn, parent.run, |keeper| keeper.wants_child(&parent.step, parent.life))? != Some(true) {
         return Ok(Resumed::Done);
     }
-    match reopen::retry(txn, child, None, &by(parent)) {
+    match reopen::retry(txn, child, Reopen::default(), &by(parent)) {
         Ok(_) | Err(Failure::Refused(Error::NotEnded { .. } | Error::NothingToRetry { .. })) => {}
         Err(Failure::Refused(Error::NoSuchRun { .. })) => return Ok(Resumed::Gone),
         Err(Failure::Refused(Error::NotRunnable { .. })) => return Ok(Resumed::NoRoom),

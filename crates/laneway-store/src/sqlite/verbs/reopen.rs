@@ -5,14 +5,15 @@ use laneway_core::max_runs::{self, Runs};
 
 use super::submit;
 use crate::error::Error;
+use crate::model::Reopen;
 use crate::sqlite::read;
 use crate::sqlite::run_work::{on_run, runs_of};
 use crate::sqlite::txn::{Done, Txn};
 
-pub(in crate::sqlite) fn retry(txn: &Txn<'_>, run: RunId, from: Option<&str>, by: &str) -> Done<Vec<String>> {
+pub(in crate::sqlite) fn retry(txn: &Txn<'_>, run: RunId, what: Reopen<'_>, by: &str) -> Done<Vec<String>> {
     find_room(txn, run)?;
     let pause = submit::paused(txn, &txn.head(run)?.head.plan.workflow.name)?;
-    on_run(txn, run, |keeper| keeper.retry(from, by, pause))
+    on_run(txn, run, |keeper| keeper.retry(what, by, pause))
 }
 
 pub(in crate::sqlite) fn skip(txn: &Txn<'_>, run: RunId, step: &str, by: &str) -> Done<Vec<String>> {

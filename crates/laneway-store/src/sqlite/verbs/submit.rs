@@ -33,7 +33,7 @@ pub(in crate::sqlite) const CHUNK: usize = if laneway_torture::ARMED { 6 } else 
 /// Makes the run's row, invisible yet. Gives the run that was submitted with the same key before, if one was.
 pub(in crate::sqlite) fn begin(txn: &Txn<'_>, run: RunId, submission: &Submission) -> Done<Option<RunId>> {
     if let Some(key) = &submission.key
-        && let Some(known) = known(txn, key)?
+        && let Some(known) = known(txn, key, submission)?
     {
         return Ok(Some(known));
     }
@@ -241,14 +241,18 @@ pub(super) fn paused(txn: &Txn<'_>, workflow: &str) -> Done<Option<Pause>> {
 }
 
 /// What was submitted with a key before. Of a large one that is under way nobody knows yet whether it will be there.
-fn known(txn: &Txn<'_>, key: &str) -> Done<Option<RunId>> {
+fn known(txn: &Txn<'_>, key: &str, submission: &Submission) -> Done<Option<RunId>> {
     let mut statement = txn.connection.prepare_cached(sql!("run_by_key"))?;
-    let known: Option<(String, bool)> =
-        statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let known: Option<(String, bool, String)> =
+        statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()?;
     match known {
         None => gone(txn, key),
-        Some((id, true)) => Ok(Some(RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?)),
-        Some((_, false)) => Err(Error::UnderWay { key: key.to_owned() }.into()),
+        Some((id, true, workflow)) => {
+            let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
+            submission.check_known(run, &workflow)?;
+            Ok(Some(run))
+        }
+        Some((_, false, _)) => Err(Error::UnderWay { key: key.to_owned() }.into()),
     }
 }
 

@@ -5,7 +5,7 @@ use laneway_core::id::RunId;
 use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_core::trigger::Ended;
+use laneway_core::trigger::{Ended, circle};
 use laneway_torture::{Point, pass};
 use rusqlite::{Connection, Row, params};
 
@@ -22,6 +22,7 @@ pub(super) fn arm(txn: &Txn<'_>, plan: &Plan) -> Done<()> {
     let armed: Vec<Armed> = plan.workflow.triggers.iter().map(Armed::of).collect();
     let keys: Vec<&str> = armed.iter().map(|armed| armed.key.as_str()).collect();
     let keys = serde_json::Value::from(keys).to_string();
+    leads_on(txn, workflow, &armed)?;
     for Armed { key, after, path } in &armed {
         if let Some(path) = path
             && let Some(other) = listening(txn.connection, path)?
@@ -37,6 +38,22 @@ pub(super) fn arm(txn: &Txn<'_>, plan: &Plan) -> Done<()> {
     // Behind them: a new one asks those that were there whether they are paused.
     txn.connection.prepare_cached(sql!("triggers_disarm"))?.execute(params![workflow, keys])?;
     Ok(())
+}
+
+/// An error if the end of the workflow leads back to it.
+fn leads_on(txn: &Txn<'_>, workflow: &str, armed: &[Armed]) -> Done<()> {
+    let after: Vec<&str> =
+        armed.iter().filter_map(|armed| armed.after.as_ref()).map(|after| after.workflow.as_str()).collect();
+    if after.is_empty() {
+        return Ok(());
+    }
+    let mut statement = txn.connection.prepare_cached(sql!("triggers_after"))?;
+    let stored = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let stored = stored.collect::<Result<Vec<(String, String)>, _>>()?;
+    match circle(workflow, &after, &stored) {
+        Some(way) => Err(Error::LeadsBack { way }.into()),
+        None => Ok(()),
+    }
 }
 
 pub(in crate::sqlite) fn fire(txn: &Txn<'_>, fired: &Fired) -> Done<bool> {

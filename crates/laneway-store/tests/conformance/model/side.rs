@@ -12,7 +12,7 @@ use laneway_core::limit::Limit;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::replay;
 use laneway_store::model::{
-    Ask as StoreAsk, Claim, Finished, NewSession, NewSignal, Outcome, Pausable, RunView, Signaled,
+    Ask as StoreAsk, Claim, Finished, NewSession, NewSignal, Outcome, Pausable, Reopen, RunView, Signaled,
     Submission, Whom,
 };
 use laneway_store::{ClaimRef, Error, Store};
@@ -100,7 +100,7 @@ impl Side {
             Deed::Cancel(run) => Reply::Status(store.cancel(self.runs[*run], "ada").await?),
             Deed::Retry(run, from) => {
                 let from = from.map(|step| format!("s{step}"));
-                Reply::Steps(store.retry(self.runs[*run], from.as_deref(), "ada").await?)
+                Reply::Steps(store.retry(self.runs[*run], Reopen::now(from.as_deref()), "ada").await?)
             }
             Deed::Skip(run, step) => {
                 Reply::Steps(store.skip(self.runs[*run], &format!("s{step}"), "ada").await?)

@@ -1,0 +1,53 @@
+//! Keys under which runs are submitted once: those that Laneway makes of what happened, and those that people and programs choose. They stand in one
+//! column, and are told apart by how they begin; nobody else may choose one that begins so.
+
+/// What the keys begin with that are made of ticks, ends of runs and deliveries (`Trigger::key`), of hooks, and of steps that start runs.
+const OWN: [&str; 5] = ["schedule ", "after ", "webhook ", "hooks of ", "child of "];
+
+/// Longer ones are a mistake.
+const MAX: usize = 200;
+
+/// Refuses a key that somebody chose and that could be no such thing. The error says what can be one.
+pub fn check(key: &str) -> Result<(), String> {
+    if key.is_empty() || key.chars().count() > MAX || key.chars().any(char::is_control) {
+        return Err(format!("a key has 1 to {MAX} plain characters"));
+    }
+    match OWN.iter().find(|own| key.starts_with(*own)) {
+        Some(own) => Err(format!("keys that begin with `{own}` are made by Laneway itself")),
+        None => Ok(()),
+    }
+}
+
+/// Whether Laneway has made it, of what happened. Whatever it is submitted for then, it is the same.
+pub(crate) fn is_own(key: &str) -> bool {
+    OWN.iter().any(|own| key.starts_with(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_core::child::Parent;
+    use laneway_core::id::RunId;
+    use laneway_core::trigger::key_of_path;
+
+    use super::*;
+
+    #[test]
+    fn nobody_chooses_a_key_that_laneway_makes() {
+        for good in ["nightly-2026-11-15", "schedule", "a b", "ü", &"x".repeat(MAX)] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        let parent = Parent { run: RunId::new(uuid::Uuid::nil()), step: "a".to_owned(), life: 3, depth: 1 };
+        for bad in [
+            "",
+            "a\nb",
+            &"x".repeat(MAX + 1),
+            "schedule 0 2 * * * UTC of nightly at 1",
+            "after fetch of x at the end of y (3)",
+            "hooks of x (3)",
+            &format!("{} d1", key_of_path("deploy")),
+            &parent.key(),
+        ] {
+            assert!(check(bad).is_err(), "{bad}");
+        }
+    }
+}
