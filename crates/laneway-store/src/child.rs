@@ -1,8 +1,9 @@
 //! What the store keeps of runs that steps start: which are to be started. Who starts them is the engine's. docs/design/children.md.
 
-use laneway_core::child::Parent;
+use laneway_core::child::{ChildEnd, Parent};
 use laneway_core::id::RunId;
 use laneway_core::plan::{Plan, Position};
+use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use serde_json::{Map, Value};
 
@@ -37,7 +38,22 @@ pub enum Resumed {
     NoRoom,
 }
 
-/// The same, as it is stored.
+/// A run that is to end, because the task that waits for it is to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ToStop {
+    pub(crate) child: RunId,
+    pub(crate) parent: RunId,
+    pub(crate) position: Position,
+}
+
+impl ToStop {
+    /// What the task is told of a child that is away, and can be told nothing itself: it ends without it.
+    pub(crate) fn away(&self) -> ChildEnd {
+        ChildEnd { run: self.child, status: RunStatus::Canceled, reason: None, output: None }
+    }
+}
+
+/// A wanted run, as it is stored.
 #[derive(Debug)]
 pub(crate) struct WantedRow {
     pub(crate) position: Position,

@@ -44,6 +44,8 @@ for_each_database! {
     child_that_was_set_aside_while_its_parent_ended_ends_with_its_release,
     child_ends_with_its_parent_in_whatever_order_they_are_released,
     run_is_canceled_and_released_although_nothing_can_be_read_of_its_relative,
+    step_whose_child_is_set_aside_ends_with_its_timeout,
+    child_that_was_retried_alone_goes_on_after_its_release,
     parent_that_was_set_aside_is_told_of_its_child_with_its_release,
     fail_fast_says_which_item_has_ended_a_child,
     doctor_names_starts_that_nobody_makes,
@@ -452,13 +454,12 @@ async fn child_that_was_set_aside_while_its_parent_ended_ends_with_its_release(p
     set_aside(&place, &node, child).await;
     node.store.cancel(parent, "ada").await.expect("canceled");
     audit::check(&*node.store, parent).await;
-    assert_eq!(node.tasks(parent).await, "call parked, behind canceled (canceled)", "it ends with its child");
+    let ended = "call canceled (canceled), behind canceled (canceled)";
+    assert_eq!(node.tasks(parent).await, ended, "nobody knows when its child comes back");
+    assert_eq!(node.status(parent).await, RunStatus::Canceled);
     release(&place, &node, child).await;
     audit::check(&*node.store, parent).await;
-    assert_eq!(
-        (node.status(child).await, node.status(parent).await),
-        (RunStatus::Canceled, RunStatus::Canceled)
-    );
+    assert_eq!((node.status(child).await, node.tasks(parent).await), (RunStatus::Canceled, ended.to_owned()));
     // One for which its parent goes on goes on itself.
     let (parent, child) = called(&node).await;
     set_aside(&place, &node, child).await;
@@ -495,11 +496,35 @@ async fn run_is_canceled_and_released_although_nothing_can_be_read_of_its_relati
     other.store.cancel(parent, "ada").await.expect("canceled");
     set_aside(&place, &other, parent).await;
     release(&place, &other, parent).await;
-    assert_eq!(
-        other.tasks(parent).await,
-        "call parked, behind canceled (canceled)",
-        "it waits for its child"
-    );
+    assert_eq!(other.tasks(parent).await, "call canceled (canceled), behind canceled (canceled)");
+}
+
+async fn step_whose_child_is_set_aside_ends_with_its_timeout(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    set_aside(&place, &node, child).await;
+    place.advance(Duration::from_secs(3_601));
+    node.promote().await;
+    audit::check(&*node.store, parent).await;
+    let call = node.task(parent, "call").await;
+    assert_eq!((call.status, call.reason), (TaskStatus::Failed, Some(Reason::Timeout)));
+    assert_eq!(node.status(parent).await, RunStatus::Failed);
+    release(&place, &node, child).await;
+    assert_eq!(node.status(child).await, RunStatus::Canceled);
+}
+
+async fn child_that_was_retried_alone_goes_on_after_its_release(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    node.store.cancel(parent, "ada").await.expect("canceled");
+    assert_eq!(node.status(child).await, RunStatus::Canceled);
+    node.retry(child, None).await.expect("somebody wants it all the same");
+    set_aside(&place, &node, child).await;
+    release(&place, &node, child).await;
+    assert_eq!(node.status(child).await, RunStatus::Running);
+    set_aside(&place, &node, parent).await;
+    release(&place, &node, parent).await;
+    assert_eq!(node.status(child).await, RunStatus::Running);
 }
 
 async fn parent_that_was_set_aside_is_told_of_its_child_with_its_release(place: Place) {

@@ -8,11 +8,11 @@ use laneway_core::output::LIMIT;
 use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
 use laneway_torture::{Point, pass};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
 
 use super::{lives, reopen};
-use crate::child::{Resumed, WantedRow, WantedRun, by, outputs_of};
+use crate::child::{Resumed, ToStop, WantedRow, WantedRun, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::{Changes, unreadable};
 use crate::sqlite::quarantine;
@@ -106,9 +106,21 @@ pub(in crate::sqlite) fn refused(txn: &Txn<'_>, parent: &Parent, why: &str) -> D
     on_held(txn, parent.run, |keeper| keeper.child_refused(&parent.step, parent.life, why)).map(drop)
 }
 
-/// A child is to end. One that is gone, or set aside, is left as it is.
-pub(in crate::sqlite) fn stop(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<()> {
-    let Some(head) = unless_away(txn, child, txn.head(child))? else { return Ok(()) };
+/// A child is to end. Of one that is gone, or set aside, nobody knows when it would: who waits for it ends without it.
+pub(in crate::sqlite) fn stop(txn: &Txn<'_>, to_stop: &ToStop, follows: &mut Follows) -> Done<()> {
+    if end(txn, to_stop.child, follows)? {
+        return Ok(());
+    }
+    let told = follows.change(txn, to_stop.parent, |keeper| {
+        let step = keeper.name(to_stop.position);
+        keeper.child_over(&step, to_stop.away())
+    });
+    unless_away(txn, to_stop.parent, told).map(drop)
+}
+
+/// Ends a child. Says whether it is there.
+fn end(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<bool> {
+    let Some(head) = unless_away(txn, child, txn.head(child))? else { return Ok(false) };
     let who = head.head.parent.as_ref().map(by).unwrap_or_default();
     pass(Point::ChildStop);
     let is_over = follows.change(txn, child, |keeper| {
@@ -121,7 +133,19 @@ pub(in crate::sqlite) fn stop(txn: &Txn<'_>, child: RunId, follows: &mut Follows
     if is_over.as_ref().is_ok_and(|is_over| *is_over) {
         follows.tell_of(child);
     }
-    unless_away(txn, child, is_over).map(drop)
+    Ok(unless_away(txn, child, is_over)?.is_some())
+}
+
+/// A child that its step waits for no more ends, unless a person has let it go on by itself.
+fn end_if_left(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<()> {
+    let Some(head) = unless_away(txn, child, txn.head(child))? else { return Ok(()) };
+    let mut statement = txn.connection.prepare_cached(sql!("run_reopened_by"))?;
+    let who: Option<Option<String>> = statement.query_row([head.no], |row| row.get(0)).optional()?;
+    let own = head.head.parent.as_ref().map(by);
+    if who.is_none_or(|who| who == own) && !end_of(txn, child)?.0.is_final() {
+        end(txn, child, follows)?;
+    }
+    Ok(())
 }
 
 /// A child has ended: so does the step that waits for it.
@@ -142,18 +166,30 @@ pub(in crate::sqlite) fn tell(txn: &Txn<'_>, child: RunId, follows: &mut Follows
 pub(in crate::sqlite) fn released(txn: &Txn<'_>, run: RunId) -> Done<()> {
     let mut follows = Follows::default();
     if let Some(parent) = txn.head(run)?.head.parent.clone() {
-        let awaits = follows.change(txn, parent.run, |keeper| keeper.awaits(&parent.step, run));
-        match unless_away(txn, parent.run, awaits)?.flatten() {
-            Some(true) => stop(txn, run, &mut follows)?,
-            Some(false) if end_of(txn, run)?.0.is_final() => follows.tell_of(run),
-            Some(false) | None => {}
+        let awaits = match follows.change(txn, parent.run, |keeper| keeper.awaits(&parent.step, run)) {
+            Err(Failure::Refused(Error::NoSuchRun { .. })) => Some(None),
+            awaits => unless_away(txn, parent.run, awaits)?,
+        };
+        match awaits {
+            Some(Some(true)) => {
+                end(txn, run, &mut follows)?;
+            }
+            Some(Some(false)) if end_of(txn, run)?.0.is_final() => follows.tell_of(run),
+            Some(None) => end_if_left(txn, run, &mut follows)?,
+            // It is told with the release of its parent, if that is away itself.
+            Some(Some(false)) | None => {}
         }
     }
-    for (child, is_to_end) in follows.change(txn, run, |keeper| keeper.awaited())? {
-        if is_to_end {
-            stop(txn, child, &mut follows)?;
-        } else if unless_away(txn, child, end_of(txn, child))?.is_some_and(|(status, _)| status.is_final()) {
-            follows.tell_of(child);
+    for (of, is_to_end) in follows.change(txn, run, |keeper| keeper.children())? {
+        match is_to_end {
+            Some(true) => stop(txn, &of, &mut follows)?,
+            Some(false) => {
+                let end = unless_away(txn, of.child, end_of(txn, of.child))?;
+                if end.is_some_and(|(status, _)| status.is_final()) {
+                    follows.tell_of(of.child);
+                }
+            }
+            None => end_if_left(txn, of.child, &mut follows)?,
         }
     }
     follow(txn, follows)
