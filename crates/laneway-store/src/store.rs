@@ -28,7 +28,7 @@ use laneway_core::time::Millis;
 use tokio::sync::watch;
 
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
-use crate::child::{Resumed, WantedRun};
+use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
@@ -77,8 +77,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Makes `session` the owner of a local run whose former owner is gone. Refused while that lives.
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()>;
 
-    /// Runs that steps wait for, and that nobody has started yet: those of shared runs, and those of local runs of `session`.
-    async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>>;
+    /// Runs that steps wait for, and that nobody has started yet: those of shared runs, and those of local runs of a session.
+    async fn wanted_runs(&self, wanting: Wanting) -> Result<WantedPage>;
 
     /// Lets the run that a step had started before go on, for a step that waits for it again: what did not succeed of it runs again. A
     /// local one belongs to `session` then. Nothing if that step is not waiting any more. One that is new is submitted with its parent instead.

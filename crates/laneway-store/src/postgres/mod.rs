@@ -66,7 +66,7 @@ use verbs::{
 use crate::Open;
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
-use crate::child::{Resumed, WantedRun};
+use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
@@ -262,9 +262,9 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>> {
+    async fn wanted_runs(&self, wanting: Wanting) -> Result<WantedPage> {
         let shelf = &self.base.shelf;
-        self.base.ask(|link| async move { children::wanted(shelf, &link, session, limit).await }).await
+        self.base.ask(|link| async move { children::wanted(shelf, &link, &wanting).await }).await
     }
 
     async fn resume_child(

@@ -64,7 +64,7 @@ use writer::Writer;
 
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
-use crate::child::{Resumed, WantedRun};
+use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
@@ -396,8 +396,8 @@ impl Store for SqliteStore {
         adopted
     }
 
-    async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>> {
-        self.look(|connection, shared| children::wanted(connection, &shared.plans, session, limit))
+    async fn wanted_runs(&self, wanting: Wanting) -> Result<WantedPage> {
+        self.look(|connection, shared| children::wanted(connection, &shared.plans, &wanting))
     }
 
     async fn resume_child(

@@ -8,7 +8,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Error;
-use laneway_store::child::{Resumed, WantedRun};
+use laneway_store::child::{Resumed, WantedRun, Wanting};
 use laneway_store::model::{About, Ask, RunFilter, Severity, Submission};
 use laneway_store::prune::Keep;
 use rusqlite::Connection;
@@ -34,6 +34,7 @@ for_each_database! {
     retry_goes_on_with_the_child,
     child_is_remembered_until_it_goes_on,
     processes_take_only_their_own_of_a_family,
+    wanted_runs_come_in_pages_and_those_of_one_process_alone,
     retry_from_the_step_starts_another,
     children_of_a_local_run_belong_to_its_owner,
     items_start_runs_as_many_as_may_at_once,
@@ -82,7 +83,7 @@ fn child() -> String {
 }
 
 async fn wanted(node: &Node) -> Vec<WantedRun> {
-    node.store.wanted_runs(node.session, 100).await.expect("an answer")
+    node.store.wanted_runs(Wanting::first(node.session, 100)).await.expect("an answer").runs
 }
 
 /// Starts what is wanted, as an engine does.
@@ -347,6 +348,29 @@ async fn children_of_a_local_run_belong_to_its_owner(place: Place) {
     }
     assert_eq!(order, ["a", "b", "behind"]);
     assert_eq!(other.status(parent).await, RunStatus::Succeeded);
+}
+
+async fn wanted_runs_come_in_pages_and_those_of_one_process_alone(place: Place) {
+    let node = worker(&place).await;
+    let two = "name: parent\nsteps:\n  call: {workflow: flow}\n  other: {workflow: flow}\n";
+    let shared = [node.share(two).await, node.share(two).await];
+    let own = node.submit(two).await;
+    let (mut pages, mut after) = (Vec::new(), None);
+    loop {
+        let wanting = Wanting { after, ..Wanting::first(node.session, 3) };
+        let page = node.store.wanted_runs(wanting).await.expect("an answer");
+        pages.push(page.runs.iter().map(|wanted| wanted.parent.run).collect::<Vec<_>>());
+        after = page.end;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages.concat(), [shared[0], shared[0], shared[1], shared[1], own, own]);
+    assert_eq!((pages[0].len(), pages[1].len()), (3, 3));
+    let wanting = Wanting { is_own_only: true, ..Wanting::first(node.session, 3) };
+    let page = node.store.wanted_runs(wanting).await.expect("an answer");
+    assert!(page.runs.iter().all(|wanted| wanted.is_local && wanted.parent.run == own));
+    assert_eq!((page.runs.len(), page.end), (2, None));
 }
 
 async fn processes_take_only_their_own_of_a_family(place: Place) {

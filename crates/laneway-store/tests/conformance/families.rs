@@ -13,7 +13,7 @@ use laneway_core::plan::Plan;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::child::WantedRun;
+use laneway_store::child::{WantedRun, Wanting};
 use laneway_store::model::{Outcome, Pausable, Submission};
 use laneway_store::{Error, Fate};
 use proptest::collection::vec;
@@ -251,7 +251,8 @@ impl World {
     }
 
     async fn wanted(&self, node: usize) -> Vec<WantedRun> {
-        self.nodes[node].store.wanted_runs(self.nodes[node].session, 1_000).await.expect("an answer")
+        let wanting = Wanting::first(self.nodes[node].session, 1_000);
+        self.nodes[node].store.wanted_runs(wanting).await.expect("an answer").runs
     }
 
     /// A node reads what is wanted, and is slow from there on.

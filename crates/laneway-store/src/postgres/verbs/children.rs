@@ -7,9 +7,10 @@ use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
 use laneway_torture::{Point, pass};
 use serde_json::{Map, Value};
+use tokio_postgres::Row;
 
 use super::{on_run, people};
-use crate::child::{Resumed, ToStop, WantedRow, WantedRun, by, outputs_of};
+use crate::child::{Resumed, ToStop, WantedPage, WantedPlace, WantedRow, Wanting, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::Keeper;
 use crate::postgres::facts::{Known, Missing};
@@ -20,15 +21,16 @@ use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::{Head, Shelf};
 
-pub(in crate::postgres) async fn wanted(
-    shelf: &Shelf,
-    link: &Link,
-    session: SessionId,
-    limit: usize,
-) -> Done<Vec<WantedRun>> {
-    let (session, limit) = (session.to_string(), i64::try_from(limit).unwrap_or(i64::MAX));
-    let mut wanted = Vec::new();
-    for found in link.rows(sql!("wanted_runs", TEXT, INT8), &[&session, &limit]).await? {
+pub(in crate::postgres) async fn wanted(shelf: &Shelf, link: &Link, wanting: &Wanting) -> Done<WantedPage> {
+    let (run_no, position) = wanting.after.map_or((0, 0), |after| (after.run_no, i64::from(after.position)));
+    let (session, limit) = (wanting.session.to_string(), i64::try_from(wanting.limit).unwrap_or(i64::MAX));
+    let sql = sql!("wanted_runs", TEXT, INT8, BOOL, INT8, INT8);
+    let rows = link.rows(sql, &[&session, &limit, &wanting.is_own_only, &run_no, &position]).await?;
+    let place =
+        |last: &Row| Done::Ok(WantedPlace { run_no: last.try_get(7)?, position: row::number(last, 1)? });
+    let end = rows.last().filter(|_| rows.len() == wanting.limit).map(place).transpose()?;
+    let mut runs = Vec::new();
+    for found in rows {
         let run = row::word(&found, 0, "run id", RunId::parse)?;
         // What cannot be read of one run keeps no other from starting.
         let Ok(head) = shelf.head(link, run).await else { continue };
@@ -41,9 +43,9 @@ pub(in crate::postgres) async fn wanted(
             again: found.try_get(5)?,
             is_local: found.try_get(6)?,
         };
-        wanted.extend(row.of(&head.head).ok());
+        runs.extend(row.of(&head.head).ok());
     }
-    Ok(wanted)
+    Ok(WantedPage { runs, end })
 }
 
 /// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must

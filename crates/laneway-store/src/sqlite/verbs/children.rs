@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
 
 use super::{lives, reopen};
-use crate::child::{Resumed, ToStop, WantedRow, WantedRun, by, outputs_of};
+use crate::child::{Resumed, ToStop, WantedPage, WantedPlace, WantedRow, Wanting, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::{Changes, unreadable};
 use crate::sqlite::quarantine;
@@ -39,13 +39,15 @@ pub(in crate::sqlite) fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done
 pub(in crate::sqlite) fn wanted(
     connection: &Connection,
     plans: &Plans,
-    session: SessionId,
-    limit: usize,
-) -> Done<Vec<WantedRun>> {
+    wanting: &Wanting,
+) -> Done<WantedPage> {
+    let (run_no, position) = wanting.after.map_or((0, 0), |after| (after.run_no, after.position));
     let mut statement = connection.prepare_cached(sql!("wanted_runs"))?;
-    let mut rows = statement.query(params![session.to_string(), limit])?;
-    let (mut wanted, mut heads) = (Vec::new(), HashMap::new());
+    let asked = params![wanting.session.to_string(), wanting.limit, wanting.is_own_only, run_no, position];
+    let mut rows = statement.query(asked)?;
+    let (mut runs, mut heads, mut read, mut end) = (Vec::new(), HashMap::new(), 0, None);
     while let Some(row) = rows.next()? {
+        (read, end) = (read + 1, Some(WantedPlace { run_no: row.get(7)?, position: row.get(1)? }));
         let id: String = row.get(0)?;
         let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
         // Most are of few runs. What cannot be read of one run keeps no other from starting.
@@ -60,9 +62,9 @@ pub(in crate::sqlite) fn wanted(
             again: row.get(5)?,
             is_local: row.get(6)?,
         };
-        wanted.extend(row.of(&head.head).ok());
+        runs.extend(row.of(&head.head).ok());
     }
-    Ok(wanted)
+    Ok(WantedPage { runs, end: end.filter(|_| read == wanting.limit) })
 }
 
 /// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must
