@@ -35,10 +35,10 @@ use crate::fence::{ClaimRef, Fate};
 use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
-    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom,
-    Wish, WorkflowView,
+    Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
+    NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
+    RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally,
+    TaskView, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, Prunable, Swept};
@@ -322,6 +322,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     ) -> Result<Option<(RunId, Millis)>>;
     /// A run and its tasks, with the cause of every task that waits.
     async fn run(&self, run: RunId) -> Result<RunView>;
+    /// Items of a step in their order, with the cause of those that wait: none of a step that has none. No more is read for it than
+    /// these, the steps of the run and what is live of it.
+    async fn items(&self, run: RunId, asked: ItemsAsked) -> Result<Vec<TaskView>>;
     /// The stored side of a replay.
     async fn run_state(&self, run: RunId) -> Result<RunState>;
     /// Events numbered above `after`, in order, up to one that cannot be read. If that is the first, the error

@@ -74,10 +74,10 @@ use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession, NewSignal,
-    NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter, RunHead,
-    RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, Token, Whom, Wish,
-    WorkflowView,
+    Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
+    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
+    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission, Tally, TaskView, Token, Whom,
+    Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, Prunable, Swept};
@@ -772,7 +772,17 @@ impl Store for PostgresStore {
         self.base
             .ask_at_once(|link| async move {
                 let head = self.base.shelf.head(&link, run).await?;
-                view::run(&link, &self.base.shelf, self.base.now(), &head).await
+                view::run(&link, &self.base.shelf, self.base.now(), &head, None).await
+            })
+            .await
+    }
+
+    async fn items(&self, run: RunId, asked: ItemsAsked) -> Result<Vec<TaskView>> {
+        let asked = &asked;
+        self.base
+            .ask_at_once(|link| async move {
+                let head = self.base.shelf.head(&link, run).await?;
+                view::items(&link, &self.base.shelf, self.base.now(), &head, asked).await
             })
             .await
     }

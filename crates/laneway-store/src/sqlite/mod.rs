@@ -73,10 +73,10 @@ use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, RunFilter,
-    RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally, Token, Whom,
-    Wish, WorkflowView,
+    Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
+    NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
+    RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp, Submission, Tally,
+    TaskView, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, Prunable, Swept};
@@ -808,7 +808,7 @@ impl Store for SqliteStore {
 
     async fn run(&self, run: RunId) -> Result<RunView> {
         let view = |connection: &Connection, shared: &Shared, head: Head| {
-            view::run(connection, &shared.locks, &shared.plans, &head)
+            view::run(connection, &shared.locks, &shared.plans, &head, None)
         };
         let small = self.look(|connection, shared| {
             let head = shared.small_head(connection, run)?;
@@ -821,6 +821,15 @@ impl Store for SqliteStore {
                     .await
             }
         }
+    }
+
+    async fn items(&self, run: RunId, asked: ItemsAsked) -> Result<Vec<TaskView>> {
+        self.read(move |connection, shared| {
+            let head = shared.head(connection, run)?;
+            let step = shared.position(&head, &asked.step)?;
+            view::items(connection, &shared.locks, &shared.plans, (&head, step), &asked)
+        })
+        .await
     }
 
     async fn run_state(&self, run: RunId) -> Result<RunState> {

@@ -7,7 +7,7 @@ use laneway_core::growth::MAX_OUTPUTS;
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::model::{Finished, Pausable};
+use laneway_store::model::{Finished, ItemsAsked, Pausable, TaskView};
 use laneway_store::{ClaimRef, Error, Fate};
 use serde_json::{Value, json};
 
@@ -62,6 +62,7 @@ for_each_database! {
     pinned_run_keeps_its_items_on_one_node,
     queued_run_grows_when_it_begins,
     items_wait_in_words,
+    items_are_read_a_page_at_a_time_as_their_run_tells_them,
     doctor_finds_nothing_wrong_with_items,
     run_with_items_is_removed_as_a_whole,
     outputs_that_are_too_large_together_are_refused_in_words,
@@ -777,6 +778,37 @@ async fn items_wait_in_words(place: Place) {
         "waits for a place among the items of `each`: max_parallel is 1 and each[0] holds it"
     );
     assert_eq!(node.why(run, "behind").await, "waits for each (parked)");
+}
+
+async fn items_are_read_a_page_at_a_time_as_their_run_tells_them(place: Place) {
+    let node = place.node("one").await;
+    let bounded = ("each", "run: x, for_each: [1, 2, 3, 4, 5, 6, 7], max_parallel: 2");
+    let locked = ("lock", "run: x, for_each: [a, a, b], lock: \"file/${{ item }}\"");
+    let text = doc("max_parallel: 5", &[("first", "run: x"), bounded, locked, BEHIND]);
+    let run = node.submit(&text).await;
+    for held in node.take(run, 2).await {
+        node.start(&held).await;
+    }
+    let whole = node.view(run).await;
+    let told = whole.state.tasks.into_iter().zip(whole.causes);
+    let told: Vec<TaskView> = told.map(|(state, cause)| TaskView { state, cause }).collect();
+    for (step, count) in [("each", 7), ("lock", 3), ("first", 0)] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let asked = ItemsAsked { step: step.to_owned(), after, limit: 2 };
+            let page = node.store.items(run, asked).await.expect("a page");
+            assert!(page.len() <= 2);
+            let Some(last) = page.last() else { break };
+            after = last.state.item.as_ref().map(|item| item.index);
+            found.extend(page);
+        }
+        let is_of = |view: &&TaskView| view.state.item.as_ref().is_some_and(|item| item.of == step);
+        assert_eq!(found, told.iter().filter(is_of).cloned().collect::<Vec<_>>());
+        assert_eq!(found.len(), count, "{step}");
+    }
+    let asked = ItemsAsked { step: "none".to_owned(), after: None, limit: 1 };
+    let refused = node.store.items(run, asked).await.expect_err("there is none");
+    assert!(matches!(refused, Error::NoSuchStep { .. }), "{refused}");
 }
 
 async fn doctor_finds_nothing_wrong_with_items(place: Place) {
