@@ -16,6 +16,7 @@ mod ledger;
 pub(crate) mod nodes;
 mod place;
 mod processes;
+mod shapes;
 mod tally;
 mod walk;
 mod workload;
@@ -66,6 +67,8 @@ enum What {
     Effects,
     /// Die wherever a signal, or something about a child, is told to a run; on both databases
     Children,
+    /// Die before and after every transaction of a run that goes level by level, and of one with a list
+    Shapes,
 }
 
 pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
@@ -75,6 +78,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
         Some(What::Children) => {
             return children::walk(Program::build_tortured(shell)?.path(), children::How::Whole);
         }
+        Some(What::Shapes) => return shapes::walk(Program::build_tortured(shell)?.path()),
         None => {}
     }
     ensure!(cfg!(target_os = "linux"), "the process table is read from /proc, so this needs Linux");
@@ -100,6 +104,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     }
     effects::walk(tortured.path())?;
     children::walk(tortured.path(), children::How::Short)?;
+    shapes::walk(tortured.path())?;
     hunt(&ground, &mut dice, &mut tally)?;
     tally.print();
     tally.verdict(&ground)
