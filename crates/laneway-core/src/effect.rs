@@ -106,10 +106,12 @@ impl EffectId {
         Ok(Self { name: name.to_owned(), key: key.to_owned() })
     }
 
-    /// One word for this effect in all of the world, the same in every attempt: for services that take an idempotency key.
-    pub fn token(&self, run: RunId, step: &str) -> String {
+    /// One word for this effect in all of the world, the same in every attempt: for services that take an idempotency key. What an
+    /// item stands for (`item`, as it is stored) is part of it: where a list is made anew, its index may be another's.
+    pub fn token(&self, run: RunId, task: &str, item: Option<&str>) -> String {
         let mut hasher = crate::hash::Hasher::new();
-        for part in [run.to_string().as_str(), step, &self.name, &self.key] {
+        let run = run.to_string();
+        for part in [run.as_str(), task, &self.name, &self.key].into_iter().chain(item) {
             hasher.update(part.as_bytes());
             hasher.update(&[0]);
         }

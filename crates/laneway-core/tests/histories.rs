@@ -1,11 +1,12 @@
 //! Histories as released versions wrote them: each must still read, and tell what it told then. `histories/README.md` says how one
 //! is added; none is ever changed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use laneway_core::definition::{Source, compile};
-use laneway_core::event::Event;
+use laneway_core::event::{Event, Fact};
 use laneway_core::run_state::{Broken, RunState, replay};
 use serde_json::{Value, json};
 
@@ -89,6 +90,14 @@ fn every_stored_history_still_tells_what_it_told_then() {
             }
         }
     }
+}
+
+#[test]
+fn every_kind_of_event_occurs_in_a_history() {
+    let told: BTreeSet<&str> =
+        histories().iter().flat_map(|history| &history.events).map(|event| event.fact.name()).collect();
+    let missing: Vec<&&str> = Fact::NAMES.iter().filter(|name| !told.contains(**name)).collect();
+    assert!(missing.is_empty(), "no history tells of {missing:?}; add one in which it happens");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use laneway_core::hash::ContentHash;
 use laneway_core::id::SessionId;
 use laneway_core::params;
 use laneway_core::plan::Plan;
-use laneway_store::child::{Resumed, WantedRun};
+use laneway_store::child::{Resumed, WantedPage, WantedRun, Wanting};
 use laneway_store::model::Submission;
 use laneway_store::{Error, Store};
 use laneway_torture::{Point, pass};
@@ -27,8 +27,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::bundle;
 
-/// How many are looked at at a time.
-const AT_ONCE: usize = 1_000;
+/// How many are looked at at a time. In tests few are many.
+const AT_ONCE: usize = if cfg!(test) { 4 } else { 1_000 };
 
 /// How many of them are started before it is looked again: what others have started meanwhile is not tried any more.
 const SHARE: usize = 32;
@@ -90,18 +90,24 @@ impl Starter {
     /// Starts all that are wanted and can be, each tried once. One that cannot keeps no other from starting; the first error is given in
     /// the end.
     async fn look(&self) -> Result<(), Error> {
-        let (mut tried, mut first) = (HashSet::new(), Ok(()));
+        let (mut tried, mut full, mut first) = (HashSet::new(), HashSet::new(), Ok(()));
+        let mut after = None;
         loop {
-            let mut wanted = self.store.wanted_runs(self.session, AT_ONCE).await?;
-            wanted.retain(|wanted| wanted.is_local || !self.is_local);
+            let (session, is_own_only) = (self.session, self.is_local);
+            let wanting = Wanting { session, is_own_only, after, limit: AT_ONCE };
+            let WantedPage { runs: mut wanted, end } = self.store.wanted_runs(wanting).await?;
             wanted.retain(|wanted| !tried.contains(&wanted.parent.key()));
             let share = share(self.session, wanted);
             if share.is_empty() {
-                return first;
+                // All of these were tried; there may be more behind them.
+                match end {
+                    Some(end) => after = Some(end),
+                    None => return first,
+                }
             }
             for wanted in share {
                 tried.insert(wanted.parent.key());
-                match self.start(&wanted).await {
+                match self.start(&wanted, &mut full).await {
                     Ok(()) => {}
                     Err(error @ Error::SessionOver { .. }) => return Err(error),
                     Err(error) => first = first.and(Err(error)),
@@ -110,17 +116,30 @@ impl Starter {
         }
     }
 
-    /// Starts one, or tells the step why that cannot be. An error is one of the store: it is tried again.
-    async fn start(&self, wanted: &WantedRun) -> Result<(), Error> {
+    /// Starts one, or tells the step why that cannot be. An error is one of the store: it is tried again. `full` are workflows of which
+    /// no run can go on: one is asked for all of them, since each question is a write.
+    async fn start(&self, wanted: &WantedRun, full: &mut HashSet<String>) -> Result<(), Error> {
         pass(Point::ChildWanted);
         if let Some(again) = wanted.again {
+            let workflow = match self.store.head(again).await {
+                Ok(head) => Some(head.plan.workflow.name.clone()),
+                // What is wrong with it is told to the step below.
+                Err(error) if error.is_passing() => return Err(error),
+                Err(_) => None,
+            };
+            if workflow.as_ref().is_some_and(|workflow| full.contains(workflow)) {
+                return Ok(());
+            }
             let session = wanted.is_local.then_some(self.session);
             match self.store.resume_child(wanted.parent.clone(), again, session).await {
                 Ok(Resumed::Done) => {
                     pass(Point::ChildResumed);
                     return Ok(());
                 }
-                Ok(Resumed::NoRoom) => return Ok(()),
+                Ok(Resumed::NoRoom) => {
+                    full.extend(workflow);
+                    return Ok(());
+                }
                 Ok(Resumed::Gone) => {}
                 Err(error) => return self.refuse(wanted, told(error)?).await,
             }
@@ -294,10 +313,133 @@ fn told(error: Error) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use laneway_core::child::Parent;
+    use laneway_core::class::Offer;
     use laneway_core::id::RunId;
+    use laneway_core::reason::Reason;
+    use laneway_store::Open;
+    use laneway_store::model::{Ask, Finished, NewSession, Outcome};
     use serde_json::Map;
 
     use super::*;
+
+    const CALL: &str = "name: parent\nsteps: {call: {workflow: flow}}\n";
+    const FLOW: &str = "name: flow\nmax_runs: 1\nsteps: {a: {run: x}}\n";
+
+    /// A store with a node that starts runs, and ends what they do.
+    struct Home {
+        _dir: tempfile::TempDir,
+        starter: Starter,
+    }
+
+    impl Home {
+        async fn new(is_local: bool) -> Self {
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = dir.path().join("laneway.db");
+            let store = laneway_store::open(&path.to_string_lossy(), Open::Create).expect("a store");
+            let offer = Offer { node: "one".to_owned(), has_process: true, ..Offer::default() };
+            let node = NewSession { offer: Some(offer), ..NewSession::ephemeral("one", 9) };
+            let session = store.register(node).await.expect("a session");
+            Self { _dir: dir, starter: Starter { store, session, max_parallel: 4, is_local } }
+        }
+
+        async fn submit(&self, document: &str, is_shared: bool) -> RunId {
+            let source = Source::from_bytes("x.yaml", "x", document.as_bytes().to_vec()).expect("a text");
+            let submission = Submission {
+                plan: Arc::new(definition::compile(&source).expect("a plan")),
+                document: document.to_owned(),
+                dir: "/tmp".to_owned(),
+                bundle: None,
+                params: Map::new(),
+                max_parallel: 4,
+                session: self.starter.session,
+                is_shared,
+                is_paused: false,
+                key: None,
+                by: "ada".to_owned(),
+                origin: None,
+                parent: None,
+                no_cache: false,
+            };
+            self.starter.store.submit(submission).await.expect("a run")
+        }
+
+        /// Whatever can run fails.
+        async fn fail(&self) {
+            let ask = Ask { session: self.starter.session, run: None, limit: 9, ahead: 0 };
+            let claims = self.starter.store.claim(ask).await.expect("claims");
+            let failed =
+                || Outcome::Failed { reason: Reason::Exit, detail: "x".to_owned(), exit_code: Some(1) };
+            let ends = claims.iter().map(|claim| Finished {
+                claim: claim.at,
+                outcome: failed(),
+                took: Duration::ZERO,
+            });
+            self.starter.store.finish(ends.collect(), None).await.expect("an answer");
+        }
+
+        /// Runs whose children failed, and are to go on while another run has the one place that there is.
+        async fn crowd(&self, size: usize) -> Vec<RunId> {
+            self.submit(FLOW, true).await;
+            self.fail().await;
+            let mut parents = Vec::new();
+            for _ in 0..size {
+                parents.push(self.submit(CALL, true).await);
+                self.starter.look().await.expect("started");
+                self.fail().await;
+            }
+            self.submit(FLOW, true).await;
+            for parent in &parents {
+                self.starter.store.retry(*parent, None, "ada").await.expect("retried");
+            }
+            parents
+        }
+
+        async fn wanted(&self) -> Vec<WantedRun> {
+            let wanting = Wanting::first(self.starter.session, 99);
+            self.starter.store.wanted_runs(wanting).await.expect("an answer").runs
+        }
+    }
+
+    #[tokio::test]
+    async fn starts_without_room_hide_none_behind_them() {
+        let home = Home::new(false).await;
+        let parents = home.crowd(AT_ONCE + 1).await;
+        let other = home.submit("name: parent\nsteps: {call: {workflow: other}}\n", true).await;
+        home.submit("name: other\nsteps: {a: {run: x}}\n", true).await;
+        home.starter.look().await.expect("a look");
+        let wanted = home.wanted().await;
+        assert_eq!(wanted.len(), parents.len(), "they wait for a place");
+        assert!(wanted.iter().all(|wanted| wanted.parent.run != other));
+    }
+
+    #[tokio::test]
+    async fn workflow_without_room_is_asked_once_in_a_look() {
+        let home = Home::new(false).await;
+        home.crowd(2).await;
+        let mut full = HashSet::new();
+        let wanted = home.wanted().await;
+        home.starter.start(&wanted[0], &mut full).await.expect("no room");
+        assert_eq!(full, HashSet::from(["flow".to_owned()]));
+        home.fail().await;
+        home.starter.start(&wanted[1], &mut full).await.expect("not asked");
+        assert_eq!(home.wanted().await.len(), 2, "the next look will find that there is room by now");
+        home.starter.start(&wanted[1], &mut HashSet::new()).await.expect("it goes on");
+        assert_eq!(home.wanted().await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn process_starts_its_own_behind_any_number_of_shared_ones() {
+        let home = Home::new(true).await;
+        home.submit("name: flow\nsteps: {a: {run: x}}\n", true).await;
+        for _ in 0..=AT_ONCE {
+            home.submit(CALL, true).await;
+        }
+        let own = home.submit(CALL, false).await;
+        home.starter.look().await.expect("a look");
+        let wanted = home.wanted().await;
+        assert_eq!(wanted.len(), AT_ONCE + 1);
+        assert!(wanted.iter().all(|wanted| wanted.parent.run != own));
+    }
 
     fn wanted(run: RunId, item: usize) -> WantedRun {
         let parent = Parent { run, step: format!("call[{item}]"), life: 7, depth: 1 };

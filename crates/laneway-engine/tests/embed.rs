@@ -206,6 +206,70 @@ async fn what_runs_at_a_shutdown_is_given_back_and_runs_again_with_the_next_engi
     next.shutdown().await.expect("a good end");
 }
 
+/// An engine that ends what `endless` was begun for.
+async fn ender(dir: &Path) -> Engine {
+    let engine = Engine::at(&store(dir)).dir(dir).function("endless", |call: Call<Value>| async move {
+        Ok::<_, Infallible>(json!({ "attempt": call.attempt }))
+    });
+    engine.start().await.expect("another engine")
+}
+
+#[tokio::test]
+async fn shutdown_that_nobody_waits_for_gives_back_what_was_held() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (engine, begun, gone) = endless(dir.path(), Duration::from_millis(50)).await;
+    let run = engine.submit(&call("endless"), ()).await.expect("a run");
+    within(begun.notified()).await;
+    tokio::select! {
+        biased;
+        ended = engine.shutdown() => panic!("something runs, and it ended at once: {ended:?}"),
+        () = std::future::ready(()) => {}
+    }
+    assert_eq!(within(engine.ended()).await, "it was shut down");
+    assert!(gone.load(Ordering::SeqCst));
+    // The first one is still there, and holds nothing.
+    let next = ender(dir.path()).await;
+    let outcome = within(next.attach(run.id()).outcome()).await.expect("it ends").ok().expect("well");
+    assert_eq!(outcome.output::<Value>("it").expect("an output"), json!({ "attempt": 2 }));
+    let cut = within(engine.shutdown()).await.expect("the same end");
+    assert_eq!((cut.len(), cut[0].run), (1, run.id()));
+    assert!(engine.shutdown().await.expect("it was told").is_empty());
+    next.shutdown().await.expect("a good end");
+}
+
+#[tokio::test]
+async fn engine_that_cannot_go_on_gives_back_what_it_held_and_says_why() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (engine, begun, gone) = endless(dir.path(), PATIENCE).await;
+    let run = engine.submit(&call("endless"), ()).await.expect("a run");
+    within(begun.notified()).await;
+    let outcome = tokio::spawn({
+        let run = run.clone();
+        async move { run.outcome().await }
+    });
+    // Nothing can start any more, as where something is wrong with the file.
+    let file = rusqlite::Connection::open(store(dir.path())).expect("it opens");
+    let broken = "CREATE TRIGGER broken BEFORE UPDATE ON tasks WHEN NEW.status = 'running'
+        BEGIN SELECT json('no JSON'); END";
+    file.execute_batch(broken).expect("a trigger");
+    let other = engine.submit(&call("endless"), ()).await.expect("another run");
+    let why = within(engine.ended()).await;
+    assert!(why.contains("malformed JSON"), "{why}");
+    assert!(gone.load(Ordering::SeqCst), "what ran is dropped");
+    let told = within(outcome).await.expect("no panic").expect_err("nobody here goes on with it");
+    assert!(told.to_string().contains("malformed JSON"), "{told}");
+    file.execute_batch("DROP TRIGGER broken").expect("mended");
+    // The first one is still there, and holds nothing.
+    let next = ender(dir.path()).await;
+    for (run, attempt) in [(run.id(), 2), (other.id(), 1)] {
+        let outcome = within(next.attach(run).outcome()).await.expect("it ends").ok().expect("well");
+        assert_eq!(outcome.output::<Value>("it").expect("an output"), json!({ "attempt": attempt }));
+    }
+    let told = engine.shutdown().await.expect_err("it had ended, and not well");
+    assert!(matches!(told, Error::Worker(_)), "{told:?}");
+    next.shutdown().await.expect("a good end");
+}
+
 #[tokio::test]
 async fn engines_live_side_by_side_on_one_store_and_on_two() {
     let (dir, elsewhere) =

@@ -1,8 +1,9 @@
 //! What the store keeps of runs that steps start: which are to be started. Who starts them is the engine's. docs/design/children.md.
 
-use laneway_core::child::Parent;
-use laneway_core::id::RunId;
+use laneway_core::child::{ChildEnd, Parent};
+use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::{Plan, Position};
+use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use serde_json::{Map, Value};
 
@@ -26,6 +27,40 @@ pub struct WantedRun {
     pub no_cache: bool,
 }
 
+/// Which wanted runs are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanting {
+    /// Who asks: those of its own local runs are among them.
+    pub session: SessionId,
+    /// Without those of shared runs, which others start.
+    pub is_own_only: bool,
+    /// Those behind this place.
+    pub after: Option<WantedPlace>,
+    pub limit: usize,
+}
+
+impl Wanting {
+    /// The first of all that a node may start.
+    pub fn first(session: SessionId, limit: usize) -> Self {
+        Self { session, is_own_only: false, after: None, limit }
+    }
+}
+
+/// A place among wanted runs, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WantedPlace {
+    pub(crate) run_no: i64,
+    pub(crate) position: Position,
+}
+
+/// Wanted runs, in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WantedPage {
+    pub runs: Vec<WantedRun>,
+    /// Where it ends, if there may be more behind it.
+    pub end: Option<WantedPlace>,
+}
+
 /// What became of a run that was to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resumed {
@@ -37,7 +72,22 @@ pub enum Resumed {
     NoRoom,
 }
 
-/// The same, as it is stored.
+/// A run that is to end, because the task that waits for it is to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ToStop {
+    pub(crate) child: RunId,
+    pub(crate) parent: RunId,
+    pub(crate) position: Position,
+}
+
+impl ToStop {
+    /// What the task is told of a child that is away, and can be told nothing itself: it ends without it.
+    pub(crate) fn away(&self) -> ChildEnd {
+        ChildEnd { run: self.child, status: RunStatus::Canceled, reason: None, output: None }
+    }
+}
+
+/// A wanted run, as it is stored.
 #[derive(Debug)]
 pub(crate) struct WantedRow {
     pub(crate) position: Position,

@@ -20,8 +20,9 @@ pub struct NewEffect {
 /// What is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begun {
-    /// It is recorded that it begins: run it, and say what became of it.
-    Run,
+    /// It is recorded that it begins: run it, and say what became of it. Its token is the same in every attempt, and no other effect
+    /// has it.
+    Run { token: String },
     /// It has happened.
     Recorded(EffectResult),
     /// Another execution of the same attempt is at it.
@@ -108,7 +109,7 @@ impl EffectRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decided {
     /// Write the row, under the claim, then this is the answer.
-    Write,
+    Write(Begun),
     /// Read the result.
     Read,
     Answer(Begun),

@@ -1,6 +1,7 @@
 //! What goes into the verbs and what comes out of them. Plain values; `store.rs` says what they mean.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use laneway_core::limit::Limit;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::reason::Reason;
 use laneway_core::role::Role;
-use laneway_core::run_state::RunState;
+use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use laneway_core::wait::Signal;
@@ -564,6 +565,63 @@ pub struct RunView {
     pub set_aside: Option<SetAside>,
     /// By position: why it waits; `None` for what runs or has ended.
     pub causes: Vec<Option<Cause>>,
+}
+
+/// A task as it is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskView {
+    pub state: TaskState,
+    /// Why it waits; `None` for what runs or has ended.
+    pub cause: Option<Cause>,
+}
+
+/// Which items of a step are asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemsAsked {
+    pub step: String,
+    /// Those behind this index.
+    pub after: Option<u32>,
+    pub limit: usize,
+}
+
+/// Positions of a run's tasks of which something is to be known, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part(pub(crate) Vec<Range<Position>>);
+
+impl Part {
+    /// What of a run says why some of its items wait: its steps, these items, and whatever is live.
+    pub(crate) fn of_items(plan: &Plan, items: Range<Position>, live: &[Position]) -> Self {
+        let steps = 0..plan.workflow.steps.len() as Position;
+        let others = live.iter().filter(|position| !steps.contains(position) && !items.contains(position));
+        let mut ranges: Vec<Range<Position>> = others.map(|position| *position..*position + 1).collect();
+        ranges.extend([steps, items]);
+        ranges.sort_unstable_by_key(|range| range.start);
+        Self(ranges)
+    }
+}
+
+impl ItemsAsked {
+    /// Where they stand; nowhere for a step without items.
+    pub(crate) fn positions(&self, plan: &Plan, step: Position) -> Range<Position> {
+        let all = plan.items_of(step);
+        let first = self.after.map_or(0, |after| after.saturating_add(1));
+        let start = all.start.saturating_add(first).min(all.end);
+        let limit = Position::try_from(self.limit).unwrap_or(Position::MAX);
+        start..start.saturating_add(limit).min(all.end)
+    }
+}
+
+impl RunView {
+    /// Of a view of a part of a run: the items of a step that it was read for.
+    pub(crate) fn items(self, asked: &ItemsAsked) -> Vec<TaskView> {
+        let is_asked = |view: &TaskView| {
+            let item = view.state.item.as_ref().filter(|item| item.of == asked.step);
+            item.is_some_and(|item| asked.after.is_none_or(|after| item.index > after))
+        };
+        let tasks = self.state.tasks.into_iter().zip(self.causes);
+        let views = tasks.map(|(state, cause)| TaskView { state, cause });
+        views.filter(is_asked).take(asked.limit).collect()
+    }
 }
 
 /// One numbered try.

@@ -28,17 +28,17 @@ use laneway_core::time::Millis;
 use tokio::sync::watch;
 
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
-use crate::child::{Resumed, WantedRun};
+use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
 use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
-    NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
-    Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp,
-    Submission, Tally, Token, Whom, Wish, WorkflowView,
+    Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
+    Losses, NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView,
+    Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled,
+    Stamp, Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -77,8 +77,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Makes `session` the owner of a local run whose former owner is gone. Refused while that lives.
     async fn adopt(&self, run: RunId, session: SessionId) -> Result<()>;
 
-    /// Runs that steps wait for, and that nobody has started yet: those of shared runs, and those of local runs of `session`.
-    async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>>;
+    /// Runs that steps wait for, and that nobody has started yet: those of shared runs, and those of local runs of a session.
+    async fn wanted_runs(&self, wanting: Wanting) -> Result<WantedPage>;
 
     /// Lets the run that a step had started before go on, for a step that waits for it again: what did not succeed of it runs again. A
     /// local one belongs to `session` then. Nothing if that step is not waiting any more. One that is new is submitted with its parent instead.
@@ -329,6 +329,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     ) -> Result<Option<(RunId, Millis)>>;
     /// A run and its tasks, with the cause of every task that waits.
     async fn run(&self, run: RunId) -> Result<RunView>;
+    /// Items of a step in their order, with the cause of those that wait: none of a step that has none. No more is read for it than
+    /// these, the steps of the run and what is live of it.
+    async fn items(&self, run: RunId, asked: ItemsAsked) -> Result<Vec<TaskView>>;
     /// The stored side of a replay.
     async fn run_state(&self, run: RunId) -> Result<RunState>;
     /// Events numbered above `after`, in order, up to one that cannot be read. If that is the first, the error

@@ -1603,7 +1603,7 @@ export interface components {
         /** @description What is to be done about it. */
         BegunEffect: {
             answer: components["schemas"]["EffectAnswer"];
-            /** @description One word for this effect, the same in every attempt, for services that take an idempotency key. */
+            /** @description One word for this effect, the same in every attempt, for services that take an idempotency key. Empty where nothing is to be run. */
             id: string;
             /** @description What is recorded. */
             result?: Record<string, unknown>;

@@ -16,6 +16,7 @@ mod ledger;
 pub(crate) mod nodes;
 mod place;
 mod processes;
+mod shapes;
 mod tally;
 mod ticks;
 mod walk;
@@ -69,6 +70,8 @@ enum What {
     Children,
     /// Die wherever a tick is fired, while two other nodes look at it; on both databases
     Ticks,
+    /// Die before and after every transaction of a run that goes level by level, and of one with a list
+    Shapes,
 }
 
 pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
@@ -79,6 +82,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
             return children::walk(Program::build_tortured(shell)?.path(), children::How::Whole);
         }
         Some(What::Ticks) => return ticks::walk(Program::build_tortured(shell)?.path()),
+        Some(What::Shapes) => return shapes::walk(Program::build_tortured(shell)?.path()),
         None => {}
     }
     ensure!(cfg!(target_os = "linux"), "the process table is read from /proc, so this needs Linux");
@@ -105,6 +109,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
     effects::walk(tortured.path())?;
     children::walk(tortured.path(), children::How::Short)?;
     ticks::walk(tortured.path())?;
+    shapes::walk(tortured.path())?;
     hunt(&ground, &mut dice, &mut tally)?;
     tally.print();
     tally.verdict(&ground)

@@ -57,7 +57,8 @@ pub(crate) struct Hold {
 /// What is to be done.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Run(Hold),
+    /// With its token: the same for every attempt.
+    Run(Hold, String),
     Recorded(EffectResult),
 }
 
@@ -107,11 +108,6 @@ impl Desk {
         self.head.plan.task_name(self.claim.position)
     }
 
-    /// The same for every attempt.
-    pub(crate) fn token(&self, id: &EffectId) -> String {
-        id.token(self.claim.run, &self.step())
-    }
-
     /// Waits for whoever is at it, then asks the store. Whoever is told to run it holds it until it says how that ended.
     pub(crate) async fn begin(
         self: &Arc<Self>,
@@ -148,21 +144,22 @@ impl Desk {
             }
         };
         // After an error it may have been recorded: then the hold that is dropped here is gone.
-        let begun = begun?;
-        if begun == Begun::Run {
-            pass(Point::EffectBegun);
-            return Ok(Answer::Run(hold));
-        }
+        let begun = match begun? {
+            Begun::Run { token } => {
+                pass(Point::EffectBegun);
+                return Ok(Answer::Run(hold, token));
+            }
+            begun => begun,
+        };
         // It holds nothing; who was gone before is gone still.
         hold.is_over = true;
         self.set(&id, new.gone.map(|execution| Known::Gone { execution }));
         match begun {
-            Begun::Run => Err(Refused::Taken { effect: id }),
             Begun::Recorded(EffectResult { lacks: Some(why), .. }) => {
                 Err(Refused::Lacking { effect: id, why })
             }
             Begun::Recorded(result) => Ok(Answer::Recorded(result)),
-            Begun::Taken { .. } => Err(Refused::Taken { effect: id }),
+            Begun::Run { .. } | Begun::Taken { .. } => Err(Refused::Taken { effect: id }),
             Begun::Unknown { attempt, started_at } => {
                 let key =
                     if id.key.is_empty() { String::new() } else { format!(" --key {}", quoted(&id.key)) };

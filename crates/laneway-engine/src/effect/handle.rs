@@ -87,10 +87,9 @@ impl Effect<'_> {
         let Some(desk) = &self.effects.desk else {
             return Err(EffectError::Refused("effects are recorded in runs only".to_owned()));
         };
-        let token = desk.token(&id);
-        let hold = match desk.begin(id, self.on_unknown).await.map_err(refused)? {
+        let (hold, token) = match desk.begin(id, self.on_unknown).await.map_err(refused)? {
             Answer::Recorded(result) => return read(&result.stdout),
-            Answer::Run(hold) => hold,
+            Answer::Run(hold, token) => (hold, token),
         };
         let begun = Instant::now();
         let ended = |status, exit_code, stdout| Ended {

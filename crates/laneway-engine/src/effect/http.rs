@@ -142,11 +142,11 @@ async fn begin(asked: Asked, desk: &Arc<Desk>, held: &Held) -> Reply {
         Ok(on_unknown) => on_unknown,
         Err(why) => return refuse(StatusCode::BAD_REQUEST, "bad_request", why),
     };
-    let (token, holds) = (desk.token(&asked.id), asked.value("hold").is_some());
+    let holds = asked.value("hold").is_some();
     match desk.begin(asked.id, on_unknown).await {
         Err(refused) => refusal(&refused),
         Ok(Answer::Recorded(result)) => recorded(result),
-        Ok(Answer::Run(hold)) => {
+        Ok(Answer::Run(hold, token)) => {
             let execution = if holds {
                 let execution = hold.execution().to_owned();
                 locked(held).push((hold, Instant::now()));

@@ -4,8 +4,8 @@
 //!   submit ──▶ store ◀── worker loop (a task of the caller's runtime) ──▶ functions, processes, containers
 //!   outcome ◀── hints, events ──┘            heartbeat (a thread, where sessions are leases)
 //! ```
-//! `shutdown` lets what runs end, for a while, and gives the rest back; what an engine that was dropped or killed held is found by the
-//! next one.
+//! `shutdown` lets what runs end, for a while, and gives the rest back, as the loop does when it cannot go on (`life.rs`); what an engine
+//! that was dropped or killed held is found by the next one.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -24,9 +24,8 @@ use laneway_store::{Open, Options, Store, submission_key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
 
+use super::life::{Life, Session};
 use super::outcome::Outcome;
 use super::workflow::Workflow;
 use super::{Error, WARDEN};
@@ -69,19 +68,12 @@ pub struct Engine {
     inner: Arc<Inner>,
 }
 
-/// The loop, as it runs.
-type Working = JoinHandle<Result<Vec<Cut>, crate::Error>>;
-
 struct Inner {
     store: Arc<dyn Store>,
     session: SessionId,
     control: Control,
     dir: PathBuf,
-    /// `None` once it was shut down.
-    worker: Mutex<Option<Working>>,
-    firing: [JoinHandle<()>; 2],
-    /// Ends with it: nobody renews a life that does nothing.
-    _heartbeat: Option<Heartbeat>,
+    life: Life,
 }
 
 /// A run that was submitted.
@@ -177,17 +169,10 @@ impl Builder {
                     max_parallel: MAX_PARALLEL,
                     is_local: false,
                 };
-                let worker = tokio::spawn(worker.until_stopped(control.clone()));
-                let inner = Inner {
-                    control,
-                    dir,
-                    worker: Mutex::new(Some(worker)),
-                    firing: [tokio::spawn(firer.until_over()), tokio::spawn(starter.until_over())],
-                    _heartbeat: heartbeat,
-                    store,
-                    session,
-                };
-                Ok(Engine { inner: Arc::new(inner) })
+                let beside = vec![tokio::spawn(firer.until_over()), tokio::spawn(starter.until_over())];
+                let own = Session { store: Arc::clone(&store), id: session, heartbeat };
+                let life = Life::begin(worker.until_stopped(control.clone()), beside, own);
+                Ok(Engine { inner: Arc::new(Inner { store, session, control, dir, life }) })
             }
             Err(error) => {
                 drop(store.retire(session, Leaving::because(LeaveReason::Failed)).await);
@@ -344,33 +329,17 @@ impl Engine {
     }
 
     /// Takes nothing more, lets what runs end for its grace, stops the rest, and gives it back. Gives what did not end by itself: it
-    /// runs again wherever the store is opened next. To be called once; a second time does nothing.
+    /// runs again wherever the store is opened next. It goes on when nobody waits for it any more, and whoever says it again waits for
+    /// the same end; said behind that it does nothing.
     pub async fn shutdown(&self) -> Result<Vec<Cut>, Error> {
-        let Some(worker) = self.inner.worker.lock().await.take() else { return Ok(Vec::new()) };
         self.inner.control.leave(Leaving::because(LeaveReason::Done));
-        let cut = worker.await.map_err(|error| Error::Stopped(error.to_string()))?;
-        self.inner.firing.iter().for_each(JoinHandle::abort);
-        let why = Leaving::because(if cut.is_ok() { LeaveReason::Done } else { LeaveReason::Failed });
-        self.inner.store.retire(self.inner.session, why).await?;
-        Ok(cut?)
+        self.inner.life.end().await
     }
 
-    /// Why nobody here takes tasks any more, if that is so.
-    async fn has_stopped(&self) -> Option<String> {
-        let worker = self.inner.worker.lock().await;
-        match worker.as_ref() {
-            None => Some("it was shut down".to_owned()),
-            Some(worker) => worker.is_finished().then(|| "its worker could not go on".to_owned()),
-        }
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        self.firing.iter().for_each(JoinHandle::abort);
-        if let Some(worker) = self.worker.get_mut() {
-            worker.abort();
-        }
+    /// Waits until nobody here takes tasks any more, and says why: it was shut down, or something was wrong that does not pass, and what
+    /// it held was given back. A program that is to go on working starts another engine then.
+    pub async fn ended(&self) -> String {
+        self.inner.life.over().await
     }
 }
 
@@ -399,7 +368,7 @@ impl Run {
         Ok(())
     }
 
-    /// Waits for its end, whoever brings that about. An error if this engine stops before.
+    /// Waits for its end, whoever brings that about. An error, with the cause, if this engine stops before.
     pub async fn outcome(&self) -> Result<Outcome, Error> {
         let store = &self.engine.inner.store;
         // Asked for first, so that no change is missed.
@@ -409,7 +378,7 @@ impl Run {
             if store.status(self.id).await?.is_final() {
                 return Ok(Outcome::new(store.run_state(self.id).await?));
             }
-            if let Some(why) = self.engine.has_stopped().await {
+            if let Some(why) = self.engine.inner.life.why() {
                 return Err(Error::Stopped(why));
             }
             drop(tokio::time::timeout(patience, changes.changed()).await);

@@ -21,6 +21,7 @@
 //! dies another one goes on with them. There is no global state: any number of engines live in one process. docs/embedding.md.
 
 mod engine;
+mod life;
 mod outcome;
 mod workflow;
 

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::{Extension, Json};
 use laneway_store::Error;
+use laneway_store::model::ItemsAsked;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -42,11 +43,17 @@ pub(crate) async fn list(
     let limit = page(query.limit)?;
     // Asked first: it refuses a step that the run does not have, and knows the nearest.
     app.store.attempts(run, &step).await?;
-    let is_behind = |index: u32| query.after.is_none_or(|after| index > after);
-    let mut tasks = ask::run(app.store.as_ref(), run).await?.tasks;
-    tasks.retain(|task| task.step == step && task.index.is_some_and(is_behind));
-    let has_more = tasks.len() > limit;
-    tasks.truncate(limit);
+    let head = app.store.head(run).await?;
+    let plan = &head.plan;
+    if !plan.position(&step).is_some_and(|position| plan.is_growing(position)) {
+        let what = format!("`{step}` has no items: `for_each` of its workflow makes some");
+        return Err(Problem::new(Code::BadRequest, what).hint("ask for the task itself: /tasks/STEP"));
+    }
+    // One more says whether there is another page.
+    let asked = ItemsAsked { step, after: query.after, limit: limit + 1 };
+    let items = app.store.items(run, asked).await?;
+    let has_more = items.len() > limit;
+    let tasks: Vec<wire::Task> = items.iter().take(limit).map(wire::Task::from).collect();
     let next_after = tasks.last().filter(|_| has_more).and_then(|task| task.index);
     Ok(Json(wire::TaskList { tasks, next_after }))
 }
@@ -58,7 +65,18 @@ pub(crate) async fn show(
     let run = ask::find(app.store.as_ref(), &run).await?;
     // Asked first: it refuses a step that the run does not have, and knows the nearest.
     app.store.attempts(run, &step).await?;
-    let task = ask::run(app.store.as_ref(), run).await?.tasks.into_iter().find(|task| task.name() == step);
+    let head = app.store.head(run).await?;
+    let plan = &head.plan;
+    let item = plan.position(&step).and_then(|position| plan.item(position));
+    let task = match item {
+        // Of a run with many items one is read alone.
+        Some((of, index)) => {
+            let (of, after) = (plan.step(of).name.clone(), index.checked_sub(1));
+            let found = app.store.items(run, ItemsAsked { step: of, after, limit: 1 }).await?;
+            found.iter().map(wire::Task::from).find(|task| task.index == Some(index))
+        }
+        None => ask::run(app.store.as_ref(), run).await?.tasks.into_iter().find(|task| task.name() == step),
+    };
     Ok(Json(task.ok_or(Error::NoSuchStep { run, step, nearest: None })?))
 }
 

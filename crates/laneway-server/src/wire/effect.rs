@@ -143,7 +143,7 @@ pub struct BeginEffect {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BegunEffect {
     pub answer: EffectAnswer,
-    /// One word for this effect, the same in every attempt, for services that take an idempotency key.
+    /// One word for this effect, the same in every attempt, for services that take an idempotency key. Empty where nothing is to be run.
     pub id: String,
     /// What is recorded.
     #[serde(default, skip_serializing_if = "Value::is_null")]

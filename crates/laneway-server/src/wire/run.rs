@@ -294,6 +294,12 @@ impl Task {
     }
 }
 
+impl From<&model::TaskView> for Task {
+    fn from(view: &model::TaskView) -> Self {
+        Self::new(&view.state, view.cause.as_ref())
+    }
+}
+
 /// Counts the items of steps by their states.
 fn count_items(tasks: &mut [Task]) {
     let mut counts: HashMap<String, BTreeMap<TaskStatus, u64>> = HashMap::new();

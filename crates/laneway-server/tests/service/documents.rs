@@ -157,10 +157,18 @@ async fn items_of_a_run_are_told_as_many_as_are_asked_for() {
     let alone = server.get(&format!("/v1/runs/{run}/tasks?limit=2")).await;
     assert_eq!(alone.refusal(), (400, "bad_request".to_owned()));
     assert_eq!(server.get(&format!("/v1/runs/{run}/tasks?step=none")).await.status, 404);
-    assert_eq!(
-        server.get(&format!("/v1/runs/{run}/tasks")).await.json()["tasks"].as_array().map(Vec::len),
-        Some(7)
-    );
+    for step in ["one", "each%5B3%5D"] {
+        let none = server.get(&format!("/v1/runs/{run}/tasks?step={step}")).await;
+        assert_eq!(none.refusal(), (400, "bad_request".to_owned()), "{step} has no items");
+    }
+    let all = server.get(&format!("/v1/runs/{run}/tasks")).await.json();
+    assert_eq!(all["tasks"].as_array().map(Vec::len), Some(7));
+    let items = server.get(&format!("/v1/runs/{run}/tasks?step=each")).await.json();
+    assert_eq!(items["tasks"].as_array(), all["tasks"].as_array().map(|all| all[2..].to_vec()).as_ref());
+    for (task, name) in all["tasks"].as_array().expect("tasks").iter().zip(["one", "each", "each%5B0%5D"]) {
+        assert_eq!(server.get(&format!("/v1/runs/{run}/tasks/{name}")).await.json(), *task, "{name}");
+    }
+    assert_eq!(server.get(&format!("/v1/runs/{run}/tasks/each%5B5%5D")).await.status, 404);
     server.stop().await;
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::waiting::Ending;
 use super::{Facts, Keeper};
+use crate::child::ToStop;
 
 /// A run that is to be started.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,14 +105,28 @@ impl<F: Facts> Keeper<F> {
         Ok((task.status == TaskStatus::Parked && is_its).then_some(task.stop.is_some()))
     }
 
-    /// The runs that its steps and items wait for, and whether they are to end.
-    pub(crate) fn awaited(&mut self) -> Result<Vec<(RunId, bool)>, F::Error> {
-        let unstarted = self.facts.unstarted()?;
-        self.keep_all(unstarted);
-        let parked = self.tasks.values().filter(|kept| kept.row.status == TaskStatus::Parked);
-        let awaited =
-            parked.map(|kept| (kept.row.wait.as_ref().and_then(|wait| wait.child), kept.row.stop.is_some()));
-        Ok(awaited.filter_map(|(child, is_to_end)| Some((child?, is_to_end))).collect())
+    /// The runs that its steps and items wait for, and whether these are to end; and those of tasks that may have ended without theirs,
+    /// which wait for nothing any more.
+    pub(crate) fn children(&mut self) -> Result<Vec<(ToStop, Option<bool>)>, F::Error> {
+        let (all, parent) = (self.facts.all()?, self.head.run);
+        self.keep_all(all);
+        let children = self.tasks.iter().filter_map(|(position, kept)| {
+            let row = &kept.row;
+            let of = ToStop { child: row.wait.as_ref()?.child?, parent, position: *position };
+            let ended_by_itself = row.status == TaskStatus::Canceled || row.reason == Some(Reason::Timeout);
+            match row.status {
+                TaskStatus::Parked => Some((of, Some(row.stop.is_some()))),
+                TaskStatus::Canceled | TaskStatus::Failed if ended_by_itself => Some((of, None)),
+                TaskStatus::Pending
+                | TaskStatus::Available
+                | TaskStatus::Running
+                | TaskStatus::Succeeded
+                | TaskStatus::Failed
+                | TaskStatus::Canceled
+                | TaskStatus::Skipped => None,
+            }
+        });
+        Ok(children.collect())
     }
 
     /// The step is to end, and first what it has started. Without that it ends at once.
@@ -122,7 +137,7 @@ impl<F: Facts> Keeper<F> {
         }
         let (attempt, child) = (task.attempt, task.wait.as_ref().and_then(|wait| wait.child));
         if let Some(child) = child {
-            self.to_stop.push(child);
+            self.to_stop.push(ToStop { child, parent: self.head.run, position });
             return self.change(position, |task| task.stop = Some(reason));
         }
         self.wanted.insert(position, None);

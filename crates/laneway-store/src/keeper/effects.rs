@@ -22,13 +22,16 @@ impl<F: Facts> Keeper<F> {
         if !task.is_held_by(claim) {
             return Ok(Decided::Answer(Begun::ClaimLost));
         }
-        let is_stopping = task.stop.is_some();
+        let (is_stopping, item) = (task.stop.is_some(), task.item.clone());
+        let run = || Begun::Run {
+            token: new.id.token(claim.run, &self.head.plan.task_name(claim.position), item.as_deref()),
+        };
         let NewEffect { execution, on_unknown, gone, .. } = new;
         let asking = Asking { execution, on_unknown: *on_unknown, gone: gone.as_deref() };
         let verdict = judge(row.map(|row| row.standing(claim)), asking);
         let begun = match (verdict, row) {
             (Verdict::Replay, _) => return Ok(Decided::Read),
-            (Verdict::Repeated, _) => Begun::Run,
+            (Verdict::Repeated, _) => run(),
             // What was canceled must not reach the world any more.
             (Verdict::Run, _) if is_stopping => Begun::Stopping,
             (Verdict::Taken, Some(row)) => Begun::Taken { execution: row.execution.clone() },
@@ -36,12 +39,13 @@ impl<F: Facts> Keeper<F> {
                 Begun::Unknown { attempt: row.attempt, started_at: row.started_at }
             }
             (Verdict::Run | Verdict::Taken | Verdict::Unknown, _) => {
+                let begun = run();
                 if self.start(claim)? == Fate::ClaimLost {
                     return Ok(Decided::Answer(Begun::ClaimLost));
                 }
                 let (step, EffectId { name, key }) = (self.name(claim.position), new.id.clone());
                 self.append(EffectStarted { step, attempt: claim.attempt, name, key });
-                return Ok(Decided::Write);
+                return Ok(Decided::Write(begun));
             }
         };
         Ok(Decided::Answer(begun))

@@ -196,11 +196,18 @@ impl<F: Facts> Keeper<F> {
         let before = self.counts(set)?;
         let after = counted(before, settled);
         self.count_anew(set, after);
-        if settled == Settled::Failed && before.failed == 0 {
-            self.change(step, |task| task.growth.get_or_insert_default().failed = Some(index))?;
-            if self.step(step).for_each.as_ref().is_some_and(|for_each| for_each.fail_fast) {
+        if settled == Settled::Failed {
+            if before.failed == 0 {
+                self.change(step, |task| task.growth.get_or_insert_default().failed = Some(index))?;
+            }
+            if self.is_fail_fast(step) && self.growth(step)?.stopped.is_none() {
                 self.fail_fast(step)?;
             }
+        }
+        // What was stopped from outside stops its step, also where that is clean-up which the run lets go on.
+        let item = self.task(self.plan().items_of(step).start + index)?;
+        if let Some(reason) = item.reason.filter(|_| item.status == TaskStatus::Canceled) {
+            self.stop_growing(step, reason)?;
         }
         // In between nothing can follow: items come in batches, and a batch ends where its number does.
         let counts = self.counts(set)?;
@@ -208,6 +215,10 @@ impl<F: Facts> Keeper<F> {
             self.add_or_end(step)?;
         }
         Ok(())
+    }
+
+    pub(super) fn is_fail_fast(&self, step: Position) -> bool {
+        self.step(step).for_each.as_ref().is_some_and(|for_each| for_each.fail_fast)
     }
 
     /// The first failure ends the others: who has not started does not, who runs is asked to stop.
@@ -241,7 +252,7 @@ impl<F: Facts> Keeper<F> {
 
     /// Why an item was stopped because of another one; nothing where that is not so.
     pub(super) fn why_not_the_others(&mut self, step: Position) -> Result<Option<String>, F::Error> {
-        let is_so = self.step(step).for_each.as_ref().is_some_and(|for_each| for_each.fail_fast);
+        let is_so = self.is_fail_fast(step);
         let failed = self.growth(step)?.failed.filter(|_| is_so);
         let name = &self.step(step).name;
         Ok(failed.map(|index| format!("`{}` failed, and `fail_fast` ends the others", ItemName(name, index))))
@@ -315,7 +326,15 @@ impl<F: Facts> Keeper<F> {
             let growth = task.growth.get_or_insert_default();
             (growth.stopped, growth.failed) = (None, failed);
         })?;
-        self.park_for_items(step, items.total)?;
+        self.park_for_items(step, items.total)
+    }
+
+    /// What follows from that, when all steps that are to go on are parked: one that ends at once may close the run.
+    pub(super) fn go_on_with_items(&mut self, step: Position) -> Result<(), F::Error> {
+        let is_parked = self.task(step)?.status == TaskStatus::Parked;
+        if is_parked && self.is_fail_fast(step) && self.growth(step)?.failed.is_some() {
+            self.fail_fast(step)?;
+        }
         self.add_or_end(step)
     }
 

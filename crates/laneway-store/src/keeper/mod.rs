@@ -38,7 +38,6 @@ use laneway_core::definition::{GroupFailure, Step};
 use laneway_core::event::{Closing, Fact, RunFinished};
 use laneway_core::gate::{Counts, Gate};
 use laneway_core::hook;
-use laneway_core::id::RunId;
 use laneway_core::nearest::nearest;
 use laneway_core::plan::{Plan, Position};
 use laneway_core::state::{RunMove, TaskStatus};
@@ -55,6 +54,7 @@ pub(crate) use rows::{
     wait_text,
 };
 
+use crate::child::ToStop;
 use crate::error::Error;
 use crate::model::{Placed, RunHead};
 use rows::Fence;
@@ -98,7 +98,7 @@ pub(crate) struct Keeper<F> {
     /// Runs that are to be started, or are so no more, by the task that waits for them.
     wanted: BTreeMap<Position, Option<Wanted>>,
     /// Runs that are to end, because who waits for them does.
-    to_stop: Vec<RunId>,
+    to_stop: Vec<ToStop>,
 }
 
 /// A task's row that was looked at.

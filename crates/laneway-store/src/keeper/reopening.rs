@@ -10,7 +10,7 @@ use laneway_core::reason::Reason;
 use laneway_core::state::{RunMove, RunStatus, TaskMove, TaskStatus};
 use laneway_core::wait::Waiting;
 
-use super::{Facts, Keeper, Pause, Settled, TaskRow, no_such_step};
+use super::{Facts, Keeper, Kept, Pause, Settled, TaskRow, no_such_step};
 use crate::error::Error;
 use crate::model::Reopen;
 
@@ -30,14 +30,16 @@ impl<F: Facts> Keeper<F> {
         }
         let first: Vec<Position> = match from {
             Some(step) => {
-                let mut first = vec![self.find_known(step)?];
+                let from = self.find_known(step)?;
+                let mut first = vec![from];
+                first.extend(self.failed_beside(from));
                 // Branches beside it that were halted or canceled with the run are not left hanging; and no level counts in which
                 // something failed.
                 let is_leveled = self.is_leveled();
                 let falls = |task: &TaskRow| {
                     fell_with_the_run(task) || is_leveled && settled(task) == Some(Settled::Failed)
                 };
-                first.extend(self.open_positions(falls));
+                first.extend(self.fallen(falls, &first));
                 first
             }
             // What a person skipped stays so; `--from` that step undoes it.
@@ -69,7 +71,7 @@ impl<F: Facts> Keeper<F> {
         if status != TaskStatus::Failed {
             return Err(Error::NotFailed { run, step: step.to_owned(), status }.into());
         }
-        let mut first = self.open_positions(fell_with_the_run);
+        let mut first = self.fallen(fell_with_the_run, &[position]);
         // The items of a step that is let pass are let pass with it.
         let items = self.plan().items_of(position);
         first.retain(|position| !items.contains(position));
@@ -119,6 +121,28 @@ impl<F: Facts> Keeper<F> {
         let mut positions = self.positions(wanted);
         positions.retain(|position| self.plan().item(*position).is_none_or(|(step, _)| !is_over(step)));
         positions
+    }
+
+    /// Items of the same step that failed, where one failure ends the others: no item would get far without them.
+    fn failed_beside(&self, position: Position) -> Vec<Position> {
+        let step = self.plan().item(position).map(|(step, _)| step).filter(|step| self.is_fail_fast(*step));
+        let items = step.map_or(0..0, |step| self.plan().items_of(step));
+        let failed = |(_, kept): &(&Position, &Kept)| settled(&kept.row) == Some(Settled::Failed);
+        self.tasks.range(items).filter(failed).map(|(position, _)| *position).collect()
+    }
+
+    /// What fell with the run. Not the items that `fail_fast` ended: these fell with their step, and stay as they are while one of its
+    /// items has failed that neither falls nor is among `others`.
+    fn fallen(&self, falls: impl Fn(&TaskRow) -> bool, others: &[Position]) -> Vec<Position> {
+        let stays_failed = |(position, kept): (&Position, &Kept)| {
+            let has_failed = settled(&kept.row) == Some(Settled::Failed);
+            let (step, _) = self.plan().item(*position).filter(|_| has_failed)?;
+            (self.is_fail_fast(step) && !falls(&kept.row) && !others.contains(position)).then_some(step)
+        };
+        let over: BTreeSet<Position> = self.tasks.iter().filter_map(stays_failed).collect();
+        let mut fallen = self.open_positions(&falls);
+        fallen.retain(|position| self.plan().item(*position).is_none_or(|(step, _)| !over.contains(&step)));
+        fallen
     }
 
     /// Steps and everything behind them.
@@ -214,8 +238,11 @@ impl<F: Facts> Keeper<F> {
             self.pardon(position, by)?;
         }
         self.count_everything_anew()?;
+        for step in &resumed {
+            self.resume_items(*step)?;
+        }
         for step in resumed {
-            self.resume_items(step)?;
+            self.go_on_with_items(step)?;
         }
         for position in again {
             self.examine_later(*position);

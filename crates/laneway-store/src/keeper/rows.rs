@@ -9,7 +9,7 @@ use std::time::Duration;
 use laneway_core::event::{Closing, Fact, PauseScope};
 use laneway_core::gate::{Counts, Gate};
 use laneway_core::growth::Growth;
-use laneway_core::id::{RunId, SessionId};
+use laneway_core::id::SessionId;
 use laneway_core::level::Cursor;
 use laneway_core::plan::Position;
 use laneway_core::reason::Reason;
@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::children::Wanted;
 use super::keys::{Key, KeyChanges};
+use crate::child::ToStop;
 use crate::fence::ClaimRef;
 
 /// What of a run changes.
@@ -294,7 +295,7 @@ pub(crate) struct Changes {
     /// Runs that are to be started, or are so no more, by the task that waits for them.
     pub(crate) wanted: BTreeMap<Position, Option<Wanted>>,
     /// Runs that are to end, because who waits for them does.
-    pub(crate) to_stop: Vec<RunId>,
+    pub(crate) to_stop: Vec<ToStop>,
 }
 
 impl Changes {

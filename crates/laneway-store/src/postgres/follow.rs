@@ -21,6 +21,7 @@ use super::run_work::{Job, Made, Terms, on_runs};
 use super::save::Columns;
 use super::shelf::Shelf;
 use super::verbs::children;
+use crate::child::ToStop;
 use crate::keeper::{Changes, Keeper, Key};
 use crate::model::RunHead;
 
@@ -31,7 +32,7 @@ pub(super) struct Follows {
     /// Workflows of which a run has ended, so that another one may start; and whether that one bounded them.
     ended: BTreeMap<String, bool>,
     /// Runs that are to end, because who waits for them does.
-    to_stop: BTreeSet<RunId>,
+    to_stop: BTreeSet<ToStop>,
     /// Runs that a step waits for, and that have ended.
     over: BTreeSet<RunId>,
 }
@@ -63,7 +64,7 @@ impl Follows {
         if is_over && (workflow.max_runs.is_some() || queued != Some(false)) {
             *self.ended.entry(workflow.name.clone()).or_default() |= workflow.max_runs.is_some();
         }
-        self.to_stop.extend(&changes.to_stop);
+        self.to_stop.extend(changes.to_stop.iter().copied());
         self.over.extend(head.parent.as_ref().filter(|_| is_over).map(|_| head.run));
     }
 
@@ -157,7 +158,7 @@ pub(super) async fn follow(shelf: &Shelf, link: &Link, terms: Terms, mut follows
         } else if let Some((workflow, is_bounded)) = follows.ended.pop_first() {
             start_next(shelf, link, terms, (&workflow, is_bounded), &mut follows).await?;
         } else if let Some(child) = follows.to_stop.pop_first() {
-            children::stop(shelf, link, terms, child, &mut follows).await?;
+            children::stop(shelf, link, terms, &child, &mut follows).await?;
         } else if let Some(child) = follows.over.pop_first() {
             children::tell(shelf, link, terms, child, &mut follows).await?;
         } else {

@@ -66,7 +66,7 @@ use verbs::{
 use crate::Open;
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
-use crate::child::{Resumed, WantedRun};
+use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
@@ -74,10 +74,10 @@ use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses, NewSession,
-    NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed, Reopen,
-    RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Submission,
-    Tally, Token, Whom, Wish, WorkflowView,
+    Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
+    NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
+    Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled,
+    Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, Swept};
@@ -265,9 +265,9 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>> {
+    async fn wanted_runs(&self, wanting: Wanting) -> Result<WantedPage> {
         let shelf = &self.base.shelf;
-        self.base.ask(|link| async move { children::wanted(shelf, &link, session, limit).await }).await
+        self.base.ask(|link| async move { children::wanted(shelf, &link, &wanting).await }).await
     }
 
     async fn resume_child(
@@ -795,7 +795,17 @@ impl Store for PostgresStore {
         self.base
             .ask_at_once(|link| async move {
                 let head = self.base.shelf.head(&link, run).await?;
-                view::run(&link, &self.base.shelf, self.base.now(), &head).await
+                view::run(&link, &self.base.shelf, self.base.now(), &head, None).await
+            })
+            .await
+    }
+
+    async fn items(&self, run: RunId, asked: ItemsAsked) -> Result<Vec<TaskView>> {
+        let asked = &asked;
+        self.base
+            .ask_at_once(|link| async move {
+                let head = self.base.shelf.head(&link, run).await?;
+                view::items(&link, &self.base.shelf, self.base.now(), &head, asked).await
             })
             .await
     }

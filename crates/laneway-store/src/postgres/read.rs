@@ -20,7 +20,7 @@ use super::verbs::effects;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait};
-use crate::model::{Attempt, Known, Orders, Stop};
+use crate::model::{Attempt, Known, Orders, Part, Stop};
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) async fn scope(link: &Link, head: &Head, steps: &[&str]) -> Done<Scope> {
@@ -161,9 +161,25 @@ fn event(found: &Row, run: RunId, seq: u64) -> Result<Event, String> {
 /// The stored side of a replay: exactly what the events say, and nothing else. Inside a transaction that reads: the
 /// run and its tasks are of one moment.
 pub(super) async fn run_state(link: &Link, head: &Head) -> Done<RunState> {
+    some_state(link, head, None).await
+}
+
+/// The ends of the ranges of a part.
+pub(super) fn bounds(part: &Part) -> (Vec<i64>, Vec<i64>) {
+    part.0.iter().map(|range| (i64::from(range.start), i64::from(range.end))).unzip()
+}
+
+/// The same with some of its tasks, which are all of its steps and more.
+pub(super) async fn some_state(link: &Link, head: &Head, part: Option<&Part>) -> Done<RunState> {
+    let bounds = part.map(bounds);
     let mut flight = link.flight();
     flight.ask(sql!("run_state", INT8), vec![&head.no]);
-    flight.ask(sql!("task_states", INT8), vec![&head.no]);
+    match &bounds {
+        None => flight.ask(sql!("task_states", INT8), vec![&head.no]),
+        Some((first, behind)) => {
+            flight.ask(sql!("task_states_part", INT8, INT8_ARRAY, INT8_ARRAY), vec![&head.no, first, behind])
+        }
+    }
     flight.ask(sql!("effect_states", INT8), vec![&head.no]);
     let answers = flight.land().await?;
     let (Some([found]), Some(tasks)) = (answers.first().map(Vec::as_slice), answers.get(1)) else {
@@ -182,11 +198,19 @@ pub(super) async fn run_state(link: &Link, head: &Head) -> Done<RunState> {
     }
     for found in answers.get(2).into_iter().flatten() {
         let (position, effect) = effects::state(found)?;
-        let place = place_of(&head.head.plan, &state.tasks, position);
-        let place = place.ok_or_else(|| unreadable("position of an effect", &position.to_string()))?;
-        state.tasks[place].effects.push(effect);
+        match place_of(&head.head.plan, &state.tasks, position) {
+            Some(place) => state.tasks[place].effects.push(effect),
+            None if part.is_some() => {}
+            None => return Err(unreadable("position of an effect", &position.to_string()).into()),
+        }
     }
     Ok(state)
+}
+
+/// Where its live tasks stand.
+pub(super) async fn live(link: &Link, head: &Head) -> Done<Vec<Position>> {
+    let rows = link.rows(sql!("positions_live", INT8), &[&head.no]).await?;
+    rows.iter().map(|found| Ok(row::number(found, 0)?)).collect()
 }
 
 fn run_row(found: &Row, head: &Head) -> Done<RunState> {

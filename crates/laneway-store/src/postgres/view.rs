@@ -19,15 +19,22 @@ use super::shelf::{Head, Shelf};
 use super::{read, row, waits};
 use crate::error::Error;
 use crate::model::{
-    ClaimView, LimitView, Losses, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView, SetAside,
+    ClaimView, ItemsAsked, LimitView, Losses, NodeView, Part, Placed, RunFilter, RunOutcome, RunSummary,
+    RunView, SetAside, TaskView,
 };
 use crate::offer;
 use crate::overview::few;
 use crate::tally;
 
 /// Inside a transaction that reads.
-pub(super) async fn run(link: &Link, shelf: &Shelf, now: Option<Millis>, head: &Head) -> Done<RunView> {
-    let state = read::run_state(link, head).await?;
+pub(super) async fn run(
+    link: &Link,
+    shelf: &Shelf,
+    now: Option<Millis>,
+    head: &Head,
+    part: Option<&Part>,
+) -> Done<RunView> {
+    let state = read::some_state(link, head, part).await?;
     let numbers = vec![head.no];
     let mut flight = link.flight();
     flight.ask(sql!("run_owner", INT8), vec![&head.no]);
@@ -41,7 +48,7 @@ pub(super) async fn run(link: &Link, shelf: &Shelf, now: Option<Millis>, head: &
     }
     let mut set_aside = set_aside(answers.get(1).map_or(&[][..], Vec::as_slice))?;
     let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
-    let waits = waits::of_run(link, shelf, head).await?;
+    let waits = waits::of_run(link, shelf, head, part).await?;
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
         state,
@@ -54,6 +61,21 @@ pub(super) async fn run(link: &Link, shelf: &Shelf, now: Option<Millis>, head: &
         set_aside: set_aside.remove(&head.no),
         causes,
     })
+}
+
+/// Inside a transaction that reads.
+pub(super) async fn items(
+    link: &Link,
+    shelf: &Shelf,
+    now: Option<Millis>,
+    head: &Head,
+    asked: &ItemsAsked,
+) -> Done<Vec<TaskView>> {
+    let plan = &head.head.plan;
+    let step = read::position(head, &asked.step)?;
+    let live = read::live(link, head).await?;
+    let part = Part::of_items(plan, asked.positions(plan, step), &live);
+    Ok(run(link, shelf, now, head, Some(&part)).await?.items(asked))
 }
 
 /// Of some sessions, those whose lease has not ended, with their nodes.

@@ -19,17 +19,23 @@ use tokio_postgres::Row;
 
 use super::fault::Done;
 use super::link::{Link, sql};
+use super::read;
 use super::row::{self, unreadable};
 use super::shelf::{Head, Shelf};
 use crate::keeper::{Key, read_pauses};
-use crate::model::Placed;
+use crate::model::{Part, Placed};
 use crate::offer;
 
 /// Holders that are read of a key; a cause names fewer.
 const HOLDERS: i64 = 20;
 
-/// By position: what each task of a run waits for.
-pub(super) async fn of_run(link: &Link, shelf: &Shelf, head: &Head) -> Done<Vec<Option<Waits>>> {
+/// By position: what each task of a run, or of a part of it, waits for.
+pub(super) async fn of_run(
+    link: &Link,
+    shelf: &Shelf,
+    head: &Head,
+    part: Option<&Part>,
+) -> Done<Vec<Option<Waits>>> {
     let (of_the_run, owner) = of_the_run(link, head).await?;
     let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
@@ -37,7 +43,14 @@ pub(super) async fn of_run(link: &Link, shelf: &Shelf, head: &Head) -> Done<Vec<
     let mut waits = Vec::new();
     // A pinned run that nobody has begun is anybody's as well.
     let is_anybodys = head.head.placed == Placed::Spread || look.is_unbound();
-    for found in link.rows(sql!("task_gates", INT8, BOOL), &[&head.no, &is_anybodys]).await? {
+    let rows = match part.map(read::bounds) {
+        None => link.rows(sql!("task_gates", INT8, BOOL), &[&head.no, &is_anybodys]).await?,
+        Some((first, behind)) => {
+            let sql = sql!("task_gates_part", INT8, BOOL, INT8_ARRAY, INT8_ARRAY);
+            link.rows(sql, &[&head.no, &is_anybodys, &first, &behind]).await?
+        }
+    };
+    for found in rows {
         let gate = row::maybe_text(&found, 0)?.as_deref().and_then(Gate::parse);
         // Nobody writes into every row that a run is queued or paused: it holds for all that would be next.
         let gate = gate.map(|gate| match gate {

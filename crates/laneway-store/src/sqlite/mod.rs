@@ -64,7 +64,7 @@ use writer::Writer;
 
 use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
-use crate::child::{Resumed, WantedRun};
+use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
@@ -73,10 +73,10 @@ use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
-    NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
-    Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled, Stamp,
-    Submission, Tally, Token, Whom, Wish, WorkflowView,
+    Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
+    Losses, NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView,
+    Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled,
+    Stamp, Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -399,8 +399,8 @@ impl Store for SqliteStore {
         adopted
     }
 
-    async fn wanted_runs(&self, session: SessionId, limit: usize) -> Result<Vec<WantedRun>> {
-        self.look(|connection, shared| children::wanted(connection, &shared.plans, session, limit))
+    async fn wanted_runs(&self, wanting: Wanting) -> Result<WantedPage> {
+        self.look(|connection, shared| children::wanted(connection, &shared.plans, &wanting))
     }
 
     async fn resume_child(
@@ -818,7 +818,7 @@ impl Store for SqliteStore {
 
     async fn run(&self, run: RunId) -> Result<RunView> {
         let view = |connection: &Connection, shared: &Shared, head: Head| {
-            view::run(connection, &shared.locks, &shared.plans, &head)
+            view::run(connection, &shared.locks, &shared.plans, &head, None)
         };
         let small = self.look(|connection, shared| {
             let head = shared.small_head(connection, run)?;
@@ -831,6 +831,15 @@ impl Store for SqliteStore {
                     .await
             }
         }
+    }
+
+    async fn items(&self, run: RunId, asked: ItemsAsked) -> Result<Vec<TaskView>> {
+        self.read(move |connection, shared| {
+            let head = shared.head(connection, run)?;
+            let step = shared.position(&head, &asked.step)?;
+            view::items(connection, &shared.locks, &shared.plans, (&head, step), &asked)
+        })
+        .await
     }
 
     async fn run_state(&self, run: RunId) -> Result<RunState> {

@@ -18,7 +18,7 @@ use super::verbs::effects;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait, unreadable};
-use crate::model::{Attempt, Known, Renewed, Stop, Tally};
+use crate::model::{Attempt, Known, Part, Renewed, Stop, Tally};
 use crate::tally;
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
@@ -218,13 +218,32 @@ pub(super) fn run_no(connection: &Connection, run: RunId) -> Done<i64> {
 
 /// The stored side of a replay: exactly what the events say, and nothing else.
 pub(super) fn run_state(connection: &Connection, head: &Head) -> Done<RunState> {
+    some_state(connection, head, None)
+}
+
+/// The same with some of its tasks, which are all of its steps and more.
+pub(super) fn some_state(connection: &Connection, head: &Head, part: Option<&Part>) -> Done<RunState> {
     let mut state = connection
         .prepare_cached(sql!("run_state"))?
         .query_row([head.no], |row| Ok(run_row(row, head)))??;
-    let mut tasks = connection.prepare_cached(sql!("task_states"))?;
-    let mut rows = tasks.query([head.no])?;
-    while let Some(row) = rows.next()? {
-        state.tasks.push(task_row(row, &head.head.plan)?);
+    let plan = &head.head.plan;
+    match part {
+        None => {
+            let mut tasks = connection.prepare_cached(sql!("task_states"))?;
+            let mut rows = tasks.query([head.no])?;
+            while let Some(row) = rows.next()? {
+                state.tasks.push(task_row(row, plan)?);
+            }
+        }
+        Some(Part(ranges)) => {
+            let mut tasks = connection.prepare_cached(sql!("task_states_part"))?;
+            for range in ranges {
+                let mut rows = tasks.query(params![head.no, range.start, range.end])?;
+                while let Some(row) = rows.next()? {
+                    state.tasks.push(task_row(row, plan)?);
+                }
+            }
+        }
     }
     let steps = head.head.plan.workflow.steps.len();
     let found = state.tasks.iter().filter(|task| task.item.is_none()).count();
@@ -237,11 +256,19 @@ pub(super) fn run_state(connection: &Connection, head: &Head) -> Done<RunState> 
         .into());
     }
     for (position, effect) in effects::states(connection, head.no)? {
-        let place = place_of(&head.head.plan, &state.tasks, position);
-        let place = place.ok_or_else(|| unreadable("position of an effect", &position.to_string()))?;
-        state.tasks[place].effects.push(effect);
+        match place_of(plan, &state.tasks, position) {
+            Some(place) => state.tasks[place].effects.push(effect),
+            None if part.is_some() => {}
+            None => return Err(unreadable("position of an effect", &position.to_string()).into()),
+        }
     }
     Ok(state)
+}
+
+/// Where its live tasks stand.
+pub(super) fn live(connection: &Connection, head: &Head) -> Done<Vec<Position>> {
+    let mut statement = connection.prepare_cached(sql!("positions_live"))?;
+    Ok(statement.query_map([head.no], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
 fn run_row(row: &Row<'_>, head: &Head) -> Done<RunState> {

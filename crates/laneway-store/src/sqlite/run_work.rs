@@ -20,6 +20,7 @@ use super::quarantine;
 use super::read;
 use super::txn::{Done, Failure, Head, Txn, sql};
 use super::verbs::children;
+use crate::child::ToStop;
 use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{
@@ -81,7 +82,7 @@ pub(super) struct Follows {
     /// Workflows of which a run has ended: another one may start.
     ended: BTreeSet<String>,
     /// Runs that are to end, because who waits for them does.
-    to_stop: BTreeSet<RunId>,
+    to_stop: BTreeSet<ToStop>,
     /// Runs that a step waits for, and that have ended.
     over: BTreeSet<RunId>,
 }
@@ -165,7 +166,7 @@ pub(super) fn follow(txn: &Txn<'_>, mut follows: Follows) -> Done<()> {
         } else if let Some(workflow) = follows.ended.pop_first() {
             start_next(txn, &workflow, &mut follows)?;
         } else if let Some(child) = follows.to_stop.pop_first() {
-            children::stop(txn, child, &mut follows)?;
+            children::stop(txn, &child, &mut follows)?;
         } else if let Some(child) = follows.over.pop_first() {
             children::tell(txn, child, &mut follows)?;
         } else {

@@ -19,7 +19,8 @@ use crate::error::Error;
 use crate::keeper::unreadable;
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
-    ClaimView, LimitView, Losses, NodeView, Placed, RunFilter, RunOutcome, RunSummary, RunView,
+    ClaimView, ItemsAsked, LimitView, Losses, NodeView, Part, Placed, RunFilter, RunOutcome, RunSummary,
+    RunView, TaskView,
 };
 use crate::offer;
 use crate::overview::few;
@@ -30,14 +31,15 @@ pub(super) fn run(
     locks: &SessionLocks,
     plans: &Plans,
     head: &Head,
+    part: Option<&Part>,
 ) -> Done<RunView> {
-    let state = read::run_state(connection, head)?;
+    let state = read::some_state(connection, head, part)?;
     let (by, owner): (String, Option<String>) = connection
         .prepare_cached(sql!("run_owner"))?
         .query_row([head.no], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let owner = living_owner(connection, locks, owner.as_deref())?;
     let is_interrupted = head.head.placed == Placed::Local && !state.status.is_final() && owner.is_none();
-    let waits = waits::of_run(connection, plans, head)?;
+    let waits = waits::of_run(connection, plans, head, part)?;
     let causes = cause::causes(&head.head.plan, &state, &waits, is_interrupted);
     Ok(RunView {
         state,
@@ -50,6 +52,19 @@ pub(super) fn run(
         set_aside: quarantine::read(connection, head.no)?,
         causes,
     })
+}
+
+pub(super) fn items(
+    connection: &Connection,
+    locks: &SessionLocks,
+    plans: &Plans,
+    (head, step): (&Head, Position),
+    asked: &ItemsAsked,
+) -> Done<Vec<TaskView>> {
+    let plan = &head.head.plan;
+    let live = read::live(connection, head)?;
+    let part = Part::of_items(plan, asked.positions(plan, step), &live);
+    Ok(run(connection, locks, plans, head, Some(&part))?.items(asked))
 }
 
 /// The node of a session that holds its lock, or lives by a lease.

@@ -19,24 +19,27 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::txn::{Done, Head, Plans, read_head, sql};
 use crate::keeper::{Key, read_pauses, unreadable};
-use crate::model::Placed;
+use crate::model::{Part, Placed};
 use crate::offer;
 
 /// Holders that are read of a key; a cause names fewer.
 const HOLDERS: i64 = 20;
 
-/// By position: what each task of a run waits for.
-pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Done<Vec<Option<Waits>>> {
+/// By position: what each task of a run, or of a part of it, waits for.
+pub(super) fn of_run(
+    connection: &Connection,
+    plans: &Plans,
+    head: &Head,
+    part: Option<&Part>,
+) -> Done<Vec<Option<Waits>>> {
     let (of_the_run, owner) = of_the_run(connection, head)?;
     let is_queued = matches!(of_the_run, Some(Waits::MaxRuns(_)));
     let is_paused = matches!(of_the_run, Some(Waits::Paused(_)));
     let mut look = Look { connection, plans, head, of_the_run, owner, lines: HashMap::new() };
-    let mut statement = connection.prepare_cached(sql!("task_gates"))?;
     // A pinned run that nobody has begun is anybody's as well.
     let is_anybodys = head.head.placed == Placed::Spread || look.is_unbound();
-    let mut rows = statement.query(params![head.no, is_anybodys])?;
     let mut waits = Vec::new();
-    while let Some(row) = rows.next()? {
+    let mut read = |row: &Row<'_>| -> Done<()> {
         let gate: Option<String> = row.get(0)?;
         let mut gate = gate.as_deref().and_then(Gate::parse);
         // Nobody writes into every row that a run is queued or paused: it holds for all that would be next.
@@ -54,6 +57,25 @@ pub(super) fn of_run(connection: &Connection, plans: &Plans, head: &Head) -> Don
                 look.behind(gate, (position, keys), class, wake_at.map(Millis))?
             }
         });
+        Ok(())
+    };
+    match part {
+        None => {
+            let mut statement = connection.prepare_cached(sql!("task_gates"))?;
+            let mut rows = statement.query(params![head.no, is_anybodys])?;
+            while let Some(row) = rows.next()? {
+                read(row)?;
+            }
+        }
+        Some(Part(ranges)) => {
+            let mut statement = connection.prepare_cached(sql!("task_gates_part"))?;
+            for range in ranges {
+                let mut rows = statement.query(params![head.no, is_anybodys, range.start, range.end])?;
+                while let Some(row) = rows.next()? {
+                    read(row)?;
+                }
+            }
+        }
     }
     Ok(waits)
 }

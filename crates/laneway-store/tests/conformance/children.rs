@@ -8,7 +8,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Error;
-use laneway_store::child::{Resumed, WantedRun};
+use laneway_store::child::{Resumed, WantedRun, Wanting};
 use laneway_store::model::{About, Ask, Reopen, RunFilter, Severity, Submission};
 use laneway_store::prune::Keep;
 use rusqlite::Connection;
@@ -34,6 +34,7 @@ for_each_database! {
     retry_goes_on_with_the_child,
     child_is_remembered_until_it_goes_on,
     processes_take_only_their_own_of_a_family,
+    wanted_runs_come_in_pages_and_those_of_one_process_alone,
     retry_from_the_step_starts_another,
     children_of_a_local_run_belong_to_its_owner,
     items_start_runs_as_many_as_may_at_once,
@@ -44,6 +45,8 @@ for_each_database! {
     child_that_was_set_aside_while_its_parent_ended_ends_with_its_release,
     child_ends_with_its_parent_in_whatever_order_they_are_released,
     run_is_canceled_and_released_although_nothing_can_be_read_of_its_relative,
+    step_whose_child_is_set_aside_ends_with_its_timeout,
+    child_that_was_retried_alone_goes_on_after_its_release,
     parent_that_was_set_aside_is_told_of_its_child_with_its_release,
     fail_fast_says_which_item_has_ended_a_child,
     doctor_names_starts_that_nobody_makes,
@@ -80,7 +83,7 @@ fn child() -> String {
 }
 
 async fn wanted(node: &Node) -> Vec<WantedRun> {
-    node.store.wanted_runs(node.session, 100).await.expect("an answer")
+    node.store.wanted_runs(Wanting::first(node.session, 100)).await.expect("an answer").runs
 }
 
 /// Starts what is wanted, as an engine does.
@@ -347,6 +350,29 @@ async fn children_of_a_local_run_belong_to_its_owner(place: Place) {
     assert_eq!(other.status(parent).await, RunStatus::Succeeded);
 }
 
+async fn wanted_runs_come_in_pages_and_those_of_one_process_alone(place: Place) {
+    let node = worker(&place).await;
+    let two = "name: parent\nsteps:\n  call: {workflow: flow}\n  other: {workflow: flow}\n";
+    let shared = [node.share(two).await, node.share(two).await];
+    let own = node.submit(two).await;
+    let (mut pages, mut after) = (Vec::new(), None);
+    loop {
+        let wanting = Wanting { after, ..Wanting::first(node.session, 3) };
+        let page = node.store.wanted_runs(wanting).await.expect("an answer");
+        pages.push(page.runs.iter().map(|wanted| wanted.parent.run).collect::<Vec<_>>());
+        after = page.end;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages.concat(), [shared[0], shared[0], shared[1], shared[1], own, own]);
+    assert_eq!((pages[0].len(), pages[1].len()), (3, 3));
+    let wanting = Wanting { is_own_only: true, ..Wanting::first(node.session, 3) };
+    let page = node.store.wanted_runs(wanting).await.expect("an answer");
+    assert!(page.runs.iter().all(|wanted| wanted.is_local && wanted.parent.run == own));
+    assert_eq!((page.runs.len(), page.end), (2, None));
+}
+
 async fn processes_take_only_their_own_of_a_family(place: Place) {
     let node = place.node("one").await;
     let other = place.node("two").await;
@@ -452,13 +478,12 @@ async fn child_that_was_set_aside_while_its_parent_ended_ends_with_its_release(p
     set_aside(&place, &node, child).await;
     node.store.cancel(parent, "ada").await.expect("canceled");
     audit::check(&*node.store, parent).await;
-    assert_eq!(node.tasks(parent).await, "call parked, behind canceled (canceled)", "it ends with its child");
+    let ended = "call canceled (canceled), behind canceled (canceled)";
+    assert_eq!(node.tasks(parent).await, ended, "nobody knows when its child comes back");
+    assert_eq!(node.status(parent).await, RunStatus::Canceled);
     release(&place, &node, child).await;
     audit::check(&*node.store, parent).await;
-    assert_eq!(
-        (node.status(child).await, node.status(parent).await),
-        (RunStatus::Canceled, RunStatus::Canceled)
-    );
+    assert_eq!((node.status(child).await, node.tasks(parent).await), (RunStatus::Canceled, ended.to_owned()));
     // One for which its parent goes on goes on itself.
     let (parent, child) = called(&node).await;
     set_aside(&place, &node, child).await;
@@ -495,11 +520,35 @@ async fn run_is_canceled_and_released_although_nothing_can_be_read_of_its_relati
     other.store.cancel(parent, "ada").await.expect("canceled");
     set_aside(&place, &other, parent).await;
     release(&place, &other, parent).await;
-    assert_eq!(
-        other.tasks(parent).await,
-        "call parked, behind canceled (canceled)",
-        "it waits for its child"
-    );
+    assert_eq!(other.tasks(parent).await, "call canceled (canceled), behind canceled (canceled)");
+}
+
+async fn step_whose_child_is_set_aside_ends_with_its_timeout(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    set_aside(&place, &node, child).await;
+    place.advance(Duration::from_secs(3_601));
+    node.promote().await;
+    audit::check(&*node.store, parent).await;
+    let call = node.task(parent, "call").await;
+    assert_eq!((call.status, call.reason), (TaskStatus::Failed, Some(Reason::Timeout)));
+    assert_eq!(node.status(parent).await, RunStatus::Failed);
+    release(&place, &node, child).await;
+    assert_eq!(node.status(child).await, RunStatus::Canceled);
+}
+
+async fn child_that_was_retried_alone_goes_on_after_its_release(place: Place) {
+    let node = worker(&place).await;
+    let (parent, child) = called(&node).await;
+    node.store.cancel(parent, "ada").await.expect("canceled");
+    assert_eq!(node.status(child).await, RunStatus::Canceled);
+    node.retry(child, None).await.expect("somebody wants it all the same");
+    set_aside(&place, &node, child).await;
+    release(&place, &node, child).await;
+    assert_eq!(node.status(child).await, RunStatus::Running);
+    set_aside(&place, &node, parent).await;
+    release(&place, &node, parent).await;
+    assert_eq!(node.status(child).await, RunStatus::Running);
 }
 
 async fn parent_that_was_set_aside_is_told_of_its_child_with_its_release(place: Place) {

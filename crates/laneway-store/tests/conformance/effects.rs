@@ -14,7 +14,7 @@ use laneway_store::prune::Keep;
 use laneway_store::{ClaimRef, Error, Fate, Store};
 
 use crate::audit;
-use crate::harness::{Held, Node, Place, START, flat, flow, for_each_database};
+use crate::harness::{Held, Node, Place, START, flat, flow, for_each_database, succeeded_with};
 
 for_each_database! {
     effect_is_recorded_before_it_runs_and_committed_after,
@@ -32,6 +32,7 @@ for_each_database! {
     effect_of_a_claim_that_has_not_said_start_starts_it,
     task_that_is_to_be_stopped_begins_nothing_more,
     name_key_and_step_tell_effects_apart,
+    item_of_a_list_that_is_made_anew_has_effects_of_its_own,
     result_that_cannot_be_kept_is_known_to_be_lacking,
     retry_of_the_run_keeps_what_is_recorded,
     person_settles_what_nobody_knows,
@@ -122,7 +123,7 @@ async fn heir(place: &Place, dying: Node, run: RunId) -> (Node, Held) {
 async fn effect_is_recorded_before_it_runs_and_committed_after(place: Place) {
     let (node, run, held) = running(&place).await;
     place.advance(Duration::from_secs(1));
-    assert_eq!(begin(&*node.store, held.at, new("x")).await, Begun::Run);
+    assert!(matches!(begin(&*node.store, held.at, new("x")).await, Begun::Run { .. }));
     let begun = only(&node, run).await;
     assert_eq!((begun.status, begun.is_unknown, begun.attempt), (EffectStatus::Started, false, 1));
     assert_eq!(begun.started_at, START.after(Duration::from_secs(1)));
@@ -167,11 +168,11 @@ async fn effect_that_said_it_failed_runs_again(place: Place) {
     let view = only(&node, run).await;
     assert_eq!((view.status, view.exit_code, view.stdout_bytes), (EffectStatus::Failed, Some(7), 0));
     // In the same attempt, and in a later one.
-    assert_eq!(begin(&*node.store, held.at, new("y")).await, Begun::Run);
+    assert!(matches!(begin(&*node.store, held.at, new("y")).await, Begun::Run { .. }));
     let failed = end("y", EffectStatus::Failed, EffectResult { exit_code: 7, ..EffectResult::default() });
     commit(&*node.store, held.at, failed).await;
     let (node, held) = heir(&place, node, run).await;
-    assert_eq!(begin(&*node.store, held.at, new("z")).await, Begun::Run);
+    assert!(matches!(begin(&*node.store, held.at, new("z")).await, Begun::Run { .. }));
     assert_eq!(only(&node, run).await.exit_code, None, "what it said before counts no more");
     assert_eq!(commit(&*node.store, held.at, done("z")).await, Fate::Recorded);
 }
@@ -193,7 +194,7 @@ async fn unknown_effect_runs_again_where_that_is_asked_for(place: Place) {
     let (node, run, held) = running(&place).await;
     begin(&*node.store, held.at, new("x")).await;
     let (node, current) = heir(&place, node, run).await;
-    assert_eq!(begin(&*node.store, current.at, retrying("y")).await, Begun::Run);
+    assert!(matches!(begin(&*node.store, current.at, retrying("y")).await, Begun::Run { .. }));
     assert_eq!(commit(&*node.store, held.at, done("x")).await, Fate::ClaimLost, "not what died");
     assert_eq!(commit(&*node.store, current.at, done("y")).await, Fate::Recorded);
     assert_eq!(told(&facts(&node, run).await), ["effect_started", "effect_started", "effect_committed"]);
@@ -215,7 +216,7 @@ async fn execution_that_is_known_to_be_gone_leaves_it_unknown(place: Place) {
     let gone = |new: NewEffect| NewEffect { gone: Some("x".to_owned()), ..new };
     let unknown = Begun::Unknown { attempt: 1, started_at: START };
     assert_eq!(begin(&*node.store, held.at, gone(new("y"))).await, unknown);
-    assert_eq!(begin(&*node.store, held.at, gone(retrying("y"))).await, Begun::Run);
+    assert!(matches!(begin(&*node.store, held.at, gone(retrying("y"))).await, Begun::Run { .. }));
     assert_eq!(commit(&*node.store, held.at, done("x")).await, Fate::ClaimLost);
     assert_eq!(commit(&*node.store, held.at, done("y")).await, Fate::Recorded);
 }
@@ -223,7 +224,7 @@ async fn execution_that_is_known_to_be_gone_leaves_it_unknown(place: Place) {
 async fn question_that_is_asked_again_is_answered_the_same(place: Place) {
     let (node, run, held) = running(&place).await;
     for _ in 0..3 {
-        assert_eq!(begin(&*node.store, held.at, new("x")).await, Begun::Run);
+        assert!(matches!(begin(&*node.store, held.at, new("x")).await, Begun::Run { .. }));
     }
     assert_eq!(told(&facts(&node, run).await), ["effect_started"]);
 }
@@ -281,14 +282,14 @@ async fn session_whose_lease_has_ended_begins_nothing_but_may_commit(place: Plac
     let session = node.store.register(remote).await.expect("a session");
     let ask = Ask { session, run: None, limit: 1, ahead: 0 };
     let claim = node.store.claim(ask).await.expect("an answer").remove(0).at;
-    assert_eq!(begin(&*node.store, claim, new("x")).await, Begun::Run);
+    assert!(matches!(begin(&*node.store, claim, new("x")).await, Begun::Run { .. }));
     place.advance(ttl);
     let other = NewEffect { id: id("mail", ""), ..new("y") };
     assert_eq!(begin(&*node.store, claim, other.clone()).await, Begun::ClaimLost);
     assert_eq!(commit(&*node.store, claim, done("x")).await, Fate::Recorded);
     assert_eq!(begin(&*node.store, claim, new("z")).await, Begun::ClaimLost, "not even to look");
     node.store.renew(session, Tally::default()).await.expect("nobody has reaped it");
-    assert_eq!(begin(&*node.store, claim, other).await, Begun::Run);
+    assert!(matches!(begin(&*node.store, claim, other).await, Begun::Run { .. }));
     assert_eq!(node.store.effects(run).await.expect("a list").len(), 2);
 }
 
@@ -296,7 +297,7 @@ async fn effect_of_a_claim_that_has_not_said_start_starts_it(place: Place) {
     let node = place.node("one").await;
     let run = node.submit(&flat(1, 1)).await;
     let held = node.take(run, 1).await.remove(0);
-    assert_eq!(begin(&*node.store, held.at, new("x")).await, Begun::Run);
+    assert!(matches!(begin(&*node.store, held.at, new("x")).await, Begun::Run { .. }));
     assert_eq!(node.task(run, "s0").await.status, TaskStatus::Running);
     let facts = facts(&node, run).await;
     let names: Vec<&str> = facts.iter().map(Fact::name).collect();
@@ -322,7 +323,7 @@ async fn name_key_and_step_tell_effects_apart(place: Place) {
     let named = |name: &str, key: &str| NewEffect { id: id(name, key), ..new("x") };
     for claim in [a.at, b.at] {
         for (name, key) in [("charge", ""), ("charge", "1"), ("charge", "2"), ("charge2", "")] {
-            assert_eq!(begin(&*node.store, claim, named(name, key)).await, Begun::Run);
+            assert!(matches!(begin(&*node.store, claim, named(name, key)).await, Begun::Run { .. }));
         }
     }
     let listed: Vec<String> = node
@@ -346,6 +347,34 @@ async fn name_key_and_step_tell_effects_apart(place: Place) {
             "b charge2"
         ]
     );
+}
+
+/// The token of an effect of `each[0]` of a run whose list is what `find` has put out.
+async fn token_of_first(node: &Node, run: RunId, orders: serde_json::Value) -> String {
+    let find = node.begin(run, "find").await;
+    node.finish(&find, succeeded_with(serde_json::json!({ "orders": orders }))).await;
+    let held = node.begin(run, "each[0]").await;
+    let Begun::Run { token } = begin(&*node.store, held.at, new("x")).await else { panic!("it runs") };
+    let again = begin(&*node.store, held.at, new("x")).await;
+    assert_eq!(again, Begun::Run { token: token.clone() }, "the answer was lost");
+    commit(&*node.store, held.at, done("x")).await;
+    node.succeed(&held).await;
+    token
+}
+
+async fn item_of_a_list_that_is_made_anew_has_effects_of_its_own(place: Place) {
+    let node = place.node("one").await;
+    let text = "name: flow\nsteps:\n  find: {run: x}\n  each: {run: x, needs: [find], for_each: \"${{ steps.find.output.orders }}\"}\n";
+    let run = node.submit(text).await;
+    let first = token_of_first(&node, run, serde_json::json!([17])).await;
+    node.retry(run, Some("find")).await.expect("a retry");
+    let other = token_of_first(&node, run, serde_json::json!([18])).await;
+    assert_ne!(
+        first, other,
+        "another order stands there, and a service that knows the token would not charge it"
+    );
+    node.retry(run, Some("find")).await.expect("a retry");
+    assert_eq!(token_of_first(&node, run, serde_json::json!([17])).await, first, "the same order again");
 }
 
 async fn result_that_cannot_be_kept_is_known_to_be_lacking(place: Place) {
@@ -392,7 +421,7 @@ async fn person_settles_what_nobody_knows(place: Place) {
         let held = node.begin(run, "s0").await;
         let expected = match how {
             Settlement::Done => Begun::Recorded(EffectResult::default()),
-            Settlement::Again => Begun::Run,
+            Settlement::Again => Begun::Run { token: id("charge", "").token(run, "s0", None) },
         };
         assert_eq!(begin(&*node.store, held.at, new("y")).await, expected);
         node.fail(&held).await;
@@ -416,7 +445,7 @@ async fn person_settles_nothing_that_runs_or_is_not_there(place: Place) {
     let again = node.store.settle_effect(run, "s0", id("charge", ""), Settlement::Again, "ada");
     again.await.expect("settled");
     audit::check(&*node.store, run).await;
-    assert_eq!(begin(&*node.store, held.at, new("y")).await, Begun::Run);
+    assert!(matches!(begin(&*node.store, held.at, new("y")).await, Begun::Run { .. }));
 }
 
 async fn of_many_that_begin_at_once_one_runs(place: Place) {
@@ -431,7 +460,7 @@ async fn of_many_that_begin_at_once_one_runs(place: Place) {
     let mut runs = 0;
     for one in asked {
         match one.await.expect("no panic") {
-            Begun::Run => runs += 1,
+            Begun::Run { .. } => runs += 1,
             Begun::Taken { .. } => {}
             other => panic!("{other:?}"),
         }

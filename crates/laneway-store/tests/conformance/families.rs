@@ -13,15 +13,16 @@ use laneway_core::plan::Plan;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::child::WantedRun;
+use laneway_store::child::{WantedRun, Wanting};
 use laneway_store::model::{Outcome, Pausable, Submission};
 use laneway_store::{Error, Fate};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use serde_json::{Map, Value, json};
 
 use crate::audit;
 use crate::harness::{
-    Database, Held, Node, Place, block_on, canceled, failed, for_each_database, submission, succeeded,
+    Database, Held, Node, Place, block_on, canceled, failed, for_each_database, submission, succeeded_with,
 };
 use crate::random::prove;
 
@@ -169,7 +170,7 @@ impl World {
             (Some(_) | None, 5) => {
                 Outcome::Failed { reason: Reason::Timeout, detail: "too long".to_owned(), exit_code: None }
             }
-            (Some(_) | None, _) => succeeded(),
+            (Some(_) | None, _) => succeeded_with(json!({ "of": held.step, "attempt": held.at.attempt })),
         };
         assert_eq!(self.nodes[node].finish(&held, outcome).await, Fate::Recorded);
         self.stale.push(held);
@@ -251,7 +252,8 @@ impl World {
     }
 
     async fn wanted(&self, node: usize) -> Vec<WantedRun> {
-        self.nodes[node].store.wanted_runs(self.nodes[node].session, 1_000).await.expect("an answer")
+        let wanting = Wanting::first(self.nodes[node].session, 1_000);
+        self.nodes[node].store.wanted_runs(wanting).await.expect("an answer").runs
     }
 
     /// A node reads what is wanted, and is slow from there on.
@@ -316,6 +318,35 @@ impl World {
             self.look_down(state, &states, &wanted);
             let plan = self.nodes[0].store.plan(&state.version).await.expect("a plan");
             self.check_fail_fast(&plan, state);
+            self.check_ends(&plan, state, &states).await;
+        }
+    }
+
+    /// A step has ended as its items, or its child, say that it must have; and its output is theirs.
+    async fn check_ends(&self, plan: &Plan, state: &RunState, states: &[RunState]) {
+        for task in state.tasks.iter().filter(|task| task.reason != Some(Reason::SkippedByPerson)) {
+            let is_item = |item: &&TaskState| item.item.as_ref().is_some_and(|item| item.of == task.step);
+            let items: Vec<&TaskState> = state.tasks.iter().filter(is_item).collect();
+            if let Some(told) = task.items.filter(|_| task.reason != Some(Reason::Expression)) {
+                assert_eq!(told.added as usize, items.len(), "{}: {state:#?}", task.step);
+                let may_end = may_end_with_items(&items, told.total as usize);
+                assert!(may_end.contains(&task.status), "{} is not {may_end:?}: {state:#?}", task.step);
+            }
+            let is_growing = plan.position(&task.step).is_some_and(|position| plan.is_growing(position));
+            if is_growing && task.status == TaskStatus::Succeeded {
+                let scope = self.nodes[1].store.scope(state.run, &[&task.step]).await.expect("a scope");
+                assert_eq!(scope["steps"][&task.step]["output"], list_of(&items), "{}", task.step);
+            }
+            let child = task.wait.as_ref().and_then(|wait| wait.child);
+            let child = child.filter(|child| !self.alone.contains(child));
+            let Some(child) = child.and_then(|child| states.iter().find(|one| one.run == child)) else {
+                continue;
+            };
+            let may_end = may_end_with_child(task.reason, child.status);
+            assert!(may_end.contains(&task.status), "{} is not {may_end:?}: {child:#?}", task.step);
+            if task.status == TaskStatus::Succeeded {
+                assert_eq!(task.output, outputs_of(child), "{} has what its child put out", task.step);
+            }
         }
     }
 
@@ -405,6 +436,52 @@ impl World {
         }
         panic!("this family never ends: {}", self.nodes[0].tasks(self.runs[0]).await);
     }
+}
+
+/// How a step may stand with these items, of as many as there are to be. It may have been stopped before it could end with the last.
+fn may_end_with_items(items: &[&TaskState], total: usize) -> Vec<TaskStatus> {
+    let is = |status: TaskStatus| items.iter().any(|item| item.status == status);
+    if items.iter().any(|item| !item.status.is_final()) {
+        return vec![TaskStatus::Parked];
+    }
+    if is(TaskStatus::Failed) {
+        return vec![TaskStatus::Failed];
+    }
+    let fell = |item: &&TaskState| {
+        matches!(item.reason, Some(Reason::Halted | Reason::Aborted | Reason::Canceled | Reason::RunTimeout))
+    };
+    if items.len() < total || items.iter().any(fell) {
+        return vec![TaskStatus::Canceled];
+    }
+    vec![TaskStatus::Succeeded, TaskStatus::Canceled]
+}
+
+/// How a step may stand whose child stands so.
+fn may_end_with_child(reason: Option<Reason>, child: RunStatus) -> Vec<TaskStatus> {
+    match child {
+        // It is to go on, or nobody has begun to go on with it yet.
+        RunStatus::Queued | RunStatus::Running => vec![TaskStatus::Parked, TaskStatus::Pending],
+        _ if reason == Some(Reason::Timeout) => vec![TaskStatus::Failed],
+        RunStatus::Succeeded => vec![TaskStatus::Succeeded],
+        RunStatus::Failed | RunStatus::Canceled => {
+            vec![TaskStatus::Failed, TaskStatus::Canceled, TaskStatus::Pending]
+        }
+    }
+}
+
+/// The outputs of items, as one list.
+fn list_of(items: &[&TaskState]) -> Value {
+    let output = |item: &&TaskState| match item.status {
+        TaskStatus::Succeeded => Value::Object(item.output.clone()),
+        _ => Value::Null,
+    };
+    items.iter().map(output).collect()
+}
+
+/// What the steps of a run have put out, by name.
+fn outputs_of(state: &RunState) -> Map<String, Value> {
+    let steps = state.tasks.iter().filter(|task| task.item.is_none() && !task.output.is_empty());
+    steps.map(|task| (task.step.clone(), Value::Object(task.output.clone()))).collect()
 }
 
 fn waits_for(task: &TaskState) -> Option<RunId> {

@@ -7,7 +7,7 @@ use laneway_core::growth::MAX_OUTPUTS;
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::model::{Finished, Pausable, Reopen};
+use laneway_store::model::{Finished, ItemsAsked, Pausable, Reopen, TaskView};
 use laneway_store::{ClaimRef, Error, Fate};
 use serde_json::{Value, json};
 
@@ -29,6 +29,11 @@ for_each_database! {
     items_keep_to_the_places_of_their_step,
     failed_item_fails_the_step_when_the_others_have_ended,
     fail_fast_ends_the_others,
+    fail_fast_holds_after_a_retry_from_an_item,
+    fail_fast_holds_after_a_skip_of_an_item,
+    skipped_item_brings_no_others_back_while_another_has_failed,
+    retry_from_elsewhere_leaves_what_fail_fast_has_ended,
+    step_that_fails_when_it_is_reopened_halts_the_items_of_others,
     item_is_tried_again_as_its_step_says,
     retry_runs_only_the_items_that_did_not_succeed,
     retry_from_the_step_makes_its_list_anew,
@@ -43,6 +48,7 @@ for_each_database! {
     timeout_of_the_run_ends_items,
     halt_ends_the_items_of_other_steps,
     clean_up_may_have_items,
+    clean_up_with_an_item_that_was_aborted_is_canceled,
     condition_about_items_is_asked_for_each,
     condition_about_the_step_is_asked_once,
     lock_may_be_that_of_an_item,
@@ -56,6 +62,7 @@ for_each_database! {
     pinned_run_keeps_its_items_on_one_node,
     queued_run_grows_when_it_begins,
     items_wait_in_words,
+    items_are_read_a_page_at_a_time_as_their_run_tells_them,
     doctor_finds_nothing_wrong_with_items,
     run_with_items_is_removed_as_a_whole,
     outputs_that_are_too_large_together_are_refused_in_words,
@@ -311,6 +318,80 @@ async fn fail_fast_ends_the_others(place: Place) {
     assert_eq!((ran, node.status(run).await), (1100, RunStatus::Succeeded));
 }
 
+const FAST: (&str, &str) = ("each", "run: x, for_each: [a, b, c, d], fail_fast: true");
+
+async fn fail_fast_holds_after_a_retry_from_an_item(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&doc("max_parallel: 1", &[FAST])).await;
+    assert_eq!(node.work(run, |_| failed(1)).await, ["each[0]"]);
+    // What has failed beside it goes with it: none of them would get far otherwise.
+    let opened = node.retry(run, Some("each[1]")).await.expect("a retry");
+    assert_eq!(opened, ["each", "each[0]", "each[1]", "each[2]", "each[3]"]);
+    let order = node.work(run, |step| if step == "each[1]" { failed(1) } else { succeeded() }).await;
+    assert_eq!(order, ["each[0]", "each[1]"]);
+    let expected = "each failed (items), each[0] succeeded, each[1] failed (exit), each[2] canceled (aborted), each[3] canceled (aborted)";
+    assert_eq!(node.tasks(run).await, expected);
+}
+
+async fn fail_fast_holds_after_a_skip_of_an_item(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&doc("max_parallel: 1", &[FAST])).await;
+    node.work(run, |_| failed(1)).await;
+    assert_eq!(node.skip(run, "each[0]").await.expect("a skip"), ["each", "each[1]", "each[2]", "each[3]"]);
+    assert_eq!(node.work(run, |_| failed(1)).await, ["each[1]"]);
+    let expected = "each failed (items), each[0] skipped (skipped_by_person), each[1] failed (exit), each[2] canceled (aborted), each[3] canceled (aborted)";
+    assert_eq!(node.tasks(run).await, expected);
+    let detail = node.task(run, "each[2]").await.detail;
+    assert_eq!(detail.as_deref(), Some("`each[1]` failed, and `fail_fast` ends the others"));
+}
+
+async fn skipped_item_brings_no_others_back_while_another_has_failed(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&doc("max_parallel: 2", &[FAST])).await;
+    for held in node.take(run, 2).await {
+        node.start(&held).await;
+        node.fail(&held).await;
+    }
+    assert_eq!(node.skip(run, "each[1]").await.expect("a skip"), ["each"]);
+    let each = node.task(run, "each").await;
+    assert_eq!(each.detail.as_deref(), Some("1 of 4 items failed, `each[0]` first: exit code 1"));
+    assert_eq!(node.task(run, "each[2]").await.status, TaskStatus::Canceled);
+    assert_eq!(node.status(run).await, RunStatus::Failed);
+    assert_eq!(node.skip(run, "each[0]").await.expect("a skip"), ["each", "each[2]", "each[3]"]);
+    assert_eq!(node.work(run, |_| succeeded()).await, ["each[2]", "each[3]"]);
+    assert_eq!(node.status(run).await, RunStatus::Succeeded);
+}
+
+async fn retry_from_elsewhere_leaves_what_fail_fast_has_ended(place: Place) {
+    let node = place.node("one").await;
+    let text = doc("max_parallel: 1\non_failure: continue", &[FAST, ("beside", "run: x")]);
+    let run = node.submit(&text).await;
+    node.work(run, |_| failed(1)).await;
+    assert_eq!(node.retry(run, Some("beside")).await.expect("a retry"), ["beside"]);
+    assert_eq!(node.work(run, |_| succeeded()).await, ["beside"]);
+    assert_eq!(node.status(run).await, RunStatus::Failed);
+    assert_eq!(node.retry(run, None).await.expect("a retry").len(), 5);
+}
+
+async fn step_that_fails_when_it_is_reopened_halts_the_items_of_others(place: Place) {
+    let node = place.node("one").await;
+    let (bad, more) = (("bad", "run: x, for_each: [a, b]"), ("more", "run: x, for_each: [a, b]"));
+    let run = node.submit(&doc("max_parallel: 3", &[bad, more])).await;
+    let held = node.take(run, 3).await;
+    assert_eq!(names(&held), ["bad[0]", "bad[1]", "more[0]"]);
+    node.fail(&held[0]).await;
+    node.fail(&held[1]).await;
+    node.succeed(&held[2]).await;
+    let expected = "bad failed (items), more canceled (halted), bad[0] failed (exit), bad[1] failed (exit), more[0] succeeded, more[1] skipped (halted)";
+    assert_eq!(node.tasks(run).await, expected);
+    node.skip(run, "bad[1]").await.expect("a skip");
+    assert_eq!(
+        node.tasks(run).await,
+        expected.replace("bad[1] failed (exit)", "bad[1] skipped (skipped_by_person)")
+    );
+    assert_eq!(node.status(run).await, RunStatus::Failed);
+}
+
 async fn item_is_tried_again_as_its_step_says(place: Place) {
     let node = place.node("one").await;
     let each = ("each", "run: x, for_each: [a, b], retry: {max: 1, backoff: 1s}");
@@ -499,6 +580,22 @@ async fn clean_up_may_have_items(place: Place) {
     assert_eq!(node.status(run).await, RunStatus::Failed);
 }
 
+async fn clean_up_with_an_item_that_was_aborted_is_canceled(place: Place) {
+    let node = place.node("one").await;
+    let tidy = ("tidy", "run: x, when: always, for_each: [a, b, c], max_parallel: 1");
+    let run = node.submit(&doc("on_failure: abort", &[("bad", "run: x"), tidy])).await;
+    let held = node.take(run, 2).await;
+    assert_eq!(names(&held), ["bad", "tidy[0]"]);
+    node.start(&held[1]).await;
+    node.fail(&held[0]).await;
+    node.finish(&held[1], canceled(Reason::Aborted)).await;
+    node.work(run, |_| succeeded()).await;
+    let tasks = node.tasks(run).await;
+    assert!(tasks.starts_with("bad failed (exit), tidy canceled (aborted), tidy[0] canceled"), "{tasks}");
+    let opened = node.retry(run, None).await.expect("a retry");
+    assert!(opened.contains(&"tidy[0]".to_owned()), "it is not taken for done: {opened:?}");
+}
+
 async fn condition_about_items_is_asked_for_each(place: Place) {
     let node = place.node("one").await;
     let each = ("each", "run: x, for_each: [1, 2, 3, 4], if: \"${{ item is odd and index < 3 }}\"");
@@ -682,6 +779,37 @@ async fn items_wait_in_words(place: Place) {
         "waits for a place among the items of `each`: max_parallel is 1 and each[0] holds it"
     );
     assert_eq!(node.why(run, "behind").await, "waits for each (parked)");
+}
+
+async fn items_are_read_a_page_at_a_time_as_their_run_tells_them(place: Place) {
+    let node = place.node("one").await;
+    let bounded = ("each", "run: x, for_each: [1, 2, 3, 4, 5, 6, 7], max_parallel: 2");
+    let locked = ("lock", "run: x, for_each: [a, a, b], lock: \"file/${{ item }}\"");
+    let text = doc("max_parallel: 5", &[("first", "run: x"), bounded, locked, BEHIND]);
+    let run = node.submit(&text).await;
+    for held in node.take(run, 2).await {
+        node.start(&held).await;
+    }
+    let whole = node.view(run).await;
+    let told = whole.state.tasks.into_iter().zip(whole.causes);
+    let told: Vec<TaskView> = told.map(|(state, cause)| TaskView { state, cause }).collect();
+    for (step, count) in [("each", 7), ("lock", 3), ("first", 0)] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let asked = ItemsAsked { step: step.to_owned(), after, limit: 2 };
+            let page = node.store.items(run, asked).await.expect("a page");
+            assert!(page.len() <= 2);
+            let Some(last) = page.last() else { break };
+            after = last.state.item.as_ref().map(|item| item.index);
+            found.extend(page);
+        }
+        let is_of = |view: &&TaskView| view.state.item.as_ref().is_some_and(|item| item.of == step);
+        assert_eq!(found, told.iter().filter(is_of).cloned().collect::<Vec<_>>());
+        assert_eq!(found.len(), count, "{step}");
+    }
+    let asked = ItemsAsked { step: "none".to_owned(), after: None, limit: 1 };
+    let refused = node.store.items(run, asked).await.expect_err("there is none");
+    assert!(matches!(refused, Error::NoSuchStep { .. }), "{refused}");
 }
 
 async fn doctor_finds_nothing_wrong_with_items(place: Place) {

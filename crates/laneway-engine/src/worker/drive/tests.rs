@@ -222,6 +222,40 @@ async fn claims_whose_answer_was_lost_go_back_and_are_run_after_all() {
 }
 
 #[tokio::test]
+async fn level_that_is_taken_when_the_time_to_leave_is_over_begins_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = "execution: levels\nsteps:\n  a: {function: quick}\n  b: {function: quick}\n";
+    let quick = |_: Call<serde_json::Value>| async { Ok::<(), std::convert::Infallible>(()) };
+    let mut work = loop_of(dir.path(), text, Functions::new().add("quick", quick)).await;
+    let run = run_of(&work);
+    let first = claimed_unheard(&work).await.remove(0);
+    work.aim = Aim::Any { shutdown_grace: NEVER, watches_engine: false };
+    let at = first.at;
+    work.take_level(first);
+    work.on_urge(Urge::Cancel, &Control::new());
+    work.cut_short();
+    let taken = loop {
+        match work.events.join_next().await.expect("it is under way").expect("no panic") {
+            message @ Message::LevelTaken(..) => break message,
+            _ => {}
+        }
+    };
+    assert!(matches!(&taken, Message::LevelTaken(of, Ok(claims)) if *of == at && claims.len() == 2));
+    work.on_message(taken).expect("nothing wrong");
+    assert!(work.running.is_empty() && work.levels.is_empty() && work.taking.is_empty());
+    // What is held goes back with the session, and the whole level is offered again.
+    let left = laneway_core::node_event::Leaving::because(laneway_core::node_event::LeaveReason::Done);
+    work.store.retire(work.session, left).await.expect("it leaves");
+    let heir = work.store.register(NewSession::ephemeral("heir:1", 4)).await.expect("a session");
+    work.store.adopt(run, heir).await.expect("adopted");
+    let ask = Ask { session: heir, run: Some(run), limit: 9, ahead: 0 };
+    let first = work.store.claim(ask).await.expect("claims").remove(0);
+    let level = work.store.claim_level(first.at).await.expect("a level");
+    let attempts: Vec<u32> = level.iter().map(|claim| claim.at.attempt).collect();
+    assert_eq!(attempts, [2, 2]);
+}
+
+#[tokio::test]
 async fn what_the_store_says_is_held_is_kept_while_its_answer_may_be_under_way() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = quick_loop(dir.path()).await;

@@ -26,10 +26,9 @@ pub(crate) async fn begin(
 ) -> Answer<Json<wire::BegunEffect>> {
     let (worker, _) = Worker::known(app, &caller, &session).await?;
     let id = checked(&asked.name, &asked.key, &asked.execution)?;
-    let Some((claim, step)) = held(&worker, asked.claim).await? else {
-        return Ok(Json(told(EffectAnswer::Lost, String::new(), None)));
+    let Some(claim) = held(&worker, asked.claim).await? else {
+        return Ok(Json(told(EffectAnswer::Lost, None)));
     };
-    let token = id.token(claim.run, &step);
     let new = NewEffect {
         id: id.clone(),
         execution: asked.execution,
@@ -38,17 +37,15 @@ pub(crate) async fn begin(
     };
     let begun = worker.app.store.begin_effect(claim, new).await.map_err(Worker::refusal)?;
     Ok(Json(match begun {
-        Begun::Run => told(EffectAnswer::Run, token, None),
-        Begun::Recorded(EffectResult { lacks: Some(why), .. }) => {
-            told(EffectAnswer::Lacking, token, Some(why))
-        }
+        Begun::Run { token } => wire::BegunEffect { id: token, ..told(EffectAnswer::Run, None) },
+        Begun::Recorded(EffectResult { lacks: Some(why), .. }) => told(EffectAnswer::Lacking, Some(why)),
         Begun::Recorded(result) => {
             let result = serde_json::from_slice(&result.stdout).unwrap_or(Value::Null);
-            wire::BegunEffect { result, ..told(EffectAnswer::Recorded, token, None) }
+            wire::BegunEffect { result, ..told(EffectAnswer::Recorded, None) }
         }
         Begun::Taken { execution } => {
             let why = format!("execution {execution} of this attempt is at it");
-            told(EffectAnswer::Taken, token, Some(why))
+            told(EffectAnswer::Taken, Some(why))
         }
         Begun::Unknown { attempt, started_at } => {
             let why = format!(
@@ -56,10 +53,10 @@ pub(crate) async fn begin(
                  `laneway effects {}` shows it, and how to settle it",
                 claim.run.short()
             );
-            told(EffectAnswer::Unknown, token, Some(why))
+            told(EffectAnswer::Unknown, Some(why))
         }
-        Begun::Stopping => told(EffectAnswer::Stopping, token, None),
-        Begun::ClaimLost => told(EffectAnswer::Lost, token, None),
+        Begun::Stopping => told(EffectAnswer::Stopping, None),
+        Begun::ClaimLost => told(EffectAnswer::Lost, None),
     }))
 }
 
@@ -74,7 +71,7 @@ pub(crate) async fn commit(
     if asked.status == EffectStatus::Started {
         return Err(Problem::new(Code::BadBody, "`status` is done or failed"));
     }
-    let Some((claim, _)) = held(&worker, asked.claim).await? else {
+    let Some(claim) = held(&worker, asked.claim).await? else {
         return Ok(Json(wire::CommittedEffect { fate: EffectFate::Lost, why: None }));
     };
     let text = asked.result.to_string();
@@ -97,8 +94,8 @@ pub(crate) async fn commit(
     Ok(Json(wire::CommittedEffect { fate, why: lacks.filter(|_| fate == EffectFate::Lacking) }))
 }
 
-fn told(answer: EffectAnswer, id: String, why: Option<String>) -> wire::BegunEffect {
-    wire::BegunEffect { answer, id, result: Value::Null, why }
+fn told(answer: EffectAnswer, why: Option<String>) -> wire::BegunEffect {
+    wire::BegunEffect { answer, id: String::new(), result: Value::Null, why }
 }
 
 fn checked(name: &str, key: &str, execution: &str) -> Answer<EffectId> {
@@ -109,11 +106,11 @@ fn checked(name: &str, key: &str, execution: &str) -> Answer<EffectId> {
     EffectId::new(name, key).map_err(|error| bad(error.to_string()))
 }
 
-/// The claim, and the name of its step.
-async fn held(worker: &Worker, word: ClaimWord) -> Answer<Option<(ClaimRef, String)>> {
+/// The claim, of a run that can be read.
+async fn held(worker: &Worker, word: ClaimWord) -> Answer<Option<ClaimRef>> {
     let Some(claim) = worker.claim(word).await? else { return Ok(None) };
     match worker.app.store.head(claim.run).await {
-        Ok(head) => Ok(Some((claim, head.plan.task_name(claim.position)))),
+        Ok(_) => Ok(Some(claim)),
         Err(error) if super::is_about_a_run(&error) => Ok(None),
         Err(error) => Err(Worker::refusal(error)),
     }

@@ -7,9 +7,10 @@ use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
 use laneway_torture::{Point, pass};
 use serde_json::{Map, Value};
+use tokio_postgres::Row;
 
 use super::{on_run, people};
-use crate::child::{Resumed, WantedRow, WantedRun, by, outputs_of};
+use crate::child::{Resumed, ToStop, WantedPage, WantedPlace, WantedRow, Wanting, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::Keeper;
 use crate::model::Reopen;
@@ -21,15 +22,16 @@ use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::{Head, Shelf};
 
-pub(in crate::postgres) async fn wanted(
-    shelf: &Shelf,
-    link: &Link,
-    session: SessionId,
-    limit: usize,
-) -> Done<Vec<WantedRun>> {
-    let (session, limit) = (session.to_string(), i64::try_from(limit).unwrap_or(i64::MAX));
-    let mut wanted = Vec::new();
-    for found in link.rows(sql!("wanted_runs", TEXT, INT8), &[&session, &limit]).await? {
+pub(in crate::postgres) async fn wanted(shelf: &Shelf, link: &Link, wanting: &Wanting) -> Done<WantedPage> {
+    let (run_no, position) = wanting.after.map_or((0, 0), |after| (after.run_no, i64::from(after.position)));
+    let (session, limit) = (wanting.session.to_string(), i64::try_from(wanting.limit).unwrap_or(i64::MAX));
+    let sql = sql!("wanted_runs", TEXT, INT8, BOOL, INT8, INT8);
+    let rows = link.rows(sql, &[&session, &limit, &wanting.is_own_only, &run_no, &position]).await?;
+    let place =
+        |last: &Row| Done::Ok(WantedPlace { run_no: last.try_get(7)?, position: row::number(last, 1)? });
+    let end = rows.last().filter(|_| rows.len() == wanting.limit).map(place).transpose()?;
+    let mut runs = Vec::new();
+    for found in rows {
         let run = row::word(&found, 0, "run id", RunId::parse)?;
         // What cannot be read of one run keeps no other from starting.
         let Ok(head) = shelf.head(link, run).await else { continue };
@@ -42,9 +44,9 @@ pub(in crate::postgres) async fn wanted(
             again: found.try_get(5)?,
             is_local: found.try_get(6)?,
         };
-        wanted.extend(row.of(&head.head).ok());
+        runs.extend(row.of(&head.head).ok());
     }
-    Ok(wanted)
+    Ok(WantedPage { runs, end })
 }
 
 /// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must
@@ -152,16 +154,29 @@ pub(in crate::postgres) async fn refused(
     refuse.await.map(drop)
 }
 
-/// A child is to end. One that is gone, or set aside, is left as it is.
+/// A child is to end. Of one that is gone, or set aside, nobody knows when it would: who waits for it ends without it.
 pub(in crate::postgres) async fn stop(
     shelf: &Shelf,
     link: &Link,
     terms: Terms,
-    child: RunId,
+    to_stop: &ToStop,
     follows: &mut Follows,
 ) -> Done<()> {
+    if end(shelf, link, terms, to_stop.child, follows).await? {
+        return Ok(());
+    }
+    let told = change(shelf, link, terms, (to_stop.parent, &[]), follows, |keeper| {
+        let step = keeper.name(to_stop.position);
+        keeper.child_over(&step, to_stop.away())
+    });
+    let told = told.await;
+    unless_away(link, to_stop.parent, told).await.map(drop)
+}
+
+/// Ends a child. Says whether it is there.
+async fn end(shelf: &Shelf, link: &Link, terms: Terms, child: RunId, follows: &mut Follows) -> Done<bool> {
     let found = shelf.head(link, child).await;
-    let Some(head) = unless_away(link, child, found).await? else { return Ok(()) };
+    let Some(head) = unless_away(link, child, found).await? else { return Ok(false) };
     let who = head.head.parent.as_ref().map(by).unwrap_or_default();
     pass(Point::ChildStop);
     let canceled = change(shelf, link, terms, (child, &[]), follows, |keeper| {
@@ -175,7 +190,26 @@ pub(in crate::postgres) async fn stop(
     if was_over.as_ref().is_ok_and(|was_over| *was_over) {
         follows.tell_of(child);
     }
-    unless_away(link, child, was_over).await.map(drop)
+    Ok(unless_away(link, child, was_over).await?.is_some())
+}
+
+/// A child that its step waits for no more ends, unless a person has let it go on by itself.
+async fn end_if_left(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    child: RunId,
+    follows: &mut Follows,
+) -> Done<()> {
+    let found = shelf.head(link, child).await;
+    let Some(head) = unless_away(link, child, found).await? else { return Ok(()) };
+    let found = link.row(sql!("run_reopened_by", INT8), &[&head.no]).await?;
+    let who: Option<Option<String>> = found.map(|found| found.try_get(0)).transpose()?;
+    let own = head.head.parent.as_ref().map(by);
+    if who.is_none_or(|who| who == own) && !end_of(shelf, link, child).await?.0.is_final() {
+        end(shelf, link, terms, child, follows).await?;
+    }
+    Ok(())
 }
 
 /// A child has ended: so does the step that waits for it.
@@ -208,22 +242,31 @@ pub(in crate::postgres) async fn released(shelf: &Shelf, link: &Link, within: Te
         let awaits = change(shelf, link, within, (parent.run, &[]), &mut follows, |keeper| {
             keeper.awaits(&parent.step, run)
         });
-        let awaits = unless_away(link, parent.run, awaits.await).await?.flatten();
+        let awaits = match awaits.await {
+            Err(Failure::Refused(Error::NoSuchRun { .. })) => Some(None),
+            awaits => unless_away(link, parent.run, awaits).await?,
+        };
         match awaits {
-            Some(true) => stop(shelf, link, within, run, &mut follows).await?,
-            Some(false) if end_of(shelf, link, run).await?.0.is_final() => follows.tell_of(run),
-            Some(false) | None => {}
+            Some(Some(true)) => {
+                end(shelf, link, within, run, &mut follows).await?;
+            }
+            Some(Some(false)) if end_of(shelf, link, run).await?.0.is_final() => follows.tell_of(run),
+            Some(None) => end_if_left(shelf, link, within, run, &mut follows).await?,
+            // It is told with the release of its parent, if that is away itself.
+            Some(Some(false)) | None => {}
         }
     }
-    let awaited = change(shelf, link, within, (run, &[]), &mut follows, |keeper| keeper.awaited());
-    for (child, is_to_end) in awaited.await? {
-        if is_to_end {
-            stop(shelf, link, within, child, &mut follows).await?;
-            continue;
-        }
-        let end = end_of(shelf, link, child).await;
-        if unless_away(link, child, end).await?.is_some_and(|(status, _)| status.is_final()) {
-            follows.tell_of(child);
+    let children = change(shelf, link, within, (run, &[]), &mut follows, |keeper| keeper.children());
+    for (of, is_to_end) in children.await? {
+        match is_to_end {
+            Some(true) => stop(shelf, link, within, &of, &mut follows).await?,
+            Some(false) => {
+                let end = end_of(shelf, link, of.child).await;
+                if unless_away(link, of.child, end).await?.is_some_and(|(status, _)| status.is_final()) {
+                    follows.tell_of(of.child);
+                }
+            }
+            None => end_if_left(shelf, link, within, of.child, &mut follows).await?,
         }
     }
     follow(shelf, link, within, follows).await

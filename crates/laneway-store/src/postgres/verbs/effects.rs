@@ -67,7 +67,7 @@ async fn begin_held(
     columns.say(&mut flight);
     let said = flight.len();
     match &made.answer {
-        Decided::Write => flight.ask(
+        Decided::Write(_) => flight.ask(
             sql!("effect_begin", INT8, INT8, INT8, TEXT, TEXT, TEXT, TEXT, INT8, INT8),
             vec![&no, &position, &attempt, &session, name, key, &new.execution, &at, &now],
         ),
@@ -78,8 +78,7 @@ async fn begin_held(
     }
     let mut answers = flight.commit().await?.into_iter().skip(said);
     Ok(match made.answer {
-        Decided::Answer(begun) => begun,
-        Decided::Write => Begun::Run,
+        Decided::Answer(begun) | Decided::Write(begun) => begun,
         Decided::Read => {
             let found = answers.next().and_then(|rows| rows.into_iter().next());
             let found = found.ok_or_else(|| row::unreadable("result of an effect", "nothing"))?;

@@ -8,11 +8,11 @@ use laneway_core::output::LIMIT;
 use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
 use laneway_torture::{Point, pass};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
 
 use super::{lives, reopen};
-use crate::child::{Resumed, WantedRow, WantedRun, by, outputs_of};
+use crate::child::{Resumed, ToStop, WantedPage, WantedPlace, WantedRow, Wanting, by, outputs_of};
 use crate::error::Error;
 use crate::keeper::{Changes, unreadable};
 use crate::model::Reopen;
@@ -40,13 +40,15 @@ pub(in crate::sqlite) fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done
 pub(in crate::sqlite) fn wanted(
     connection: &Connection,
     plans: &Plans,
-    session: SessionId,
-    limit: usize,
-) -> Done<Vec<WantedRun>> {
+    wanting: &Wanting,
+) -> Done<WantedPage> {
+    let (run_no, position) = wanting.after.map_or((0, 0), |after| (after.run_no, after.position));
     let mut statement = connection.prepare_cached(sql!("wanted_runs"))?;
-    let mut rows = statement.query(params![session.to_string(), limit])?;
-    let (mut wanted, mut heads) = (Vec::new(), HashMap::new());
+    let asked = params![wanting.session.to_string(), wanting.limit, wanting.is_own_only, run_no, position];
+    let mut rows = statement.query(asked)?;
+    let (mut runs, mut heads, mut read, mut end) = (Vec::new(), HashMap::new(), 0, None);
     while let Some(row) = rows.next()? {
+        (read, end) = (read + 1, Some(WantedPlace { run_no: row.get(7)?, position: row.get(1)? }));
         let id: String = row.get(0)?;
         let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
         // Most are of few runs. What cannot be read of one run keeps no other from starting.
@@ -61,9 +63,9 @@ pub(in crate::sqlite) fn wanted(
             again: row.get(5)?,
             is_local: row.get(6)?,
         };
-        wanted.extend(row.of(&head.head).ok());
+        runs.extend(row.of(&head.head).ok());
     }
-    Ok(wanted)
+    Ok(WantedPage { runs, end: end.filter(|_| read == wanting.limit) })
 }
 
 /// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must
@@ -107,9 +109,21 @@ pub(in crate::sqlite) fn refused(txn: &Txn<'_>, parent: &Parent, why: &str) -> D
     on_held(txn, parent.run, |keeper| keeper.child_refused(&parent.step, parent.life, why)).map(drop)
 }
 
-/// A child is to end. One that is gone, or set aside, is left as it is.
-pub(in crate::sqlite) fn stop(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<()> {
-    let Some(head) = unless_away(txn, child, txn.head(child))? else { return Ok(()) };
+/// A child is to end. Of one that is gone, or set aside, nobody knows when it would: who waits for it ends without it.
+pub(in crate::sqlite) fn stop(txn: &Txn<'_>, to_stop: &ToStop, follows: &mut Follows) -> Done<()> {
+    if end(txn, to_stop.child, follows)? {
+        return Ok(());
+    }
+    let told = follows.change(txn, to_stop.parent, |keeper| {
+        let step = keeper.name(to_stop.position);
+        keeper.child_over(&step, to_stop.away())
+    });
+    unless_away(txn, to_stop.parent, told).map(drop)
+}
+
+/// Ends a child. Says whether it is there.
+fn end(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<bool> {
+    let Some(head) = unless_away(txn, child, txn.head(child))? else { return Ok(false) };
     let who = head.head.parent.as_ref().map(by).unwrap_or_default();
     pass(Point::ChildStop);
     let is_over = follows.change(txn, child, |keeper| {
@@ -122,7 +136,19 @@ pub(in crate::sqlite) fn stop(txn: &Txn<'_>, child: RunId, follows: &mut Follows
     if is_over.as_ref().is_ok_and(|is_over| *is_over) {
         follows.tell_of(child);
     }
-    unless_away(txn, child, is_over).map(drop)
+    Ok(unless_away(txn, child, is_over)?.is_some())
+}
+
+/// A child that its step waits for no more ends, unless a person has let it go on by itself.
+fn end_if_left(txn: &Txn<'_>, child: RunId, follows: &mut Follows) -> Done<()> {
+    let Some(head) = unless_away(txn, child, txn.head(child))? else { return Ok(()) };
+    let mut statement = txn.connection.prepare_cached(sql!("run_reopened_by"))?;
+    let who: Option<Option<String>> = statement.query_row([head.no], |row| row.get(0)).optional()?;
+    let own = head.head.parent.as_ref().map(by);
+    if who.is_none_or(|who| who == own) && !end_of(txn, child)?.0.is_final() {
+        end(txn, child, follows)?;
+    }
+    Ok(())
 }
 
 /// A child has ended: so does the step that waits for it.
@@ -143,18 +169,30 @@ pub(in crate::sqlite) fn tell(txn: &Txn<'_>, child: RunId, follows: &mut Follows
 pub(in crate::sqlite) fn released(txn: &Txn<'_>, run: RunId) -> Done<()> {
     let mut follows = Follows::default();
     if let Some(parent) = txn.head(run)?.head.parent.clone() {
-        let awaits = follows.change(txn, parent.run, |keeper| keeper.awaits(&parent.step, run));
-        match unless_away(txn, parent.run, awaits)?.flatten() {
-            Some(true) => stop(txn, run, &mut follows)?,
-            Some(false) if end_of(txn, run)?.0.is_final() => follows.tell_of(run),
-            Some(false) | None => {}
+        let awaits = match follows.change(txn, parent.run, |keeper| keeper.awaits(&parent.step, run)) {
+            Err(Failure::Refused(Error::NoSuchRun { .. })) => Some(None),
+            awaits => unless_away(txn, parent.run, awaits)?,
+        };
+        match awaits {
+            Some(Some(true)) => {
+                end(txn, run, &mut follows)?;
+            }
+            Some(Some(false)) if end_of(txn, run)?.0.is_final() => follows.tell_of(run),
+            Some(None) => end_if_left(txn, run, &mut follows)?,
+            // It is told with the release of its parent, if that is away itself.
+            Some(Some(false)) | None => {}
         }
     }
-    for (child, is_to_end) in follows.change(txn, run, |keeper| keeper.awaited())? {
-        if is_to_end {
-            stop(txn, child, &mut follows)?;
-        } else if unless_away(txn, child, end_of(txn, child))?.is_some_and(|(status, _)| status.is_final()) {
-            follows.tell_of(child);
+    for (of, is_to_end) in follows.change(txn, run, |keeper| keeper.children())? {
+        match is_to_end {
+            Some(true) => stop(txn, &of, &mut follows)?,
+            Some(false) => {
+                let end = unless_away(txn, of.child, end_of(txn, of.child))?;
+                if end.is_some_and(|(status, _)| status.is_final()) {
+                    follows.tell_of(of.child);
+                }
+            }
+            None => end_if_left(txn, of.child, &mut follows)?,
         }
     }
     follow(txn, follows)

@@ -27,7 +27,7 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, claim: &ClaimRef, new: &NewEffect)
         None => Ok(Begun::ClaimLost),
         Some(Decided::Answer(begun)) => Ok(begun),
         Some(Decided::Read) => result(txn, claim, &new.id).map(Begun::Recorded),
-        Some(Decided::Write) => {
+        Some(Decided::Write(begun)) => {
             let written = txn.connection.prepare_cached(sql!("effect_begin"))?.execute(params![
                 txn.head(claim.run)?.no,
                 claim.position,
@@ -39,7 +39,7 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, claim: &ClaimRef, new: &NewEffect)
                 txn.now.0
             ])?;
             is_written(written)?;
-            Ok(Begun::Run)
+            Ok(begun)
         }
     }
 }
