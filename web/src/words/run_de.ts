@@ -161,6 +161,7 @@ export const run_de: Record<keyof typeof run_en, Word> = {
   'log.search': 'Protokoll durchsuchen',
   'log.found': '{at} von {n}',
   'log.found_none': 'Nicht in diesem Protokoll',
+  'log.found_none_yet': 'Bisher nicht in diesem Protokoll',
   'log.searching': '{percent} % durchsucht',
   'log.reading': '{percent} % gelesen',
   'log.previous': 'Voriger Treffer',

@@ -160,6 +160,7 @@ export const run_en = {
   'log.search': 'Search the log',
   'log.found': '{at} of {n}',
   'log.found_none': 'Not in this log',
+  'log.found_none_yet': 'Not in this log so far',
   'log.searching': 'searched {percent} %',
   'log.reading': 'read {percent} %',
   'log.previous': 'Previous match',
