@@ -47,6 +47,7 @@ export const run_de: Record<keyof typeof run_en, Word> = {
   'run.owner': 'Besitzer',
   'run.params': 'Parameter',
   'run.gone': 'Diesen Lauf gibt es nicht mehr: er wurde als alt entfernt.',
+  'run.unreadable': 'nicht lesbar',
   'run.interrupted': 'Der Prozess, der ihn ausführte, ist nicht mehr da. `laneway run` beim Speicher oder ein Worker setzt ihn fort.',
   'run.set_aside': 'Beiseitegelegt: {what} kann nicht gelesen werden ({why}).',
   'run.paused_run': 'Angehalten: nichts Neues beginnt, bis jemand ihn weiterlaufen lässt. Was läuft, läuft weiter.',

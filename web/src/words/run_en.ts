@@ -46,6 +46,7 @@ export const run_en = {
   'run.owner': 'Owner',
   'run.params': 'Parameters',
   'run.gone': 'This run is not there any more: it was removed as old.',
+  'run.unreadable': 'cannot be read',
   'run.interrupted': 'The process that ran it is gone. `laneway run` beside the store, or a worker, goes on with it.',
   'run.set_aside': 'Set aside: {what} cannot be read ({why}).',
   'run.paused_run': 'Paused: nothing new starts until somebody resumes it. What runs goes on.',
