@@ -2,6 +2,7 @@
 import { mount } from 'svelte';
 import App from './App.svelte';
 import { stream } from './api/live.svelte';
+import { sight } from './api/sight.svelte';
 import { keys } from './keys/keys.svelte';
 import './look/tokens.css';
 import './look/base.css';
@@ -18,10 +19,11 @@ await load_language();
 router.start();
 keys.start();
 clock.start();
+sight.start();
 addEventListener('online', () => stream.hurry());
-document.addEventListener('visibilitychange', () => {
-  if (!document.hidden) stream.hurry();
-});
+const look_or_rest = () => (document.hidden ? stream.rest() : stream.wake());
+look_or_rest();
+document.addEventListener('visibilitychange', look_or_rest);
 
 const target = document.getElementById('app');
 if (!target) throw new Error('index.html has no #app');

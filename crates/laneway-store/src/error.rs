@@ -206,13 +206,17 @@ impl Error {
             Self::Busy { .. } => Some("look for a stopped or stuck process that uses this store".to_owned()),
             Self::AmbiguousRun { .. } => Some("type more of the id".to_owned()),
             Self::NoSuchRun { .. } => Some("`laneway runs` lists them".to_owned()),
-            Self::NoSuchStep { nearest, .. } => {
-                nearest.as_ref().map(|name| format!("did you mean `{name}`?"))
+            Self::NoSuchStep { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
+            Self::NoSuchStep { run, nearest: None, .. } => {
+                Some(format!("`laneway show {}` lists its steps", run.short()))
             }
             Self::NotEnded { run, .. } => {
                 Some(format!("wait for it, or end it with `laneway cancel {}`", run.short()))
             }
-            Self::Ended { run, .. } => {
+            Self::Ended { run, status: RunStatus::Succeeded } => {
+                Some(format!("`laneway retry {} --from STEP` runs a step and all behind it again", run.short()))
+            }
+            Self::Ended { run, status: RunStatus::Failed | RunStatus::Canceled | RunStatus::Queued | RunStatus::Running } => {
                 Some(format!("`laneway retry {}` runs what did not succeed again", run.short()))
             }
             Self::Shared { .. } => Some("`laneway worker` runs a worker".to_owned()),

@@ -32,7 +32,7 @@ pub(crate) fn read(file: &str) -> anyhow::Result<Document> {
         return Ok(Document { source, dir: here });
     }
     let path = Path::new(file);
-    let source = read_source(path)?;
+    let source = read_source(path, NO_DOCUMENT)?;
     let dir = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => here.join(parent),
         Some(_) | None => here,
@@ -42,14 +42,19 @@ pub(crate) fn read(file: &str) -> anyhow::Result<Document> {
     Ok(Document { source, dir })
 }
 
-fn read_source(path: &Path) -> anyhow::Result<Source> {
+/// What to do where there is no such file.
+const NO_DOCUMENT: &str =
+    "`laneway init` writes one to begin with; `laneway start` runs a workflow that was applied, by its name";
+const NO_PARAMS: &str = "-p NAME=VALUE gives a parameter without a file";
+
+fn read_source(path: &Path, missing: &str) -> anyhow::Result<Source> {
     let file = path.display().to_string();
     let refuse = |why: String| Refusal::new(format!("{file} cannot be read: {why}"));
     if path.is_dir() {
         return Err(refuse("it is a directory".to_owned()).hint("name a file").into());
     }
     let bytes = std::fs::File::open(path).and_then(bytes_of).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Refusal::new(format!("there is no file {file}")),
+        std::io::ErrorKind::NotFound => Refusal::new(format!("there is no file {file}")).hint(missing),
         _ => refuse(error.to_string()),
     })?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -95,7 +100,7 @@ impl ParamArgs {
     pub(crate) fn bind(&self, plan: &Plan) -> anyhow::Result<Map<String, Value>> {
         let workflow = &plan.workflow;
         let mut given = match &self.params_file {
-            Some(file) => definition::read_params(&read_source(file)?).map_err(Bad)?,
+            Some(file) => definition::read_params(&read_source(file, NO_PARAMS)?).map_err(Bad)?,
             None => Map::new(),
         };
         let mut errors = Vec::new();

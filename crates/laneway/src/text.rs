@@ -78,7 +78,9 @@ pub(crate) fn task_mark(status: TaskStatus) -> &'static str {
         TaskStatus::Canceled => "■",
         TaskStatus::Skipped => "–",
         TaskStatus::Running => "▶",
-        TaskStatus::Available | TaskStatus::Pending | TaskStatus::Parked => "·",
+        TaskStatus::Available => "○",
+        TaskStatus::Parked => "◆",
+        TaskStatus::Pending => "·",
     }
 }
 
@@ -120,6 +122,48 @@ pub(crate) fn date(at: Millis) -> String {
 /// `11-15 12:00`: where there is little room and the seconds do not matter.
 pub(crate) fn day_and_time(at: Millis) -> String {
     local(at).map_or_else(|| at.to_string(), |moment| moment.strftime("%m-%d %H:%M").to_string())
+}
+
+/// A moment beside others: the time of day where the person is, and the day too if that is not today.
+pub(crate) fn moment(at: Millis) -> String {
+    moment_on(at, jiff::Zoned::now().date())
+}
+
+fn moment_on(at: Millis, today: jiff::civil::Date) -> String {
+    match local(at) {
+        Some(moment) if moment.date() != today => date(at),
+        Some(_) | None => clock(at),
+    }
+}
+
+/// A sentence of the store or of a server, in which moments are told as elsewhere: they do not know where the person is.
+pub(crate) fn told(sentence: &str) -> String {
+    told_on(sentence, jiff::Zoned::now().date())
+}
+
+fn told_on(sentence: &str, today: jiff::civil::Date) -> String {
+    // `2026-11-15T12:00:01.000Z`, as `Millis` writes itself.
+    const LENGTH: usize = 24;
+    let mut out = String::with_capacity(sentence.len());
+    let mut rest = sentence;
+    while let Some(at) = rest.find(|char: char| char.is_ascii_digit()) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let written = from.get(..LENGTH).filter(|text| text.ends_with('Z'));
+        match written.and_then(|text| text.parse::<jiff::Timestamp>().ok()) {
+            Some(moment) => {
+                out.push_str(&moment_on(Millis(moment.as_millisecond()), today));
+                rest = &from[LENGTH..];
+            }
+            None => {
+                let digits = from.find(|char: char| !char.is_ascii_digit()).unwrap_or(from.len());
+                out.push_str(&from[..digits]);
+                rest = &from[digits..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
 }
 
 fn local(at: Millis) -> Option<jiff::Zoned> {
@@ -243,6 +287,27 @@ mod tests {
         for (millis, text) in table {
             assert_eq!(duration(Duration::from_millis(millis)), text);
         }
+    }
+
+    #[test]
+    fn moments_in_a_sentence_are_told_as_elsewhere() {
+        let at = Millis(1_763_208_001_000);
+        let today = local(at).expect("a moment").date();
+        let yesterday = today.yesterday().expect("a day");
+        let table = [
+            (format!("waits since {at}, until {at}"), format!("waits since {0}, until {0}", clock(at))),
+            (format!("({at})"), format!("({})", clock(at))),
+            (
+                "run 00000001 of 2026-11-15, at 12:00".to_owned(),
+                "run 00000001 of 2026-11-15, at 12:00".to_owned(),
+            ),
+            ("ä2026-11-15T12:00:01.00äZ 7".to_owned(), "ä2026-11-15T12:00:01.00äZ 7".to_owned()),
+        ];
+        for (sentence, told) in table {
+            assert_eq!(told_on(&sentence, today), told);
+        }
+        assert_eq!(told_on(&at.to_string(), yesterday), date(at), "not today");
+        assert_eq!(moment_on(at, today), clock(at));
     }
 
     #[test]

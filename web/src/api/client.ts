@@ -89,7 +89,12 @@ async function json(method: Method, path: string, loose: Loose = {}): Promise<un
   }
   const answer = await ask(method.toUpperCase(), address(path, loose.path, loose.query), init);
   const is_json = answer.headers.get('content-type')?.includes('json') ?? false;
-  return is_json ? answer.json() : answer.text();
+  try {
+    return await (is_json ? answer.json() : answer.text());
+  } catch (error) {
+    // The connection broke in the middle of the answer, which browsers call so.
+    throw error instanceof TypeError ? new Unreachable(error) : error;
+  }
 }
 
 export function get<P extends WithMethod<'get'>>(

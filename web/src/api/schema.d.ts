@@ -1561,7 +1561,7 @@ export interface components {
             node?: string | null;
             /** @description `running`, or how it ended: succeeded, failed, canceled, lost, returned. */
             outcome: string;
-            reason?: string | null;
+            reason?: components["schemas"]["Reason"] | null;
             started_at?: components["schemas"]["Moment"] | null;
             /** Format: int64 */
             took_ms?: number | null;
@@ -1880,7 +1880,7 @@ export interface components {
             detail?: string | null;
             interrupted?: boolean;
             node?: string | null;
-            reason?: string | null;
+            reason?: components["schemas"]["Reason"] | null;
             /** Format: uuid */
             run: string;
             started_at?: components["schemas"]["Moment"] | null;
@@ -1894,7 +1894,7 @@ export interface components {
             cause?: components["schemas"]["Cause"] | null;
             detail?: string | null;
             node?: string | null;
-            reason?: string | null;
+            reason?: components["schemas"]["Reason"] | null;
             started_at?: components["schemas"]["Moment"] | null;
             status: string;
             step: string;
@@ -2344,6 +2344,11 @@ export interface components {
             /** @description Names the kind; the same as `code`, as a URI. */
             type: string;
         };
+        /**
+         * @description A stable word for why a task ended as it did; programs decide by it
+         * @enum {string}
+         */
+        Reason: "exit" | "error" | "signal" | "oom" | "timeout" | "start_failed" | "expression" | "bad_output" | "conflict" | "items" | "child" | "lost" | "canceled" | "aborted" | "run_timeout" | "halted" | "upstream" | "condition" | "skipped_by_person" | "cached";
         /** @description A worker that wants to begin. */
         Register: {
             /** @description What `runs_on` and `prefers` of steps ask for. */
@@ -2462,6 +2467,8 @@ export interface components {
         };
         /** @description A run and its tasks. */
         Run: {
+            /** @description Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout. */
+            closing?: string | null;
             /** @description Where its steps run. */
             directory: string;
             /** @description `dataflow`, or `levels`: it goes level by level, and can be told to go one level on. */
@@ -2668,7 +2675,7 @@ export interface components {
             items?: components["schemas"]["Items"] | null;
             node?: string | null;
             output: Record<string, unknown>;
-            reason?: string | null;
+            reason?: components["schemas"]["Reason"] | null;
             run_at?: components["schemas"]["Moment"] | null;
             started_at?: components["schemas"]["Moment"] | null;
             /** @description pending, available, running, parked, succeeded, failed, canceled or skipped. */

@@ -231,6 +231,39 @@ test('lists ask again on every change, once for those that come together', async
   expect(count).toBe(2);
 });
 
+test('while nobody looks it holds no connection, and goes on behind the last event', async () => {
+  const [one, two] = [heard(), heard()];
+  stream.subscribe(ONE, 0, one.hear);
+  await settle();
+  await server.last.event('1', 1);
+  stream.rest();
+  expect(server.last.is_cut).toBe(true);
+  stream.subscribe(TWO, 4, two.hear);
+  stream.hurry();
+  await settle(60_000);
+  expect(server.opened.length).toBe(1);
+  // Nothing is wrong: nobody is told so.
+  expect(told).toEqual(['live']);
+  stream.wake();
+  await settle(1);
+  expect(server.opened.length).toBe(2);
+  expect(server.last.asked['runs']).toBe(`${ONE}:1,${TWO}:4`);
+  await server.last.event('2.4', 2);
+  expect(one.events).toEqual([1, 2]);
+  expect(told).toEqual(['live']);
+});
+
+test('what somebody comes back to is stale, if there is no connection soon', async () => {
+  stream.subscribe(ONE, 0, () => {});
+  await settle();
+  stream.rest();
+  await settle(60_000);
+  server.next = Array.from({ length: 40 }, () => new Response('', { status: 503 }));
+  stream.wake();
+  await settle(STALE_MS + 100);
+  expect(told.at(-1)).toBe('stale');
+});
+
 test('silence is taken for death', async () => {
   stream.subscribe(ONE, 0, () => {});
   await settle();

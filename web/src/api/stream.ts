@@ -4,6 +4,7 @@
 //                     ▲                          │ lost, silent, other subscriptions
 //                     └──────────────────────────┘ again, from the places held
 //
+// While nobody sees the tab it rests: browsers have six connections to a server, for all tabs together.
 // Every subscriber holds its own place, and is handed an event only if that is behind it: nothing is lost, nothing comes
 // twice, whatever happens to the connection. Read by `fetch`, because EventSource sends no token.
 import { moved, places_of, query_of, type Places } from './places';
@@ -46,6 +47,7 @@ export class Stream {
   #connection: Connection = 'reconnecting';
   #open: AbortController | null = null;
   #failures = 0;
+  #is_resting = false;
   #next: ReturnType<typeof setTimeout> | null = null;
   #stale: ReturnType<typeof setTimeout> | null = null;
   /** Counts openings: what belongs to an older one is dropped. */
@@ -95,10 +97,26 @@ export class Stream {
 
   /** At once instead of after its pause: the host is on the net again, or somebody looks again. */
   hurry(): void {
-    if (this.#connection !== 'live' && this.#wants()) {
+    if (this.#connection !== 'live' && !this.#is_resting && this.#wants()) {
       this.#failures = 0;
       this.#later(0);
     }
+  }
+
+  /** Nobody looks: the connection is left to those that somebody sees. Subscriptions and their places stay. */
+  rest(): void {
+    this.#is_resting = true;
+    this.stop();
+  }
+
+  /** Somebody looks again. What is shown counts as live, unless there is no connection soon. */
+  wake(): void {
+    if (!this.#is_resting) return this.hurry();
+    this.#is_resting = false;
+    if (!this.#wants()) return;
+    this.#failures = 0;
+    this.#stale ??= setTimeout(() => this.#become('stale'), STALE_MS);
+    this.#later(0);
   }
 
   /** Ends the connection; subscriptions stay and open it again when they change. */
@@ -152,7 +170,7 @@ export class Stream {
 
   async #reopen(): Promise<void> {
     this.#cut();
-    if (!this.#wants() || this.#outside.token() === null) return;
+    if (this.#is_resting || !this.#wants() || this.#outside.token() === null) return;
     const turn = this.#turn;
     const cut = new AbortController();
     this.#open = cut;

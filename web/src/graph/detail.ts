@@ -3,7 +3,7 @@
 
 import type { TaskStatus } from '../look/states';
 import type { Item } from './scene';
-import type { View } from './view';
+import { READABLE, type View } from './view';
 
 export type Detail = 'near' | 'middle' | 'far';
 
@@ -11,7 +11,6 @@ export type Detail = 'near' | 'middle' | 'far';
 export const MOST_BOXES = 420;
 /** More lines than this are left out from afar, where they are a grey mass. */
 export const MOST_LINES = 6000;
-const READABLE = 0.5;
 
 export function detail_of(boxes: number, scale: number): Detail {
   if (boxes > MOST_BOXES || scale < 0.12) return 'far';

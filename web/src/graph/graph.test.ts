@@ -5,8 +5,8 @@ import { Cells } from './cells';
 import { deciding_path } from './critical';
 import { detail_of, far_paths, MOST_BOXES, worst } from './detail';
 import { Paths, search } from './move';
-import { scene_of } from './scene';
-import { type Box, centre, farthest, fit, pan, reveal, seen, touches, zoom } from './view';
+import { is_same, scene_of } from './scene';
+import { begin, type Box, centre, farthest, fit, pan, reveal, seen, touches, zoom } from './view';
 
 const node = (step: string, layer: number, row: number, group: string | null = null): GraphNode => ({
   step,
@@ -45,6 +45,18 @@ describe('a view', () => {
     expect(sight.x).toBeLessThanOrEqual(0);
     expect(sight.x + sight.width).toBeGreaterThanOrEqual(8000);
     expect(fit({ x: 0, y: 0, width: 10, height: 10 }, SCREEN).scale).toBe(1);
+  });
+
+  it('begins where names can be read, unless there are too many of them', () => {
+    const phone = { width: 328, height: 400 };
+    const chain = { x: 0, y: 0, width: 1500, height: 60 };
+    const view = begin(chain, phone, 7);
+    expect(detail_of(7, view.scale)).toBe('near');
+    // Its left side, with a little around it, in the middle of the height.
+    expect(view.x * view.scale).toBeCloseTo(-16);
+    expect((30 - view.y) * view.scale).toBeCloseTo(200);
+    expect(begin(chain, phone, 500)).toEqual(fit(chain, phone));
+    expect(begin(chain, { width: 1300, height: 400 }, 7)).toEqual(fit(chain, { width: 1300, height: 400 }));
   });
 
   it('keeps the point under the pointer when it zooms', () => {
@@ -103,6 +115,15 @@ describe('cells', () => {
 });
 
 describe('a scene', () => {
+  it('is of another graph only if that says something else', () => {
+    const layout = () => ({ width: 3, nodes: [{ step: 'a', x: 1, group: null }], edges: [] });
+    expect(is_same(layout(), layout())).toBe(true);
+    expect(is_same(layout(), { ...layout(), width: 4 })).toBe(false);
+    expect(is_same(layout(), { ...layout(), nodes: [{ step: 'b', x: 1, group: null }] })).toBe(false);
+    expect(is_same(layout(), { ...layout(), nodes: [] })).toBe(false);
+    expect(is_same(layout(), { ...layout(), edges: [{}] })).toBe(false);
+  });
+
   it('is the layout where nothing is collapsed', () => {
     const scene = scene_of(LAYOUT, new Set());
     expect(scene.items.map((item) => item.name)).toEqual(['fetch', 'lint', 'test', 'docs', 'pack']);

@@ -42,6 +42,15 @@ export interface Scene {
 
 const GROUP_HEIGHT = 40;
 
+/** Whether two answers say the same. An answer that is asked for again is another object, and not another graph. */
+export function is_same(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  const [names, others] = [Object.keys(one), Object.keys(other)];
+  if (names.length !== others.length) return false;
+  return names.every((name) => is_same((one as Record<string, unknown>)[name], (other as Record<string, unknown>)[name]));
+}
+
 export function scene_of(layout: GraphLayout, collapsed: ReadonlySet<string>): Scene {
   const items: Item[] = [];
   const shown_by: number[] = [];

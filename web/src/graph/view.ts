@@ -20,9 +20,14 @@ export interface Size {
 }
 
 export const CLOSEST = 3;
+/** Below this names cannot be read, and are not drawn. */
+export const READABLE = 0.5;
+/** So many steps can be walked along; of more one wants to see the whole first. */
+const FEW = 60;
 /** Nothing is shown larger than it was drawn when all of it is brought into sight. */
 const LARGEST_FIT = 1;
 const AROUND = 16;
+const COMFORTABLE = 0.8;
 
 export function fit(what: Box, screen: Size): View {
   const wide = Math.max(1, screen.width - 2 * AROUND) / Math.max(1, what.width);
@@ -33,6 +38,13 @@ export function fit(what: Box, screen: Size): View {
     y: what.y + what.height / 2 - screen.height / 2 / scale,
     scale,
   };
+}
+
+/** What one sees first: all of it, or, where few steps would have no names so, its beginning. */
+export function begin(what: Box, screen: Size, steps: number): View {
+  const all = fit(what, screen);
+  if (all.scale >= READABLE || steps > FEW) return all;
+  return { ...centre(all, what, screen), x: what.x - AROUND / COMFORTABLE };
 }
 
 export function pan(view: View, dx: number, dy: number): View {
@@ -90,8 +102,8 @@ function nearest(start: number, length: number, from: number, size: number): num
 }
 
 /** A box in the middle, readable: not farther away than its text can be read. */
-export function centre(view: View, box: Box, screen: Size, readable = 0.8): View {
-  const scale = Math.max(view.scale, readable);
+export function centre(view: View, box: Box, screen: Size): View {
+  const scale = Math.max(view.scale, COMFORTABLE);
   return {
     x: box.x + box.width / 2 - screen.width / 2 / scale,
     y: box.y + box.height / 2 - screen.height / 2 / scale,

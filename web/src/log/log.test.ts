@@ -1,5 +1,6 @@
 // The pure parts of the log: colours, lines across pages, a bounded memory, search, and scrolling through millions of lines.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { Unreachable } from '../api/problem';
 import { classes, parse, PLAIN, plain, style_after } from './ansi';
 import { bytes_of, cut, LONGEST, PAGE_BYTES, Pages, type Piece } from './pages';
 import { ROW, scroll_of, scroll_top_of, top_line } from './scroll';
@@ -167,6 +168,149 @@ describe('a log that grows', () => {
     await store.read();
     expect(store.pages.list).toHaveLength(1);
     expect([0, 1, 2].map((number) => store.line(number)?.text)).toEqual(['one', 'two', 'three']);
+  });
+});
+
+/** A log that grows by the test's hand: a question that waits is answered by `say` or `end`. */
+function growing(first: string[]) {
+  const frames = [...first];
+  const { ask: at_once } = server(frames, false);
+  let is_over = false;
+  let answer: (() => void) | null = null;
+  const ask: Ask = async (offset, limit, wait, signal) => {
+    const found = await at_once(offset, limit, wait, signal);
+    if (found.pieces.length === 0 && wait > 0 && !is_over) {
+      await new Promise<void>((resolve) => (answer = resolve));
+      return ask(offset, limit, 0, signal);
+    }
+    const size = frames.reduce((sum, frame) => sum + frame.length + 13, 0);
+    return { ...found, size, is_over: is_over && found.next_offset === size };
+  };
+  const say = (...more: string[]) => {
+    frames.push(...more);
+    answer?.();
+  };
+  const end = () => {
+    is_over = true;
+    answer?.();
+  };
+  return { ask, say, end };
+}
+
+describe('a search of a log that grows', () => {
+  it('goes on with it, in lines that come in parts and in new pages, and ends with it', async () => {
+    const log = growing(['one\n', 'two need']);
+    const store = new LogStore(log.ask, () => undefined);
+    void store.read();
+    let [found, share]: [number[], number] = [[], -1];
+    let is_done = false;
+    void store.search('needle', new AbortController().signal, (lines, done) => ([found, share] = [lines.slice(), done])).then(() => (is_done = true));
+    await vi.waitFor(() => expect([found, share]).toEqual([[], 1]));
+    log.say('le here\nthree\n');
+    await vi.waitFor(() => expect(found).toEqual([1]));
+    const wide = `${'.'.repeat(1000)}\n`.repeat(400);
+    log.say(wide, 'a needle again\n', wide, 'and a needle');
+    await vi.waitFor(() => expect([found, share]).toEqual([[1, 403, 804], 1]));
+    expect(store.pages.list.length).toBeGreaterThan(2);
+    expect(is_done).toBe(false);
+    log.end();
+    await vi.waitFor(() => expect(is_done).toBe(true));
+    expect([found, share]).toEqual([[1, 403, 804], 1]);
+  });
+
+  it('has not found none before the log was read to its end', async () => {
+    const wide = `${'.'.repeat(1000)}\n`.repeat(300);
+    const log = growing([wide, wide, 'the needle\n']);
+    let let_go: (() => void) | null = null;
+    let is_held = true;
+    const store = new LogStore(
+      async (...asked) => {
+        if (asked[0] > 0 && is_held) await new Promise<void>((resolve) => (let_go = resolve));
+        return log.ask(...asked);
+      },
+      () => undefined,
+    );
+    const told: [number, number][] = [];
+    void store.search('needle', new AbortController().signal, (lines, share) => told.push([lines.length, share]));
+    void store.read();
+    // Caught up with what was read, which is half of it.
+    await vi.waitFor(() => expect([told.length > 1, let_go !== null]).toEqual([true, true]));
+    expect(told.every(([found, share]) => found === 0 && share < 1)).toBe(true);
+    is_held = false;
+    let_go!();
+    await vi.waitFor(() => expect(told.at(-1)).toEqual([1, 1]));
+    store.close();
+  });
+});
+
+describe('a log whose server goes away', () => {
+  it('is read on when it is back, after pauses that grow, and at once if somebody asks', async () => {
+    vi.useFakeTimers();
+    try {
+      const { ask } = server(['one\n', 'two\n']);
+      let is_away = true;
+      let asked = 0;
+      const store = new LogStore(
+        async (...of) => {
+          asked += 1;
+          if (is_away) throw new Unreachable(null);
+          return ask(...of);
+        },
+        () => undefined,
+      );
+      void store.read();
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(store.error).toBeInstanceOf(Unreachable);
+      expect(asked).toBeGreaterThan(5);
+      expect(asked).toBeLessThan(12);
+      is_away = false;
+      void store.read();
+      await vi.advanceTimersByTimeAsync(0);
+      expect([store.error, store.is_over, store.pages.lines]).toEqual([null, true, 2]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('is not asked again after a refusal', async () => {
+    let asked = 0;
+    const store = new LogStore(
+      () => {
+        asked += 1;
+        return Promise.reject(new Error('refused'));
+      },
+      () => undefined,
+    );
+    await store.read();
+    expect([asked, (store.error as Error).message]).toEqual([1, 'refused']);
+  });
+});
+
+describe('a log that nobody sees', () => {
+  it('asks for nothing, and goes on where it was', async () => {
+    const log = growing(['one\n']);
+    let waiting = 0;
+    const store = new LogStore(
+      async (...of) => {
+        waiting += 1;
+        try {
+          return await Promise.race([log.ask(...of), new Promise<never>((_, fail) => of[3].addEventListener('abort', () => fail(new Error('cut'))))]);
+        } finally {
+          waiting -= 1;
+        }
+      },
+      () => undefined,
+    );
+    void store.read();
+    await vi.waitFor(() => expect([store.pages.lines, waiting]).toEqual([1, 1]));
+    store.rest();
+    await vi.waitFor(() => expect(waiting).toBe(0));
+    log.say('two\n');
+    expect([store.pages.lines, store.error]).toEqual([1, null]);
+    void store.read();
+    await vi.waitFor(() => expect(store.pages.lines).toBe(2));
+    expect([store.line(0)?.text, store.line(1)?.text, store.pages.lines]).toEqual(['one', 'two', 2]);
+    store.close();
   });
 });
 

@@ -48,6 +48,7 @@ export const SHAPES: Record<string, Shape> = {
   lost: failed,
   unknown: failed,
   canceled,
+  canceling: canceled,
   revoked: canceled,
   removed: canceled,
   terminated: canceled,

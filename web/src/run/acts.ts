@@ -27,13 +27,17 @@ export function has_ended(status: RunStatus): boolean {
   return status === 'succeeded' || status === 'failed' || status === 'canceled';
 }
 
+/** What runs of it is being stopped, and nothing of it starts any more. */
+export function is_canceling(run: Pick<RunFacts, 'status' | 'closing'>): boolean {
+  return !has_ended(run.status) && (run.closing === 'canceled' || run.closing === 'run_timeout');
+}
+
 export function run_acts(run: RunFacts, may_act: boolean): RunAct[] {
   if (!may_act) return [];
   // What succeeded is done.
   if (has_ended(run.status)) return run.status === 'succeeded' ? [] : ['retry'];
   const acts: RunAct[] = [];
-  const is_closing = run.closing === 'canceled' || run.closing === 'run_timeout';
-  if (!is_closing) {
+  if (!is_canceling(run)) {
     if (run.paused.includes('run')) {
       acts.push('resume');
       if (run.has_levels !== false && run.status === 'running') acts.push('advance');

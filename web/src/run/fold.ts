@@ -128,7 +128,8 @@ const NOTHING: Task = {
 export class RunFold {
   status: RunStatus;
   reason: string | null;
-  closing: string | null = null;
+  /** Why it is being brought to its end, while it is. */
+  closing: string | null;
   paused: string[];
   submitted_at: number;
   started_at: number | null;
@@ -144,6 +145,7 @@ export class RunFold {
   constructor(run: Run) {
     this.status = run.status as RunStatus;
     this.reason = run.reason ?? null;
+    this.closing = run.closing ?? null;
     this.paused = [...(run.paused ?? [])];
     this.submitted_at = moment(run.submitted_at) ?? 0;
     this.started_at = moment(run.started_at);
@@ -158,6 +160,12 @@ export class RunFold {
 
   get has_ended(): boolean {
     return this.status === 'succeeded' || this.status === 'failed' || this.status === 'canceled';
+  }
+
+  /** Something of it has not started: why, may change with what other runs do. */
+  get has_waiting(): boolean {
+    for (const { status } of this.tasks.values()) if (status === 'pending' || status === 'available') return true;
+    return false;
   }
 
   take_changed(): string[] {
@@ -213,6 +221,7 @@ export class RunFold {
         this.status = text(event.status) as RunStatus;
         this.reason = maybe_text(event.reason);
         this.finished_at = at;
+        this.closing = null;
         this.paused = [];
         break;
     }

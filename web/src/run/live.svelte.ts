@@ -6,6 +6,8 @@ import { type Run, RunFold } from './fold';
 
 /** Why a task waits is known only to whoever asks: asked for again this long after something moved. */
 const ASK_AGAIN_MS = 2_000;
+/** What others do may change why a task of this run waits. A busy store changes all the time: so this is asked for less often. */
+const OTHERS_MS = 4_000;
 /** A busy run may have so many news that showing them is all the page does: so it rests, this many times as long as showing them took. */
 const REST = 2;
 /** Of a larger run nobody is told why each of its tasks waits; a task that is looked at asks for its own cause. */
@@ -25,7 +27,7 @@ export class RunLive {
   #listeners = new Set<(events: readonly StreamEvent[]) => void>();
   #is_due = false;
   #rest_until = 0;
-  #again: ReturnType<typeof setTimeout> | null = null;
+  #again: { at: number; timer: ReturnType<typeof setTimeout> } | null = null;
   #unsubscribe: (() => void) | null = null;
   #cut = new AbortController();
 
@@ -36,10 +38,15 @@ export class RunLive {
   /** Until the answer of this is called. */
   start(): () => void {
     void this.refresh();
+    const end = stream.changes(() => {
+      const { fold } = this;
+      if (fold !== null && !fold.has_ended && fold.tasks.size <= MOST_TASKS && fold.has_waiting) this.#ask_again(OTHERS_MS);
+    });
     return () => {
+      end();
       this.#cut.abort();
       this.#unsubscribe?.();
-      if (this.#again !== null) clearTimeout(this.#again);
+      if (this.#again !== null) clearTimeout(this.#again.timer);
     };
   }
 
@@ -122,10 +129,16 @@ export class RunLive {
     for (const hear of this.#listeners) hear(events);
   }
 
-  #ask_again(): void {
-    this.#again ??= setTimeout(() => {
+  #ask_again(wait = ASK_AGAIN_MS): void {
+    const at = performance.now() + wait;
+    if (this.#again !== null) {
+      if (this.#again.at <= at) return;
+      clearTimeout(this.#again.timer);
+    }
+    const timer = setTimeout(() => {
       this.#again = null;
       if (line.connection === 'live' || this.run === null) void this.refresh();
-    }, ASK_AGAIN_MS);
+    }, wait);
+    this.#again = { at, timer };
   }
 }

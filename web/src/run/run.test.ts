@@ -1,7 +1,7 @@
 // The pure parts of the run page: events folded into tasks, bars in lanes, and what may be done.
 import { describe, expect, it } from 'vitest';
 import type { StreamEvent } from '../api/stream';
-import { run_acts, task_acts, type RunFacts } from './acts';
+import { is_canceling, run_acts, task_acts, type RunFacts } from './acts';
 import { bars_of, History, lanes_of, span_of, ticks, type Bar } from './bars';
 import { moment, RunFold, type Run } from './fold';
 
@@ -35,6 +35,23 @@ describe('a run', () => {
     expect(fold.apply({ event: 'run_started', seq: 2, at: at(2) })).toBe('known');
     expect(fold.apply({ event: 'task_available', seq: 4, at: at(4), step: 'a' })).toBe('gap');
     expect(fold.last_event).toBe(2);
+  });
+
+  it('is being canceled until it has ended, whether an event or the answer said so', () => {
+    const canceling = ['run_canceling', { closing: 'canceled', by: 'ada' }] as [string, Record<string, unknown>];
+    const finished = ['run_finished', { status: 'canceled', reason: null }] as [string, Record<string, unknown>];
+    expect(told(['run_started'], canceling).closing).toBe('canceled');
+    expect(told(['run_started'], canceling, finished).closing).toBeNull();
+    const asked = new RunFold({ ...RUN, status: 'running', closing: 'canceled' });
+    expect([asked.closing, is_canceling(asked)]).toEqual(['canceled', true]);
+    expect(is_canceling(told(['run_started']))).toBe(false);
+  });
+
+  it('has something that waits until all of it has started or ended', () => {
+    const fold = new RunFold({ ...RUN, tasks: RUN.tasks.slice(0, 1) });
+    expect(fold.has_waiting).toBe(true);
+    fold.apply({ event: 'task_started', seq: 2, at: at(2), step: 'a', attempt: 1, node: 'host:1' });
+    expect(fold.has_waiting).toBe(false);
   });
 
   it('follows a task through a retry to its end', () => {

@@ -34,6 +34,20 @@ test('what is put into a gap is never read for gaps again', () => {
   expect(say('{a} {b}', { a: '{b}', b: '$&' }, 'en')).toBe('{b} $&');
 });
 
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+test('every reason that a task can have is said in words, and as the command line says it', () => {
+  const described = JSON.parse(readFileSync(join(root, 'docs/reference/openapi.json'), 'utf8')) as { components: { schemas: { Reason: { enum: string[] } } } };
+  const reasons = described.components.schemas.Reason.enum;
+  expect(reasons.length).toBeGreaterThan(15);
+  const sentences = readFileSync(join(root, 'crates/laneway/src/progress/sentence.rs'), 'utf8');
+  const told = new Map([...sentences.matchAll(/Reason::(\w+) => "(.+)",/g)].map(([, name = '', text]) => [name.replace(/\B[A-Z]/g, '_$&').toLowerCase(), text]));
+  for (const reason of reasons) {
+    expect(en[`reason.${reason}` as keyof typeof en], reason).toBe(told.get(reason));
+    expect(de[`reason.${reason}` as keyof typeof en], reason).toBeDefined();
+  }
+});
+
 test('every word is said somewhere', () => {
   const source = fileURLToPath(new URL('..', import.meta.url));
   const text = readdirSync(source, { recursive: true, encoding: 'utf8' })

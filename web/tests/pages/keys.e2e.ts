@@ -34,6 +34,20 @@ test('the sheet names every key, and the keys do what it says', async () => {
   await tab.close();
 });
 
+test('on a small screen the sheet begins with its beginning', async () => {
+  const tab = await here.open('/', { width: 360, height: 560 });
+  const { page } = tab;
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  await page.keyboard.press('?');
+  const sheet = page.getByRole('dialog', { name: 'Keys' });
+  await sheet.waitFor();
+  expect(await sheet.evaluate((box) => [box.scrollTop, box.scrollHeight > box.clientHeight])).toEqual([0, true]);
+  await page.keyboard.press('Escape');
+  await sheet.waitFor({ state: 'detached' });
+  tab.expect_clean();
+  await tab.close();
+});
+
 test('the palette finds pages, workflows, runs and acts', async () => {
   const tab = await here.open('/');
   const { page } = tab;

@@ -32,6 +32,8 @@ test('each shows its slots and what it holds, and one that joins appears by itse
   await card.getByRole('link', { name: 'only' }).waitFor();
   await here.program.ask('POST', `/v1/runs/${run}/cancel`);
   await card.getByText('It holds no task.').waitFor();
+  // Nobody renews a lease on this store, so nobody was "heard of"; when it last did something is known.
+  await card.getByText('Last active').waitFor();
   await page.getByRole('row').filter({ hasText: 'node joined' }).filter({ hasText: 'there' }).waitFor();
   await tab.shot('nodes-two');
   tab.expect_clean();

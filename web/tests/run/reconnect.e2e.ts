@@ -26,7 +26,7 @@ name: outlives
 on_failure: continue
 steps:
   first: {run: "echo first"}
-  waits: {needs: first, retry: {max: 3, backoff: 10ms}, run: "${until(gate)}"}
+  waits: {needs: first, retry: {max: 3, backoff: 10ms}, run: "echo waiting in attempt $LANEWAY_ATTEMPT; ${until(gate)}"}
   last: {needs: waits, run: "echo last"}
 `;
   const run = await program.submit({ document });
@@ -34,9 +34,13 @@ steps:
   const tab = await chromium.open(`/runs/${run}?tab=tasks`);
   tab.expected.push(/Failed to load resource|ERR_|net::/);
   await reads(tab, '[role=row]', /waits.*running/);
+  const log = await chromium.open(`/runs/${run}/tasks/waits?attempt=1`);
+  log.expected.push(/Failed to load resource|ERR_|net::/);
+  await reads(log, '.row', 'waiting in attempt 1');
   await program.stop();
   await reads(tab, 'body', 'stale', 20_000);
   await tab.shot('run-stale');
+  await reads(log, '.view', 'The server does not answer');
   // What is known stays in sight.
   await reads(tab, '[role=row]', /first.*succeeded/);
   writeFileSync(gate, '');
@@ -44,6 +48,12 @@ steps:
   await reads(tab, '[data-testid=run-status]', 'succeeded', 40_000);
   await reads(tab, '[role=row]', /last.*succeeded/);
   await expect.poll(() => tab.page.getByText('stale').count(), { timeout: 15_000 }).toBe(0);
+  // The log goes on too: it is known to be over, and nothing is left of the fault.
+  await expect.poll(() => log.page.getByLabel('follow').count(), { timeout: 30_000 }).toBe(0);
+  expect(await log.page.locator('.view [role=alert]').count()).toBe(0);
+  await reads(log, '.row', 'waiting in attempt 1');
+  log.expect_clean();
+  await log.close();
   // Every event once, none missing: the page's own count is that of the store.
   const { last_event } = await program.ask<{ last_event: number }>('GET', `/v1/runs/${run}`);
   await tab.page.goto(`/runs/${run}?tab=events`);

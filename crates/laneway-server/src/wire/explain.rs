@@ -9,7 +9,7 @@ use laneway_store::model;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{CacheMiss, Cause, Moment};
+use super::{CacheMiss, Cause, Moment, ReasonWord};
 
 /// A run, with why each of its tasks is as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -31,7 +31,7 @@ pub struct ExplainedTask {
     #[schema(value_type = String)]
     pub status: TaskStatus,
     pub attempt: u32,
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ReasonWord>)]
     pub reason: Option<Reason>,
     pub detail: Option<String>,
     pub cause: Option<Cause>,
@@ -50,7 +50,7 @@ pub struct ExplainedStep {
     #[schema(value_type = String)]
     pub status: TaskStatus,
     pub attempt: u32,
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ReasonWord>)]
     pub reason: Option<Reason>,
     pub detail: Option<String>,
     pub cause: Option<Cause>,
@@ -86,7 +86,7 @@ pub struct Attempt {
     pub node: Option<String>,
     /// `running`, or how it ended: succeeded, failed, canceled, lost, returned.
     pub outcome: String,
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ReasonWord>)]
     pub reason: Option<Reason>,
     pub detail: Option<String>,
     pub exit_code: Option<i32>,

@@ -23,6 +23,7 @@ mod workflow;
 use std::borrow::Cow;
 use std::fmt;
 
+use laneway_core::reason::Reason;
 use laneway_core::time::Millis;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
@@ -101,6 +102,27 @@ impl PartialSchema for Moment {
 }
 
 impl ToSchema for Moment {}
+
+/// How the words of `Reason` are described. Of that itself nothing can be derived here.
+struct ReasonWord;
+
+impl PartialSchema for ReasonWord {
+    fn schema() -> RefOr<Schema> {
+        let words = Reason::ALL.iter().map(|reason| reason.as_str());
+        let about = "A stable word for why a task ended as it did; programs decide by it";
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some(about))
+            .enum_values(Some(words))
+            .into()
+    }
+}
+
+impl ToSchema for ReasonWord {
+    fn name() -> Cow<'static, str> {
+        "Reason".into()
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use laneway_core::cause;
 use laneway_core::definition::Execution;
+use laneway_core::event::Closing;
 use laneway_core::growth::{self, ItemName};
 use laneway_core::id::RunId;
 use laneway_core::plan::Plan;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{Moment, TaskEffect, Wait};
+use super::{Moment, ReasonWord, TaskEffect, Wait};
 
 /// A run and its tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -54,6 +55,10 @@ pub struct Run {
     /// What keeps it paused: `run`, `workflow`, or nothing.
     #[serde(default)]
     pub paused: Vec<String>,
+    /// Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub closing: Option<Closing>,
     /// The number of its last event: whoever follows it goes on from there.
     #[serde(default)]
     pub last_event: u64,
@@ -93,7 +98,7 @@ pub struct Task {
     /// The last one; 0 before the first.
     pub attempt: u32,
     pub node: Option<String>,
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<ReasonWord>)]
     pub reason: Option<Reason>,
     /// Why it waits; of tasks that do.
     pub cause: Option<Cause>,
@@ -348,6 +353,7 @@ impl Run {
             interrupted: false,
             set_aside: None,
             paused: state.paused.iter().map(ToString::to_string).collect(),
+            closing: state.closing.filter(|_| !state.status.is_final()),
             last_event: state.last_event,
             parent: state.parent.as_ref().map(|parent| ParentStep {
                 run: parent.run,
@@ -360,6 +366,14 @@ impl Run {
 }
 
 impl Run {
+    /// What runs of it is being stopped, and nothing more of it starts.
+    pub fn is_canceling(&self) -> bool {
+        match self.closing {
+            Some(Closing::Canceled | Closing::RunTimeout) => true,
+            Some(Closing::Halted | Closing::Aborted) | None => false,
+        }
+    }
+
     /// Leaves out all but the first items of each step. What is counted of them stays.
     pub fn tell_items(&mut self, most: u32) {
         self.tasks.retain(|task| task.index.is_none_or(|index| index < most));

@@ -5,7 +5,6 @@ use std::time::Duration;
 use laneway_core::growth::parse_name;
 use laneway_core::id::RunId;
 use laneway_core::state::TaskStatus;
-use laneway_core::time::Millis;
 use laneway_server::wire::{Attempt, ExplainedRun, ExplainedStep, ExplainedTask, Link, TaskContainer};
 
 use super::Context;
@@ -81,7 +80,7 @@ fn task(step: &ExplainedStep) -> ExplainedTask {
 
 fn link_text(run: RunId, link: &Link) -> String {
     let place = if link.run == run { String::new() } else { format!(" of run {}", link.run.short()) };
-    format!("    and {}{place} {}\n", link.step, link.cause.text)
+    format!("    and {}{place} {}\n", link.step, text::told(&link.cause.text))
 }
 
 /// Items of a step that are told of one by one.
@@ -97,12 +96,13 @@ fn run_text(run: &ExplainedRun, palette: Palette) -> String {
         run.run.short(),
         palette.run(run.status, run.status.as_str()),
     );
-    let mut succeeded = 0;
+    let (mut steps, mut succeeded_items) = (0, 0);
     let mut items: Vec<(String, u64)> = Vec::new();
     for task in &run.tasks {
+        let (step, index) = parse_name(&task.step);
         if task.status == TaskStatus::Succeeded {
-            succeeded += 1;
-        } else if let (step, Some(_)) = parse_name(&task.step) {
+            *(if index.is_some() { &mut succeeded_items } else { &mut steps }) += 1;
+        } else if index.is_some() {
             // There may be many: some are told of, and the others counted.
             match items.last_mut() {
                 Some((known, count)) if known == step => *count += 1,
@@ -119,8 +119,13 @@ fn run_text(run: &ExplainedRun, palette: Palette) -> String {
         let more = text::count(count - ITEMS, "more item");
         out.push_str(&palette.dim(&format!("{more} of {step} did not succeed, or not yet\n")));
     }
-    if succeeded > 0 {
-        out.push_str(&palette.dim(&format!("{} succeeded\n", text::count(succeeded, "step"))));
+    let succeeded: Vec<String> = [(steps, "step"), (succeeded_items, "item")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, one)| text::count(count, one))
+        .collect();
+    if !succeeded.is_empty() {
+        out.push_str(&palette.dim(&format!("{} succeeded\n", succeeded.join(" and "))));
     }
     if run.interrupted {
         out.push_str(&super::show::interrupted(run.run, palette));
@@ -133,35 +138,27 @@ fn task_text(task: &ExplainedTask, palette: Palette) -> String {
     let mut out = format!("{mark} {} is {}", task.step, task.status);
     match (&task.cause, task.reason) {
         (Some(cause), _) => {
-            out.push_str(&format!(": {}", cause.text));
+            out.push_str(&format!(": {}", text::told(&cause.text)));
             // The text is one sentence; what it may leave out stands below it.
             if let Some(since) = &cause.since
                 && !cause.text.contains(since.as_str())
             {
-                out.push_str(&palette.dim(&format!("\n    since {}", local(since))));
+                out.push_str(&palette.dim(&format!("\n    since {}", text::told(since))));
             }
             if !cause.text.contains(&cause.opens) {
-                out.push_str(&palette.dim(&format!("\n    opens {}", cause.opens)));
+                out.push_str(&palette.dim(&format!("\n    opens {}", text::told(&cause.opens))));
             }
         }
         (None, Some(reason)) => out.push_str(&format!(": {}", why(reason, task.detail.as_deref()))),
         (None, None) => {
             if let (TaskStatus::Running, Some(started)) = (task.status, task.started_at) {
                 let node = task.node.as_deref().unwrap_or("a node");
-                out.push_str(&format!(" since {} on {node}", text::clock(started.0)));
+                out.push_str(&format!(" since {} on {node}", text::moment(started.0)));
             }
         }
     }
     out.push('\n');
     out
-}
-
-/// The time of day where the person is.
-fn local(moment: &str) -> String {
-    match moment.parse::<jiff::Timestamp>() {
-        Ok(at) => text::clock(Millis(at.as_millisecond())),
-        Err(_) => moment.to_owned(),
-    }
 }
 
 fn attempt_text(attempt: &Attempt) -> String {
@@ -172,9 +169,9 @@ fn attempt_text(attempt: &Attempt) -> String {
     match (attempt.started_at, attempt.took_ms) {
         (Some(started), Some(ms)) => {
             let took = text::duration(Duration::from_millis(ms));
-            out.push_str(&format!(", {took} at {}", text::clock(started.0)));
+            out.push_str(&format!(", {took} at {}", text::moment(started.0)));
         }
-        (Some(started), None) => out.push_str(&format!(" since {}", text::clock(started.0))),
+        (Some(started), None) => out.push_str(&format!(" since {}", text::moment(started.0))),
         (None, _) => {}
     }
     if let Some(node) = &attempt.node {

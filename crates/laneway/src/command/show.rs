@@ -107,7 +107,7 @@ fn header(run: &Run, palette: Palette) -> String {
         palette.run(run.status, text::run_mark(run.status)),
         palette.bold(&run.workflow),
         run.run,
-        palette.run(run.status, run.status.as_str()),
+        palette.run(run.status, word(run)),
     );
     let mut field = |name: &str, value: String| out.push_str(&format!("  {name:<10}{value}\n"));
     if let Some(reason) = &run.reason {
@@ -135,6 +135,11 @@ fn header(run: &Run, palette: Palette) -> String {
     }
     out.push('\n');
     out
+}
+
+/// How it is. One that is being canceled runs until the last of its tasks has stopped.
+fn word(run: &Run) -> &'static str {
+    if run.is_canceling() { "canceling" } else { run.status.as_str() }
 }
 
 fn table(run: &Run, palette: Palette, width: Option<u16>, has_items: bool) -> String {
@@ -188,7 +193,7 @@ fn took(task: &Task) -> String {
     match (task.started_at, task.took_ms) {
         (_, Some(ms)) => text::duration(Duration::from_millis(ms)),
         (Some(started), None) if matches!(task.status, TaskStatus::Running | TaskStatus::Parked) => {
-            format!("since {}", text::clock(started.0))
+            format!("since {}", text::moment(started.0))
         }
         (Some(_) | None, None) => String::new(),
     }
@@ -200,7 +205,7 @@ fn reason(task: &Task) -> String {
         return items;
     }
     match (&task.cause, task.reason) {
-        (Some(cause), _) => cause.text.clone(),
+        (Some(cause), _) => text::told(&cause.text),
         (None, Some(reason)) => why(reason, task.detail.as_deref()),
         (None, None) => task.wait.as_ref().map(signaled).unwrap_or_default(),
     }

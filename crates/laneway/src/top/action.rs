@@ -62,6 +62,10 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             if status.is_final() {
                 return Err(format!("run {} has ended: it is {status}", run.short()));
             }
+            let opened = model.run.as_ref().and_then(|opened| opened.run.as_ref());
+            if opened.is_some_and(|opened| opened.run == run && opened.is_canceling()) {
+                return Err(format!("run {} is being canceled", run.short()));
+            }
             plain(Action::Cancel { run })
         }
         Wish::Retry => {

@@ -3,8 +3,8 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::action::Wish;
-use super::model::{Go, Pane, Screen};
+use super::action::{Action, Wish, offer};
+use super::model::{Go, Model, Pane, Screen};
 
 /// What a key asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,49 +106,49 @@ pub(crate) fn typed(text: &str) -> Result<Vec<KeyEvent>, String> {
     text.split_whitespace().map(event).collect()
 }
 
-/// The keys that matter most here, for the last line: those in front are shown where there is little room.
-pub(super) fn hints(screen: Screen, pane: Pane) -> &'static [(&'static str, &'static str)] {
-    match (screen, pane) {
-        (Screen::Runs, _) => &[
-            ("Enter", "open"),
-            ("/", "filter"),
-            ("c", "cancel"),
-            ("r", "retry"),
-            ("p", "pause"),
-            ("?", "help"),
-            ("q", "quit"),
-        ],
-        (Screen::Run, Pane::Graph) => &[
-            ("Enter", "log"),
-            ("Tab", "list"),
-            ("/", "find"),
-            ("c", "cancel"),
-            ("Esc", "back"),
-            ("?", "help"),
-            ("q", "quit"),
-        ],
-        (Screen::Run, Pane::Tasks) => &[
-            ("Enter", "log"),
-            ("Tab", "graph"),
-            ("/", "filter"),
-            ("c", "cancel"),
-            ("Esc", "back"),
-            ("?", "help"),
-            ("q", "quit"),
-        ],
-        (Screen::Log, _) => &[
-            ("/", "search"),
-            ("n N", "next"),
-            ("f", "follow"),
-            ("w", "wrap"),
-            ("[ ]", "attempt"),
-            ("Esc", "back"),
-            ("?", "help"),
-        ],
-        (Screen::Nodes | Screen::Pools, _) => {
-            &[("d", "drain"), ("/", "filter"), ("1", "runs"), ("?", "help"), ("q", "quit")]
+/// The keys that matter most here, for the last line: those in front are shown where there is little room. Of acts only those that
+/// the state allows.
+pub(super) fn hints(model: &Model) -> Vec<(&'static str, &'static str)> {
+    const AROUND: [(&str, &str); 2] = [("?", "help"), ("q", "quit")];
+    let pane = model.run.as_ref().map_or(Pane::Graph, |opened| opened.pane);
+    let (before, wishes, behind): (&[_], &[Wish], &[_]) = match (model.screen, pane) {
+        (Screen::Runs, _) => {
+            (&[("Enter", "open"), ("/", "filter")], &[Wish::Cancel, Wish::Retry, Wish::Pause], &AROUND)
         }
-        (Screen::Limits, _) => &[("/", "filter"), ("1", "runs"), ("?", "help"), ("q", "quit")],
+        (Screen::Run, Pane::Graph) => (
+            &[("Enter", "log"), ("Tab", "list"), ("/", "find")],
+            &[Wish::Signal, Wish::Cancel, Wish::Retry, Wish::Skip],
+            &[("Esc", "back"), AROUND[0], AROUND[1]],
+        ),
+        (Screen::Run, Pane::Tasks) => (
+            &[("Enter", "log"), ("Tab", "graph"), ("/", "filter")],
+            &[Wish::Signal, Wish::Cancel, Wish::Retry, Wish::Skip],
+            &[("Esc", "back"), AROUND[0], AROUND[1]],
+        ),
+        (Screen::Log, _) => (
+            &[("/", "search"), ("n N", "next"), ("f", "follow"), ("w", "wrap"), ("[ ]", "attempt")],
+            &[],
+            &[("Esc", "back"), AROUND[0]],
+        ),
+        (Screen::Nodes | Screen::Pools, _) => {
+            (&[], &[Wish::Drain], &[("/", "filter"), ("1", "runs"), AROUND[0], AROUND[1]])
+        }
+        (Screen::Limits, _) => (&[("/", "filter"), ("1", "runs")], &[], &AROUND),
+    };
+    let acts = wishes.iter().filter_map(|wish| Some(hint(&offer(model, *wish).ok()?.action)));
+    before.iter().copied().chain(acts).chain(behind.iter().copied()).collect()
+}
+
+fn hint(action: &Action) -> (&'static str, &'static str) {
+    match action {
+        Action::Cancel { .. } => ("c", "cancel"),
+        Action::Retry { from: None, .. } => ("r", "retry"),
+        Action::Retry { from: Some(_), .. } => ("R", "retry from"),
+        Action::Skip { .. } => ("s", "skip"),
+        Action::Signal { .. } => ("a", "answer"),
+        Action::Pause { is_paused: true, .. } => ("p", "pause"),
+        Action::Pause { is_paused: false, .. } => ("p", "go on"),
+        Action::Drain { .. } | Action::DrainPool { .. } => ("d", "drain"),
     }
 }
 

@@ -5,6 +5,8 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
 
+use crate::text;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(super) is_ascii: bool,
@@ -21,26 +23,13 @@ impl Look {
     }
 
     pub(super) fn task_mark(self, status: TaskStatus) -> &'static str {
-        match status {
-            TaskStatus::Succeeded => self.pick("✓", "+"),
-            TaskStatus::Failed => self.pick("✗", "x"),
-            TaskStatus::Canceled => self.pick("■", "#"),
-            TaskStatus::Skipped => self.pick("–", "-"),
-            TaskStatus::Running => self.pick("▶", ">"),
-            TaskStatus::Available => self.pick("○", "o"),
-            TaskStatus::Parked => self.pick("◆", "?"),
-            TaskStatus::Pending => self.pick("·", "."),
-        }
+        let mark = text::task_mark(status);
+        self.pick(mark, self.plain(mark))
     }
 
     pub(super) fn run_mark(self, status: RunStatus) -> &'static str {
-        match status {
-            RunStatus::Succeeded => self.pick("✓", "+"),
-            RunStatus::Failed => self.pick("✗", "x"),
-            RunStatus::Canceled => self.pick("■", "#"),
-            RunStatus::Running => self.pick("▶", ">"),
-            RunStatus::Queued => self.pick("·", "."),
-        }
+        let mark = text::run_mark(status);
+        self.pick(mark, self.plain(mark))
     }
 
     pub(super) fn task(self, status: TaskStatus) -> Style {
@@ -103,6 +92,7 @@ impl Look {
             "■" => "#",
             "–" => "-",
             "▶" => ">",
+            "○" => "o",
             "·" => ".",
             "…" => "~",
             _ => "?",

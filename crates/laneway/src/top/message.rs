@@ -15,6 +15,8 @@ use super::picture::Picture;
 #[derive(Debug)]
 pub(super) enum Message {
     Key(KeyEvent),
+    /// What was pasted, as one.
+    Paste(String),
     Mouse(MouseEvent),
     Resize(u16, u16),
     /// Something may have changed.

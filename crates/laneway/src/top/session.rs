@@ -339,7 +339,8 @@ fn keyboard(send: mpsc::Sender<Message>) {
                 Event::Key(key) => Message::Key(key),
                 Event::Mouse(mouse) => Message::Mouse(mouse),
                 Event::Resize(width, height) => Message::Resize(width, height),
-                Event::FocusGained | Event::FocusLost | Event::Paste(_) => continue,
+                Event::Paste(text) => Message::Paste(text),
+                Event::FocusGained | Event::FocusLost => continue,
             };
             if send.blocking_send(message).is_err() {
                 return;

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use laneway_core::definition::{Source, compile};
+use laneway_core::event::Closing;
 use laneway_core::id::RunId;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
@@ -12,7 +13,7 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 
 use super::action::Action;
-use super::keys::typed;
+use super::keys::{hints, typed};
 use super::look::Look;
 use super::message::{Answer, Effect, Load, Message};
 use super::model::{Model, Pace, Screen};
@@ -133,6 +134,55 @@ fn a_signal_takes_a_reason_and_enter() {
         reason: Some("yes".to_owned()),
     };
     assert_eq!(acts(&effects), [wanted]);
+}
+
+#[test]
+fn what_is_pasted_is_words_and_never_a_yes() {
+    let tasks = [task("a", None, TaskStatus::Parked), task("b", None, TaskStatus::Pending)];
+    let document = "steps: {a: {wait: {signal: go}}, b: {needs: [a], run: x}}";
+    let mut model = model(run(RunStatus::Running, &tasks), document);
+    let paste = |model: &mut Model, text: &str| update(model, Message::Paste(text.to_owned()));
+    // Where nothing is typed it is nothing, whatever its letters would do as keys.
+    assert!(paste(&mut model, "cy\nq").is_empty() && model.asked.is_none());
+    press(&mut model, "c");
+    assert!(acts(&paste(&mut model, "y\n")).is_empty() && model.asked.is_some(), "only a key agrees");
+    press(&mut model, "esc a o");
+    assert!(acts(&paste(&mut model, "k, as\nagreed\u{1b}[31m\r\n")).is_empty());
+    let reason = Some("ok, as agreed [31m".to_owned());
+    let wanted = Action::Signal { run: id(), step: "a".to_owned(), signal: "go".to_owned(), reason };
+    assert_eq!(acts(&press(&mut model, "enter")), [wanted]);
+    press(&mut model, "tab /");
+    paste(&mut model, "pend\n");
+    press(&mut model, "i");
+    assert_eq!(model.run.as_ref().map(|opened| opened.filter.as_str()), Some("pendi"));
+}
+
+#[test]
+fn the_last_line_offers_what_the_state_allows() {
+    let letters = |model: &Model| {
+        let acts: Vec<&str> =
+            hints(model).iter().map(|(key, _)| *key).filter(|key| "acrspd".contains(key)).collect();
+        acts.concat()
+    };
+    let of = |status, first| {
+        let tasks = [task("a", None, first), task("b", None, TaskStatus::Pending)];
+        model(run(status, &tasks), "steps: {a: {wait: {signal: go}}, b: {needs: [a], run: x}}")
+    };
+    for (status, first, wanted) in [
+        (RunStatus::Running, TaskStatus::Running, "c"),
+        (RunStatus::Running, TaskStatus::Parked, "ac"),
+        (RunStatus::Failed, TaskStatus::Failed, "rs"),
+        (RunStatus::Canceled, TaskStatus::Canceled, "r"),
+        (RunStatus::Succeeded, TaskStatus::Succeeded, ""),
+    ] {
+        assert_eq!(letters(&of(status, first)), wanted, "{status} {first}");
+    }
+    let mut canceling = run(RunStatus::Running, &[task("a", None, TaskStatus::Running)]);
+    canceling.closing = Some(Closing::Canceled);
+    let mut canceling = model(canceling, "steps: {a: {run: x}}");
+    assert_eq!(letters(&canceling), "");
+    press(&mut canceling, "c");
+    assert!(canceling.notice.take().expect("a word").text.contains("is being canceled"));
 }
 
 #[test]

@@ -19,6 +19,10 @@ pub(super) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             model.is_dirty = true;
             pressed(model, event)
         }
+        Message::Paste(text) => {
+            model.is_dirty = true;
+            pasted(model, &text)
+        }
         Message::Mouse(event) => mouse::update(model, event),
         Message::Resize(width, height) => {
             let was_wide = model.is_wide();
@@ -203,8 +207,30 @@ fn typed(model: &mut Model, event: KeyEvent) -> Vec<Effect> {
         }
         _ => return Vec::new(),
     }
+    filter_by_typed(model)
+}
+
+fn filter_by_typed(model: &mut Model) -> Vec<Effect> {
     let text = model.typed.clone().unwrap_or_default();
     set_filter(model, &text)
+}
+
+/// Goes where words are typed, and only there: it is no key, and agrees to nothing. Ends of lines become blanks.
+fn pasted(model: &mut Model, text: &str) -> Vec<Effect> {
+    let words: String = text
+        .trim_end_matches(char::is_control)
+        .chars()
+        .map(|char| if char.is_control() { ' ' } else { char })
+        .collect();
+    match (&mut model.asked, &mut model.typed) {
+        (Some(asked), _) => asked.reason.iter_mut().for_each(|reason| reason.push_str(&words)),
+        (None, Some(typed)) if !model.has_help => {
+            typed.push_str(&words);
+            return filter_by_typed(model);
+        }
+        (None, Some(_) | None) => {}
+    }
+    Vec::new()
 }
 
 /// Another entry may be the chosen one with it.

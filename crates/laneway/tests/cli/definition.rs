@@ -38,6 +38,7 @@ fn validate_tells_of_every_file() {
     3 |   b: {needs: [c], run: echo b}
       |               ^
     error: there is no file gone.yaml
+    hint: `laneway init` writes one to begin with; `laneway start` runs a workflow that was applied, by its name
     ");
     assert!(!place.path(".laneway").exists(), "validate makes no store");
 }

@@ -27,6 +27,7 @@ fn a_file_that_is_not_there_is_bad_input() {
     ----- stdout
     ----- stderr
     error: there is no file gone.yaml
+    hint: `laneway init` writes one to begin with; `laneway start` runs a workflow that was applied, by its name
     ");
 }
 
@@ -178,6 +179,7 @@ fn a_bad_file_of_parameters_is_shown_with_its_place() {
     ----- stdout
     ----- stderr
     error: there is no file gone.yaml
+    hint: -p NAME=VALUE gives a parameter without a file
     ");
 }
 
@@ -257,13 +259,21 @@ fn runs_and_steps_that_are_not_there_are_refused_with_a_hint() {
     error: step `hello` of run [id] is succeeded; only a failed step can be skipped
     hint: `laneway show [id]` lists its steps
     ");
+    assert_snapshot!(place.laneway("explain last nope"), @r"
+    $ laneway explain last nope
+    exit code 2
+    ----- stdout
+    ----- stderr
+    error: run [id] has no step `nope`
+    hint: `laneway show [id]` lists its steps
+    ");
     assert_snapshot!(place.laneway("run --resume last"), @r"
     $ laneway run --resume last
     exit code 2
     ----- stdout
     ----- stderr
     error: run [id] has ended: it is succeeded
-    hint: `laneway retry [id]` runs what did not succeed again
+    hint: `laneway retry [id] --from STEP` runs a step and all behind it again
     ");
     assert_snapshot!(place.laneway("runs --status done"), @r"
     $ laneway runs --status done

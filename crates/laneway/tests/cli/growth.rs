@@ -49,6 +49,8 @@ fn items_run_are_shown_together_and_their_outputs_are_a_list() {
     assert!(all.contains("parse[2] | parse[2] reads c.csv"), "{all}");
     let shown = place.laneway("show last").stdout;
     assert!(shown.contains("3 items: 3 succeeded") && !shown.contains("parse[0]"), "{shown}");
+    let why = place.laneway("explain last").stdout;
+    assert!(why.contains("3 steps and 3 items succeeded"), "{why}");
     let unfolded = place.laneway("show last --items").stdout;
     let at = |text: &str| unfolded.find(text).unwrap_or_else(|| panic!("{text}: {unfolded}"));
     assert!(at("parse[0]") < at("parse[2]") && at("parse[2]") < at("report"), "{unfolded}");

@@ -57,6 +57,12 @@ impl<'a> Tmux<'a> {
         assert!(self.tell(&words).status.success());
     }
 
+    /// As a terminal pastes into a program that wants to know what was pasted.
+    fn paste(&self, text: &str) {
+        assert!(self.tell(&["set-buffer", text]).status.success());
+        assert!(self.tell(&["paste-buffer", "-p"]).status.success());
+    }
+
     /// Waits until a text is shown.
     fn sees(&self, text: &str) -> String {
         let mut shown = String::new();
@@ -134,7 +140,11 @@ fn a_session_with_keys_from_start_to_end() {
     tmux.keys(&["Left", "Enter"]);
     let shown = tmux.sees("more words");
     assert!(shown.contains("first words") && shown.contains("attempt 1"), "{shown}");
-    tmux.keys(&["/", "more", "Enter"]);
+    tmux.keys(&["/"]);
+    tmux.sees("search:");
+    tmux.paste("more");
+    tmux.sees("search: more");
+    tmux.keys(&["Enter"]);
     tmux.sees("/more");
     tmux.keys(&["Escape"]);
     // Two that come at once would be another key.
@@ -146,6 +156,7 @@ fn a_session_with_keys_from_start_to_end() {
     tmux.keys(&["c"]);
     let shown = tmux.sees("Cancel run");
     assert!(shown.contains("stopped, and nothing new starts"), "{shown}");
+    tmux.paste("y");
     tmux.keys(&["n"]);
     until("the question to go", || !tmux.shown().contains("Cancel run"));
     assert_eq!(place.json("runs --json")[1]["status"], "running");

@@ -6,7 +6,7 @@ use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::super::keys;
-use super::super::model::{Model, Pane, Screen};
+use super::super::model::{Model, Screen};
 use super::super::update::filter;
 
 const TABS: [(&str, Screen); 4] = [
@@ -91,12 +91,18 @@ pub(super) fn footer(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     } else if let Some(why) = &model.stale {
         Line::from(Span::styled(format!(" what is shown may be old: {why}; trying again"), look.warning()))
     } else {
-        let pane = model.run.as_ref().map_or(Pane::Graph, |opened| opened.pane);
         let mut spans = Vec::new();
         if !filter(model).is_empty() {
             spans.push(Span::styled(format!(" /{} ", filter(model)), look.chosen()));
         }
-        for (key, what) in keys::hints(model.screen, pane) {
+        let mut room = usize::from(area.width).saturating_sub(spans.iter().map(Span::width).sum());
+        for (key, what) in keys::hints(model) {
+            // Half of a word helps nobody.
+            let width = key.len() + what.len() + 3;
+            if width > room {
+                break;
+            }
+            room -= width;
             spans.push(Span::styled(format!(" {key}"), look.bold()));
             spans.push(Span::styled(format!(" {what} "), look.dim()));
         }

@@ -58,6 +58,8 @@ fn head(model: &Model, opened: &Opened, run: &Run, frame: &mut Frame<'_>, area: 
         "set aside"
     } else if run.interrupted {
         "interrupted"
+    } else if run.is_canceling() {
+        "canceling"
     } else {
         run.status.as_str()
     };
@@ -176,7 +178,7 @@ fn reason(task: &Task) -> String {
         return format!("{}: {}", text::count(items.total.into(), "item"), states.join(", "));
     }
     match (&task.cause, task.reason) {
-        (Some(cause), _) => cause.text.clone(),
+        (Some(cause), _) => text::told(&cause.text),
         (None, Some(reason)) => why(reason, task.detail.as_deref()),
         (None, None) => String::new(),
     }
