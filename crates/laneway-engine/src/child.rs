@@ -317,7 +317,7 @@ mod tests {
     use laneway_core::id::RunId;
     use laneway_core::reason::Reason;
     use laneway_store::Open;
-    use laneway_store::model::{Ask, Finished, NewSession, Outcome};
+    use laneway_store::model::{Ask, Finished, NewSession, Outcome, Reopen};
     use serde_json::Map;
 
     use super::*;
@@ -389,7 +389,7 @@ mod tests {
             }
             self.submit(FLOW, true).await;
             for parent in &parents {
-                self.starter.store.retry(*parent, None, "ada").await.expect("retried");
+                self.starter.store.retry(*parent, Reopen::default(), "ada").await.expect("retried");
             }
             parents
         }

@@ -340,7 +340,13 @@ mod tests {
     #[test]
     fn nothing_that_is_said_for_every_task_makes_a_table_of_its_own() {
         let mut connection = Connection::open_in_memory().expect("a database");
-        crate::sqlite::migrate::migrate(&mut connection, "test").expect("a schema");
+        crate::sqlite::migrate::migrate(
+            &mut connection,
+            Path::new(""),
+            crate::sqlite::migrate::MIGRATIONS,
+            "test",
+        )
+        .expect("a schema");
         let said = [
             ("attempt_ended", sql!("attempt_ended")),
             ("audit_append", sql!("audit_append")),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use laneway_core::state::RunStatus;
-use laneway_store::model::{NewSignal, RunFilter};
+use laneway_store::model::{NewSignal, Reopen, RunFilter};
 use laneway_store::sqlite::SqliteStore;
 use laneway_store::{Open, Store};
 use serde_json::Map;
@@ -84,6 +84,6 @@ async fn go_on(store: Arc<dyn Store>) {
     node.succeed(&held[0]).await;
     assert_eq!(node.status(going).await, RunStatus::Succeeded);
     let broken = by_name["broken"].run;
-    store.retry(broken, None, "ada").await.expect("it is opened again");
+    store.retry(broken, Reopen::default(), "ada").await.expect("it is opened again");
     audit::check(&*store, broken).await;
 }

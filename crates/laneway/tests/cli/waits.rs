@@ -31,9 +31,9 @@ fn a_run_in_the_foreground_waits_and_hears_a_signal_from_elsewhere() {
     let shown = place.laneway("show last");
     assert!(shown.stdout.contains("parked") && shown.stdout.contains("since "), "{shown}");
     // One mark for a state and one way to tell a moment, wherever they are told.
+    let moments = regex::Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d").expect("a pattern");
     for told in [&why.stdout, &shown.stdout] {
         assert!(told.contains("◆"), "{told}");
-        let moments = regex::Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d").expect("a pattern");
         assert!(!moments.is_match(told), "{told}");
     }
     let mut signal = place.command(&["signal", "last", "approve", "approved", "--payload", "tag=v2"]);
