@@ -21,11 +21,14 @@ use crate::worker::{Cut, Heartbeat};
 /// How soon a session is retired again that the store could not take leave of for a passing reason.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
+/// What follows the loop, as it goes on.
+type Ending = JoinHandle<Result<Vec<Cut>, Error>>;
+
 /// Dropping it ends everything where it stands, and retires nothing: that is a death, which the next one finds.
 #[derive(Debug)]
 pub(super) struct Life {
     /// `None` once somebody was told how it ended.
-    ending: Mutex<Option<JoinHandle<Result<Vec<Cut>, Error>>>>,
+    ending: Mutex<Option<Ending>>,
     /// Why it is over, as soon as it is.
     over: watch::Receiver<Option<String>>,
     tasks: Vec<AbortHandle>,

@@ -210,7 +210,7 @@ pub(super) async fn some_state(link: &Link, head: &Head, part: Option<&Part>) ->
 /// Where its live tasks stand.
 pub(super) async fn live(link: &Link, head: &Head) -> Done<Vec<Position>> {
     let rows = link.rows(sql!("positions_live", INT8), &[&head.no]).await?;
-    rows.iter().map(|found| Ok(row::number(found, 0)?)).collect()
+    rows.iter().map(|found| row::number(found, 0)).collect()
 }
 
 fn run_row(found: &Row, head: &Head) -> Done<RunState> {

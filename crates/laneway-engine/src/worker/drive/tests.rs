@@ -235,9 +235,9 @@ async fn level_that_is_taken_when_the_time_to_leave_is_over_begins_nothing() {
     work.on_urge(Urge::Cancel, &Control::new());
     work.cut_short();
     let taken = loop {
-        match work.events.join_next().await.expect("it is under way").expect("no panic") {
-            message @ Message::LevelTaken(..) => break message,
-            _ => {}
+        let message = work.events.join_next().await.expect("it is under way").expect("no panic");
+        if matches!(message, Message::LevelTaken(..)) {
+            break message;
         }
     };
     assert!(matches!(&taken, Message::LevelTaken(of, Ok(claims)) if *of == at && claims.len() == 2));
