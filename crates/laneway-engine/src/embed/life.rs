@@ -21,7 +21,7 @@ use crate::worker::{Cut, Heartbeat};
 /// How soon a session is retired again that the store could not take leave of for a passing reason.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// What its loop left when it ended, once that is settled.
+/// What follows the loop, as it goes on.
 type Ending = JoinHandle<Result<Vec<Cut>, Error>>;
 
 /// Dropping it ends everything where it stands, and retires nothing: that is a death, which the next one finds.
