@@ -8,13 +8,6 @@ impl Plan {
     /// The first thing that this version can plan and not run, in words.
     pub fn unsupported(&self) -> Option<String> {
         let workflow = &self.workflow;
-        // A warm container is of no run, and is shown to many: what it may know is for each of its tasks to say.
-        if let Some(pool) = workflow.pools.iter().find(|pool| !pool.container.secrets.is_empty()) {
-            let name = &pool.name;
-            return Some(format!(
-                "`secrets` of a pool are not possible (pool `{name}`); use `env` of its steps"
-            ));
-        }
         match workflow.placement {
             Placement::Spread | Placement::Local => None,
             Placement::Pinned => {
@@ -37,10 +30,6 @@ mod tests {
             (None, "{steps: {a: {run: make}}, groups: {g: {steps: [a]}}}"),
             (None, "{steps: {a: {run: make, image: busybox}}, pools: {p: {image: busybox}}}"),
             (None, "{steps: {a: {run: make, pool: p}}, pools: {p: {image: busybox}}}"),
-            (
-                Some("`secrets` of a pool"),
-                "{secrets: {s: {env: S}}, steps: {a: {run: x, pool: p}}, pools: {p: {image: b, secrets: [s]}}}",
-            ),
             (None, "{placement: pinned, steps: {a: {run: make, prefers: {zone: eu}}}}"),
             (
                 Some("`placement: pinned` keeps the run on one node, but steps `a` and `b`"),
