@@ -304,7 +304,8 @@ impl Truth {
 
     pub(super) fn submit(&mut self, doc: &Doc, session: usize, key: Option<u8>) -> Reply {
         if let Some(run) = key.and_then(|key| self.keys.get(&key)) {
-            return Reply::Run(*run);
+            let is_its_own = self.runs[*run].doc.flow == doc.flow;
+            return if is_its_own { Reply::Run(*run) } else { refused("KeyTaken") };
         }
         let mut limits = self.limits.clone();
         for (name, bound) in LIMITS.iter().filter(|_| doc.declares) {
