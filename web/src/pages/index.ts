@@ -23,20 +23,29 @@ const PAGES: Record<PageName, Load> = {
   missing: () => import('./Missing.svelte'),
 };
 
-const TRIES = 3;
+const TRIES = 4;
 const PAUSE_MS = 700;
+const PATIENCE_MS = 2_000;
 
 /** A script that was lost on its way is fetched again, a few times. */
 async function loading<T>(load: () => Promise<T>): Promise<T> {
+  let lost: string | undefined;
   for (let tries = 1; ; tries += 1) {
     try {
-      return await load();
+      return lost ? ((await import(/* @vite-ignore */ `${lost}?again=${tries}`)) as T) : await load();
     } catch (error) {
       if (tries === TRIES) throw error;
+      lost ??= script_of(error);
       await new Promise((done) => setTimeout(done, PAUSE_MS));
       await style_again();
     }
   }
+}
+
+/** A browser may remember that a script did not come, and never ask for it again under the same address. What it stands on is shared all the same. */
+function script_of(error: unknown): string | undefined {
+  const named = error instanceof Error ? /https?:\/\/\S+\.js\b/.exec(error.message)?.[0] : undefined;
+  return named?.startsWith(`${location.origin}/assets/`) ? named : undefined;
 }
 
 /** Of a style that did not come, some browsers have no sheet, and others one that cannot be read. */
@@ -59,7 +68,7 @@ async function style_again(): Promise<void> {
         again.onerror = done;
       });
       link.replaceWith(again);
-      return ended;
+      return Promise.race([ended, new Promise((done) => setTimeout(done, PATIENCE_MS))]);
     }),
   );
 }
