@@ -39,6 +39,7 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
         let goal = "an item, to a step of a flat graph";
         verdicts.push(Verdict::at_most("items", goal, items.ratio.median, 1.2));
     }
+    crate::parked::judge(&results.parked, &mut verdicts);
     if let Some(ratio) = marginal(&results.growth) {
         verdicts.push(Verdict::at_most(
             "growth",

@@ -13,8 +13,10 @@ mod isolation;
 mod meter;
 mod nodes;
 mod noise;
+mod parked;
 mod report;
 mod rounds;
+mod server;
 mod servers;
 mod service;
 mod single;
@@ -108,6 +110,8 @@ enum Workload {
     Noop,
     /// Items of one step, beside a flat graph of as many
     Items,
+    /// What tasks that wait for somebody cost a server that starts
+    Parked,
     /// The cost of a task in larger and larger runs
     Growth,
     /// The cost of a task in fuller and fuller stores
@@ -247,6 +251,10 @@ impl Bench {
             Workload::Noop => results.noop = single::noop(full(20_000, 2_000), &[32, 256], rounds, places)?,
             Workload::Items => {
                 results.items = Some(single::items(full(100_000, 2_000), few, places)?);
+            }
+            Workload::Parked => {
+                let sizes = [0, full(1_000, 100), full(100_000, 2_000)];
+                results.parked = parked::measure(&sizes, rounds, places)?;
             }
             Workload::Growth => {
                 let sizes = [full(1_000, 200), full(10_000, 800), full(100_000, 2_000)];

@@ -11,6 +11,7 @@ use crate::goal::Verdict;
 use crate::isolation::Isolation;
 use crate::nodes::NodesResult;
 use crate::noise::Noise;
+use crate::parked::Parked;
 use crate::rounds::{GraphResult, SubjectResult};
 use crate::service::ServiceResult;
 use crate::single::{Enqueue, Grown, Idle, Items, Noop};
@@ -30,6 +31,7 @@ pub(crate) struct Results {
     pub(crate) graphs: Vec<GraphResult>,
     pub(crate) noop: Vec<Noop>,
     pub(crate) items: Option<Items>,
+    pub(crate) parked: Vec<Parked>,
     pub(crate) growth: Vec<Grown>,
     pub(crate) history: Vec<Grown>,
     pub(crate) idle: Option<Idle>,
@@ -68,6 +70,7 @@ impl Results {
         }
         self.show_noop(&mut out);
         self.show_items(&mut out);
+        out += &crate::parked::show(&self.parked);
         show_grown(&mut out, "growth", "tasks in the run", &self.growth);
         show_grown(&mut out, "history", "finished runs in the store", &self.history);
         self.show_idle(&mut out);
@@ -242,7 +245,7 @@ fn show_grown(out: &mut String, name: &str, what: &str, grown: &[Grown]) {
 }
 
 /// The median, and how far the rounds lie apart.
-fn spread(spread: &Spread, digits: usize) -> String {
+pub(crate) fn spread(spread: &Spread, digits: usize) -> String {
     format!("{:.digits$} ({:.digits$}–{:.digits$})", spread.median, spread.min, spread.max)
 }
 

@@ -1,32 +1,25 @@
 //! `service`: what `laneway serve` takes while nothing happens, how soon it is ready, how much it answers in a second, and what a
 //! thousand listeners cost it. Requests come from wrk, beside figures of the same run that bound them.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Stdio};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use laneway_core::definition::{Source, compile};
 use laneway_store::Open;
 use laneway_store::model::{NewSession, Submission};
-use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::install;
-use crate::meter::program;
 use crate::report::note;
+use crate::server::{DOCUMENT, Server, body};
 use crate::servers::{self, PeerServer};
 use crate::single::{cpu_s, pss_mb, rss_mb, warden_of};
-use crate::stats::{Spread, percentile, sorted};
+use crate::stats::Spread;
 use crate::subject::{Peer, Places, fresh_dir, text};
-
-/// What is submitted: one step that does nothing.
-const DOCUMENT: &str = "name: nothing\nsteps: {a: {command: [/bin/true]}}\n";
 
 /// Connections of those who read, and of those who submit.
 const READERS: u32 = 16;
@@ -75,7 +68,7 @@ pub(crate) fn measure(
     fresh_dir(&dir)?;
     let mut ready = Vec::new();
     for _ in 0..rounds.max(3) {
-        let server = Server::start(places, &dir, &["--no-worker"])?;
+        let server = Server::start(places, &fresh(&dir)?, &["--no-worker"])?;
         ready.push(server.ready_ms);
         server.end()?;
     }
@@ -85,7 +78,7 @@ pub(crate) fn measure(
     let others: Result<Vec<PeerServer>> =
         peers.iter().map(|peer| servers::measure(*peer, rounds.max(3), idle_for, places)).collect();
     let window = if is_quick { 1 } else { 4 };
-    let server = Server::start(places, &dir, &["--no-worker"])?;
+    let server = Server::start(places, &fresh(&dir)?, &["--no-worker"])?;
     let (ended, waiting) = (server.submit()?, server.submit()?);
     server.ask("POST", &format!("/v1/runs/{ended}/cancel"), None)?;
     let (mut health, mut read, mut submit, mut bare) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -123,13 +116,16 @@ pub(crate) fn measure(
     })
 }
 
-fn body() -> String {
-    serde_json::json!({ "document": DOCUMENT }).to_string()
+/// An empty directory for a store.
+fn fresh(dir: &Path) -> Result<PathBuf> {
+    let store = dir.join("store");
+    fresh_dir(&store)?;
+    Ok(store)
 }
 
 fn idle(places: &Places, dir: &Path, window: Duration) -> Result<(f64, f64, f64)> {
-    let server = Server::start(places, dir, &[])?;
-    let node = server.child.id();
+    let server = Server::start(places, &fresh(dir)?, &[])?;
+    let node = server.pid();
     let warden = warden_of(node)?;
     // What the start left to do is not idleness; a node looks for work ever more rarely.
     std::thread::sleep(Duration::from_secs(15));
@@ -145,7 +141,7 @@ fn idle(places: &Places, dir: &Path, window: Duration) -> Result<(f64, f64, f64)
 /// What it takes when it has run many tasks, of runs of a thousand, and has nothing to do again.
 fn after_load(places: &Places, dir: &Path, tasks: usize) -> Result<f64> {
     const OF_A_RUN: usize = 1_000;
-    let server = Server::start(places, dir, &["--slots", "8"])?;
+    let server = Server::start(places, &fresh(dir)?, &["--slots", "8"])?;
     let steps: String = (0..OF_A_RUN).map(|step| format!("  s{step}: {{command: [/bin/true]}}\n")).collect();
     let document = format!("name: load\nmax_parallel: 8\nsteps:\n{steps}");
     let body = serde_json::json!({ "document": document }).to_string();
@@ -154,8 +150,7 @@ fn after_load(places: &Places, dir: &Path, tasks: usize) -> Result<f64> {
         server.wait_for(answer["run"].as_str().context("no run")?, Duration::from_millis(20))?;
     }
     std::thread::sleep(Duration::from_secs(5));
-    let node = server.child.id();
-    let rss = rss_mb(node)? + rss_mb(warden_of(node)?)?;
+    let rss = server.rss_mb()?;
     server.end()?;
     Ok(rss)
 }
@@ -195,10 +190,10 @@ fn bare_submits(dir: &Path, window: Duration) -> Result<f64> {
 }
 
 fn listeners(places: &Places, dir: &Path, count: usize, samples: usize) -> Result<ServiceResult> {
-    let server = Server::start(places, dir, &[])?;
+    let server = Server::start(places, &fresh(dir)?, &[])?;
     let run = server.submit()?;
     let before_ms = server.starts(samples)?;
-    let before = rss_mb(server.child.id())?;
+    let before = rss_mb(server.pid())?;
     let mut open = Vec::with_capacity(count);
     for _ in 0..count {
         let mut stream = server.connect(&format!("/v1/events?runs={run}:0&nodes=0"))?;
@@ -208,7 +203,7 @@ fn listeners(places: &Places, dir: &Path, count: usize, samples: usize) -> Resul
         open.push(stream);
     }
     std::thread::sleep(Duration::from_secs(1));
-    let grown = rss_mb(server.child.id())? - before;
+    let grown = rss_mb(server.pid())? - before;
     let with_ms = server.starts(samples)?;
     drop(open);
     server.end()?;
@@ -231,131 +226,6 @@ fn listeners(places: &Places, dir: &Path, count: usize, samples: usize) -> Resul
         rss_mb_after_load: 0.0,
         peers: Vec::new(),
     })
-}
-
-/// A server with a store of its own in a directory.
-struct Server {
-    child: Child,
-    address: String,
-    token: String,
-    ready_ms: f64,
-}
-
-impl Server {
-    fn start(places: &Places, dir: &Path, more: &[&str]) -> Result<Self> {
-        let store = dir.join("store");
-        fresh_dir(&store)?;
-        let mut command = program(&places.laneway);
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(more).current_dir(&store);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let begun = Instant::now();
-        let mut child = command.spawn().context("the server cannot be started")?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().context("it says nothing")?).read_line(&mut line)?;
-        let address =
-            line.trim().strip_prefix("listening at http://").context("it does not listen")?.to_owned();
-        let token =
-            fs::read_to_string(store.join(".laneway/admin.token")).context("its token")?.trim().to_owned();
-        let mut server = Self { child, address, token, ready_ms: 0.0 };
-        let answer = server.ask("GET", "/readyz", None)?;
-        ensure!(answer.contains("\"ok\"") || answer.contains("ready"), "it is not ready: {answer}");
-        server.ready_ms = begun.elapsed().as_secs_f64() * 1_000.0;
-        Ok(server)
-    }
-
-    fn end(mut self) -> Result<()> {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).context("the server cannot be ended")?;
-        self.child.wait().context("the server did not end")?;
-        Ok(())
-    }
-
-    /// A connection on which something was asked for.
-    fn connect(&self, path: &str) -> Result<TcpStream> {
-        let mut stream = TcpStream::connect(&self.address)?;
-        let (host, token) = (&self.address, &self.token);
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\n\r\n")?;
-        Ok(stream)
-    }
-
-    fn ask(&self, method: &str, path: &str, body: Option<&str>) -> Result<String> {
-        let mut stream = TcpStream::connect(&self.address)?;
-        let (host, token, body) = (&self.address, &self.token, body.unwrap_or_default());
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        match answer.split_once("\r\n\r\n") {
-            Some((head, body)) if head.starts_with("HTTP/1.1 2") => Ok(body.to_owned()),
-            _ => bail!("{method} {path} was answered with {answer}"),
-        }
-    }
-
-    fn submit(&self) -> Result<String> {
-        let answer: Value = serde_json::from_str(&self.ask("POST", "/v1/runs", Some(&body()))?)?;
-        Ok(answer["run"].as_str().context("no run")?.to_owned())
-    }
-
-    fn wait_for(&self, run: &str, look_every: Duration) -> Result<Value> {
-        let begun = Instant::now();
-        loop {
-            let run: Value = serde_json::from_str(&self.ask("GET", &format!("/v1/runs/{run}"), None)?)?;
-            if run["status"] == "succeeded" {
-                return Ok(run);
-            }
-            ensure!(begun.elapsed() < Duration::from_secs(60), "a run did not end: {}", run["status"]);
-            std::thread::sleep(look_every);
-        }
-    }
-
-    /// From submit to start, by the store's clock: the median of some runs, one after the other.
-    fn starts(&self, samples: usize) -> Result<f64> {
-        let mut took = Vec::with_capacity(samples);
-        for _ in 0..samples {
-            let run = self.submit()?;
-            let ended = self.wait_for(&run, Duration::from_millis(5))?;
-            let at = |value: &Value| -> Result<f64> {
-                let at: jiff::Timestamp = value.as_str().context("no moment")?.parse()?;
-                Ok(at.as_millisecond() as f64)
-            };
-            took.push(at(&ended["tasks"][0]["started_at"])? - at(&ended["submitted_at"])?);
-        }
-        percentile(&sorted(took), 0.5).context("nothing was started")
-    }
-
-    fn wrk(&self, dir: &Path, path: &str, connections: u32, seconds: u64, post: Option<&str>) -> Result<f64> {
-        let script = dir.join("ask.lua");
-        let body = post
-            .map(|body| format!("wrk.method = \"POST\"\nwrk.body = [==[{body}]==]\n"))
-            .unwrap_or_default();
-        let token = &self.token;
-        fs::write(
-            &script,
-            format!(
-                "{body}wrk.headers[\"authorization\"] = \"Bearer {token}\"\n\
-                 wrk.headers[\"content-type\"] = \"application/json\"\n"
-            ),
-        )?;
-        let (connections, window) = (connections.to_string(), format!("{seconds}s"));
-        let mut command = program("wrk");
-        command.args(["--threads", "1", "--connections", &connections, "--duration", &window, "--script"]);
-        command.arg(&script).arg(format!("http://{}{path}", self.address));
-        let output = command.output().context("wrk cannot be started")?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        ensure!(output.status.success() && !said.contains("Non-2xx"), "wrk says of {path}: {said}");
-        let rate = said.lines().find_map(|line| line.trim().strip_prefix("Requests/sec:"));
-        rate.and_then(|rate| rate.trim().parse().ok()).with_context(|| format!("wrk tells no rate: {said}"))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// As a table.

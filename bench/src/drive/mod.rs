@@ -8,6 +8,7 @@ mod hop;
 pub(crate) mod items;
 mod many;
 mod noop;
+mod park;
 mod queue;
 
 use std::path::{Path, PathBuf};
@@ -42,6 +43,8 @@ pub(crate) enum Driver {
     NoopFunction { tasks: usize, group: usize, laneway: PathBuf },
     /// Functions that do nothing, as items of one step or as a flat graph, from submit to the end
     Items { kind: items::Kind, tasks: usize, at_once: usize, laneway: PathBuf },
+    /// Tasks that wait for somebody, in a store that is left behind
+    Park { tasks: usize },
     /// From submit to the start of a run's only step, in a node that is up
     Enqueue { samples: usize, laneway: PathBuf, stamp: PathBuf },
     /// A queue of jobs that do nothing, on the store that DATABASE_URL names
@@ -72,6 +75,7 @@ pub(crate) fn drive(driver: Driver) -> Result<()> {
         Driver::Items { kind, tasks, at_once, laneway } => {
             tell_seconds(block_on(items::run(kind, tasks, at_once, &laneway))?);
         }
+        Driver::Park { tasks } => block_on(park::park(tasks))?,
         Driver::Enqueue { samples, laneway, stamp } => {
             let samples = block_on(enqueue::samples(samples, &laneway, &stamp))?;
             print(&serde_json::to_string(&samples)?);
@@ -163,8 +167,12 @@ impl Home {
     }
 
     async fn submit_plan(&self, plan: Plan, yaml: &str, max_parallel: u32) -> Result<RunId> {
+        Ok(self.store.submit(self.submission(plan, yaml, max_parallel)?).await?)
+    }
+
+    fn submission(&self, plan: Plan, yaml: &str, max_parallel: u32) -> Result<Submission> {
         let dir = std::env::current_dir().context("no current directory")?;
-        let submission = Submission {
+        Ok(Submission {
             plan: Arc::new(plan),
             document: yaml.to_owned(),
             dir: dir.to_string_lossy().into_owned(),
@@ -179,7 +187,6 @@ impl Home {
             origin: None,
             parent: None,
             no_cache: false,
-        };
-        Ok(self.store.submit(submission).await?)
+        })
     }
 }

@@ -397,7 +397,7 @@ impl Loop {
         let mut pulse = self.pulse.clone();
         self.promote();
         self.claim();
-        self.later(self.patience);
+        self.rest();
         loop {
             if self.is_idle()
                 && let Some(end) = self.end().await?
@@ -548,8 +548,7 @@ impl Loop {
                 if !has(Bug::HintNeeded) {
                     self.claim();
                 }
-                let rest = self.poll.as_mut().map_or(self.patience, Poll::rest);
-                self.later(rest);
+                self.rest();
             }
             Message::Looked(Err(error)) => {
                 self.tolerate(error)?;
@@ -705,6 +704,12 @@ impl Loop {
         let armed = self.wake_at.filter(|_| is_same);
         self.wake_at = armed.into_iter().chain(new).min();
         self.waking = at;
+    }
+
+    /// Looks again without a hint, sooner or later.
+    fn rest(&mut self) {
+        let rest = self.poll.as_mut().map_or(self.patience, Poll::rest);
+        self.later(rest);
     }
 
     fn later(&mut self, delay: Duration) {

@@ -87,6 +87,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let session = args.work.session(context, &name).await?;
     let store = context.open_or_create()?;
     let (token_file, is_new) = admin_token(store.as_ref(), &env::host(), &env::person()).await?;
+    // Before it has a session, and before anybody is told that it is there: they may want it to end.
+    let interrupts = Interrupts::listen()?;
     let life = if is_worker {
         Life::Worker(Node::begin(context, Arc::clone(&store), session).await?)
     } else {
@@ -108,8 +110,6 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         },
     };
     let app = service.app(stop.clone());
-    // Before anybody is told that it is there: they may want it to end.
-    let interrupts = Interrupts::listen()?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let shown = laneway_store::shown(&context.store);
     let works = if is_worker { "takes work" } else { "takes no work" };

@@ -143,12 +143,14 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     tell_settings(context, &[]);
     let max_parallel = context.settings.count(&MAX_PARALLEL)?.get();
     let reach = context.settings.reach()?;
+    // Before it has a session: who is told to end while it begins returns that as well.
+    let interrupts = Interrupts::listen()?;
     let node = Node::begin(context, store, session).await?;
     let firing = Firing::begin(&node.store, node.session, max_parallel);
     let pruning = Pruning::begin(kept, &node.store, node.session);
     let worker = args.work.worker(&node, &reach, context.settings.containers()?);
     let control = Control::new();
-    let outcome = until_told(context, worker, &control, parent).await;
+    let outcome = until_told(context, worker, &control, (interrupts, parent)).await;
     drop((firing, pruning));
     node.end(why(&outcome, &control)).await;
     tell_cut(context, &outcome?);
@@ -174,9 +176,8 @@ async fn until_told(
     context: &Context,
     worker: Worker,
     control: &Control,
-    parent: Option<Parent>,
+    (mut interrupts, parent): (Interrupts, Option<Parent>),
 ) -> anyhow::Result<Vec<Cut>> {
-    let mut interrupts = Interrupts::listen()?;
     let mut work = std::pin::pin!(worker.until_stopped(control.clone()));
     let mut death = std::pin::pin!(async move {
         match parent {

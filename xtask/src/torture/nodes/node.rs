@@ -152,7 +152,8 @@ impl Node {
     fn look(&self) -> Result<()> {
         let mut life = self.life();
         if let Some(child) = &mut life.child {
-            if child.try_wait()?.is_none() {
+            // What became of one that was asked to stop is for who asked.
+            if child.try_wait()?.is_none() || !self.has_to_live.load(Ordering::SeqCst) {
                 return Ok(());
             }
             life.child = None;
