@@ -70,6 +70,15 @@ pub struct Exec {
     pub user: Option<String>,
 }
 
+/// How far a program in a container is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExecState {
+    /// The engine has yet to bring it up.
+    Begins,
+    Runs,
+    Ended(i64),
+}
+
 /// One that was started.
 pub struct Execution {
     pub id: String,
@@ -254,7 +263,7 @@ impl Docker {
         self.within("wake a container", QUICK, client.unpause_container(id)).await
     }
 
-    /// Starts a program in a container that runs. Its exit code is `exec_code`'s, once its output has ended.
+    /// Starts a program in a container that runs. Its exit code is `exec_end`'s, once its output has ended.
     pub async fn exec(&self, id: &str, exec: Exec) -> Result<Execution> {
         let client = self.client().await?;
         let config = ExecConfig {
@@ -282,22 +291,29 @@ impl Docker {
     pub async fn run_to_end(&self, id: &str, exec: Exec) -> Result<i64> {
         let mut started = self.exec(id, exec).await?;
         while started.output.next().await.is_some() {}
-        // The engine learns of it a moment after its output has ended.
+        self.exec_end(&started.id).await
+    }
+
+    pub async fn exec_state(&self, exec: &str) -> Result<ExecState> {
+        let client = self.client().await?;
+        let found = self.within("look at a program in a container", QUICK, client.inspect_exec(exec)).await?;
+        Ok(match found.exit_code.filter(|_| found.running != Some(true)) {
+            Some(code) => ExecState::Ended(code),
+            None if found.pid.is_some_and(|pid| pid > 0) => ExecState::Runs,
+            None => ExecState::Begins,
+        })
+    }
+
+    /// The exit code of a program whose output has ended: the engine learns of it a moment later.
+    pub async fn exec_end(&self, exec: &str) -> Result<i64> {
         let mut pause = Duration::from_millis(1);
         loop {
-            if let Some(code) = self.exec_code(&started.id).await? {
+            if let ExecState::Ended(code) = self.exec_state(exec).await? {
                 return Ok(code);
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(100));
         }
-    }
-
-    /// `None` while it runs.
-    pub async fn exec_code(&self, exec: &str) -> Result<Option<i64>> {
-        let client = self.client().await?;
-        let found = self.within("look at a program in a container", QUICK, client.inspect_exec(exec)).await?;
-        Ok(if found.running == Some(true) { None } else { found.exit_code })
     }
 
     pub async fn inspect(&self, id: &str) -> Result<ContainerInspectResponse> {

@@ -22,7 +22,7 @@ mod spec;
 mod stage;
 mod watch;
 
-pub use docker::{DOCKER_HOST, Docker, Exec, Execution, Found, Output, Progress};
+pub use docker::{DOCKER_HOST, Docker, Exec, ExecState, Execution, Found, Output, Progress};
 pub use error::Error;
 pub use execute::{Job, execute};
 pub use held::Held;

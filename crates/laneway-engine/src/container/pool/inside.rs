@@ -180,23 +180,11 @@ pub(super) async fn run_program(
             let bytes = bytes_of(&piece);
             printed.extend_from_slice(&bytes[..bytes.len().min(MAX_PRINTED - printed.len())]);
         }
-        let code = end_of(docker, &started.id).await?;
+        let code = docker.exec_end(&started.id).await?;
         Ok((code, String::from_utf8_lossy(&printed).into_owned()))
     };
     let verb = "finish a small program in a container";
     tokio::time::timeout(within, asked).await.unwrap_or(Err(Error::TooSlow { verb, within }))
-}
-
-/// The exit code of a program whose output has ended: the engine learns of it a moment later.
-pub(super) async fn end_of(docker: &Docker, exec: &str) -> Result<i64, Error> {
-    let mut pause = Duration::from_millis(1);
-    loop {
-        if let Some(code) = docker.exec_code(exec).await? {
-            return Ok(code);
-        }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_millis(200));
-    }
 }
 
 pub(super) fn bytes_of(piece: &LogOutput) -> &[u8] {

@@ -24,7 +24,7 @@ use super::lease::Lease;
 use super::pools::{Pools, Wish};
 use super::{http, inside};
 use crate::container::end::KILLED;
-use crate::container::{Error, Exec, Execution};
+use crate::container::{Error, Exec, ExecState, Execution};
 use crate::effect::{self, Effects};
 use crate::log::{self, HEADER, Stream};
 use crate::process::{Ending, Outcome, Program, StopSignal, take_output};
@@ -305,9 +305,10 @@ impl Watch<'_> {
                     Level::Kill => return (Outcome::Stopped, false),
                 },
                 () = tokio::time::sleep_until(ask_at), if drain_until.is_none() => {
-                    self.lease.begun();
-                    if matches!(self.lease.docker().exec_code(&id).await, Ok(Some(_))) {
-                        drain_until = Some(Instant::now() + DRAIN);
+                    match self.lease.docker().exec_state(&id).await {
+                        Ok(ExecState::Runs) => self.lease.begun(),
+                        Ok(ExecState::Ended(_)) => drain_until = Some(Instant::now() + DRAIN),
+                        Ok(ExecState::Begins) | Err(_) => {}
                     }
                     pause = (pause * 2).min(ASK_RARELY);
                     ask_at = Instant::now() + pause;
@@ -319,7 +320,7 @@ impl Watch<'_> {
             // Its container goes, whatever it was that ended.
             return (Outcome::Stopped, false);
         }
-        match tokio::time::timeout(GONE, inside::end_of(self.lease.docker(), &id)).await {
+        match tokio::time::timeout(GONE, self.lease.docker().exec_end(&id)).await {
             Ok(Ok(code)) => (self.judge(code, stop).await, true),
             Ok(Err(error)) => (Outcome::StartFailed(format!("how it ended is not known: {error}")), false),
             Err(_) => {
