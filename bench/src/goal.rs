@@ -77,12 +77,7 @@ pub(crate) fn judge(results: &Results) -> Vec<Verdict> {
         verdicts.push(Verdict::at_most("isolation", "a copy against `cp -a`", ratio, 1.1));
     }
     if let Some(idle) = &results.idle {
-        verdicts.push(Verdict::at_most(
-            "idle",
-            "memory of node and warden, MB",
-            idle.node_rss_mb + idle.warden_rss_mb,
-            20.0,
-        ));
+        verdicts.push(Verdict::at_most("idle", "memory of node and warden, MB", idle.pss_mb, 20.0));
         verdicts.push(Verdict::at_most("idle", "CPU of node and warden, %", idle.cpu_percent, 0.05));
     }
     if let Some(enqueue) = &results.enqueue {

@@ -141,9 +141,9 @@ impl Results {
             line(
                 out,
                 format_args!(
-                    "## idle\n\nA run whose only step sleeps, over {:.0} s: node {:.1} MB, warden {:.1} MB, \
-                     {:.3} % of a core.\n",
-                    idle.seconds, idle.node_rss_mb, idle.warden_rss_mb, idle.cpu_percent
+                    "## idle\n\nA run whose only step sleeps, over {:.0} s: node {:.1} MB, warden {:.1} MB \
+                     ({:.1} if what they share is counted once), {:.3} % of a core.\n",
+                    idle.seconds, idle.node_rss_mb, idle.warden_rss_mb, idle.pss_mb, idle.cpu_percent
                 ),
             );
         }

@@ -118,6 +118,8 @@ pub(crate) struct Idle {
     pub(crate) seconds: f64,
     pub(crate) node_rss_mb: f64,
     pub(crate) warden_rss_mb: f64,
+    /// Of both, what they share counted once.
+    pub(crate) pss_mb: f64,
     /// Of one core, node and warden together.
     pub(crate) cpu_percent: f64,
 }
@@ -141,7 +143,8 @@ pub(crate) fn idle(window: Duration, places: &Places) -> Result<Idle> {
         std::thread::sleep(window);
         let (used, seconds) = (cpu()? - before, begun.elapsed().as_secs_f64());
         let (node_rss_mb, warden_rss_mb) = (rss_mb(node)?, rss_mb(warden)?);
-        Ok(Idle { seconds, node_rss_mb, warden_rss_mb, cpu_percent: 100.0 * used / seconds })
+        let pss_mb = pss_mb(node)? + pss_mb(warden)?;
+        Ok(Idle { seconds, node_rss_mb, warden_rss_mb, pss_mb, cpu_percent: 100.0 * used / seconds })
     })();
     let pid = Pid::from_child(&child);
     kill_process(pid, Signal::TERM).context("the idle run cannot be ended")?;

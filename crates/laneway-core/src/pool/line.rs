@@ -28,6 +28,16 @@ impl Line {
         self.0.push_back(waiter);
     }
 
+    /// For whom the one at this place waits.
+    pub(super) fn run_at(&self, place: usize) -> Option<RunId> {
+        self.0.get(place).map(|waiter| waiter.run)
+    }
+
+    /// How many wait for other runs.
+    pub(super) fn of_others(&self, run: RunId) -> usize {
+        self.0.iter().filter(|waiter| waiter.run != run).count()
+    }
+
     pub(super) fn first(&mut self) -> Option<Waiter> {
         self.0.pop_front()
     }

@@ -60,9 +60,11 @@ pub enum Event {
     Gone(ContainerNumber),
     /// So many are wanted in all.
     Warm(usize),
+    /// The same, for tasks of a run that are to come.
+    WarmFor(RunId, usize),
     /// What there is goes: now if nobody uses it, else after its task.
     Drain,
-    /// Whatever a run has used and nobody else uses now goes.
+    /// Whatever a run has used, or was started for it, and nobody else uses or waits for now goes.
     Abort(RunId),
     /// Everything goes, and nothing is given out any more.
     Close,
@@ -155,7 +157,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct Container {
     phase: Phase,
-    /// Who used it last.
+    /// Who used it last, or for whom it was started.
     run: Option<RunId>,
     /// It ends as soon as nobody holds it.
     doom: Option<EndReason>,
@@ -250,7 +252,7 @@ impl Pool {
         self.line.len() > self.containers.values().filter(comes_anyway).count()
     }
 
-    /// Whether something that a run has used is still there and nobody's.
+    /// Whether something that a run has used, or that was started for it, is still there and nobody's.
     pub fn has_left(&self, run: RunId) -> bool {
         let is_left = |container: &Container| match &container.phase {
             Phase::Held(_) => false,
@@ -351,7 +353,8 @@ impl Pool {
                     self.serve(Found::Idle, &mut out);
                 }
             }
-            Event::Warm(wanted) => self.warm(wanted, &mut out),
+            Event::Warm(wanted) => self.warm(wanted, None, &mut out),
+            Event::WarmFor(run, wanted) => self.warm(wanted, Some(run), &mut out),
             Event::Drain => {
                 self.numbers().into_iter().for_each(|number| self.doom(number, EndReason::Drained, &mut out));
                 self.serve(Found::Idle, &mut out);
@@ -360,7 +363,15 @@ impl Pool {
                 self.aborted.insert(run);
                 let of_run = |number: &ContainerNumber| self.containers[number].run == Some(run);
                 let its: Vec<_> = self.numbers().into_iter().filter(of_run).collect();
-                its.into_iter().for_each(|number| self.doom(number, EndReason::Aborted, &mut out));
+                for number in its {
+                    let is_starting = self.is_in(number, |phase| matches!(phase, Phase::Starting));
+                    if is_starting && self.coming() <= self.line.of_others(run) {
+                        // Somebody else waits for it.
+                        self.containers.get_mut(&number).expect("it was listed just above").run = None;
+                    } else {
+                        self.doom(number, EndReason::Aborted, &mut out);
+                    }
+                }
                 self.serve(Found::Idle, &mut out);
             }
             Event::Close => self.close(&mut out),
@@ -482,8 +493,8 @@ impl Pool {
             self.enter(number, Phase::Waking, out);
             out.push(Action::Wake(number));
         }
-        for _ in self.coming()..wanted {
-            if !self.start(out) {
+        for place in self.coming()..wanted {
+            if !self.start(self.line.run_at(place), out) {
                 break;
             }
         }
@@ -536,25 +547,25 @@ impl Pool {
     }
 
     /// Starts one more, if there is a place for it. What is being removed still has its own.
-    fn start(&mut self, out: &mut Vec<Action>) -> bool {
+    fn start(&mut self, run: Option<RunId>, out: &mut Vec<Action>) -> bool {
         if self.containers.len() >= self.max {
             return false;
         }
         self.last_number += 1;
         let number = ContainerNumber(self.last_number);
-        self.containers.insert(number, Container { phase: Phase::Starting, run: None, doom: None });
+        self.containers.insert(number, Container { phase: Phase::Starting, run, doom: None });
         out.push(Action::Moved { container: number, to: ContainerState::Starting, why: None });
         out.push(Action::Start(number));
         true
     }
 
-    fn warm(&mut self, wanted: usize, out: &mut Vec<Action>) {
+    fn warm(&mut self, wanted: usize, run: Option<RunId>, out: &mut Vec<Action>) {
         if self.is_closed {
             return;
         }
         let stays = |container: &&Container| container.doom.is_none() && container.phase != Phase::Ending;
         for _ in self.containers.values().filter(stays).count()..wanted {
-            if !self.start(out) {
+            if !self.start(run, out) {
                 break;
             }
         }

@@ -1,7 +1,7 @@
 //! Whether this node's container engine answers, all along: one that starts later, goes or comes back changes what the node takes.
 //! Owns when that is believed; what follows from it is the store's (`Store::offer_containers`).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use laneway_core::id::SessionId;
@@ -9,6 +9,7 @@ use laneway_store::Store;
 
 use super::docker::Docker;
 use super::orphans::Sweeper;
+use super::pool::Pools;
 
 /// Between two looks. They cost a question on a socket.
 const EVERY: Duration = Duration::from_secs(2);
@@ -50,7 +51,12 @@ pub async fn answers(docker: &Docker) -> Result<(), String> {
 }
 
 /// Tells the store whenever the engine has come or gone. Ends with the session, and for no other reason.
-pub(crate) async fn keep_told(docker: Docker, store: Arc<dyn Store>, session: SessionId, sweeper: Sweeper) {
+pub(crate) async fn keep_told(
+    docker: Docker,
+    store: Arc<dyn Store>,
+    session: SessionId,
+    (sweeper, pools): (Sweeper, Arc<OnceLock<Pools>>),
+) {
     let mut known = Known { answers: None, in_vain: 0 };
     loop {
         tokio::time::sleep(EVERY).await;
@@ -71,6 +77,9 @@ pub(crate) async fn keep_told(docker: Docker, store: Arc<dyn Store>, session: Se
         let is_change = known.answers.replace(now).is_some();
         match found {
             Ok(()) if is_change => {
+                if let Some(pools) = pools.get() {
+                    pools.look_after();
+                }
                 tracing::info!("the container engine answers; steps in containers are taken");
             }
             Err(why) if is_change => {

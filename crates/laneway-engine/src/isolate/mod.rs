@@ -84,6 +84,8 @@ pub enum Error {
     Changed { path: PathBuf },
     #[error("{} holds files that no member removed, so it cannot become a file", path.display())]
     NotEmpty { path: PathBuf },
+    #[error("something was mounted below {} while members worked in copies of it; unmount it and try again", path.display())]
+    MountedBelow { path: PathBuf },
 }
 
 impl Error {
@@ -95,7 +97,8 @@ impl Error {
             | Self::NotOurs { .. }
             | Self::Gone { .. }
             | Self::Changed { .. }
-            | Self::NotEmpty { .. } => false,
+            | Self::NotEmpty { .. }
+            | Self::MountedBelow { .. } => false,
         }
     }
 
@@ -158,8 +161,12 @@ impl Isolates {
         let mut hidden = self.hidden(base);
         // The cell may lie within what is copied.
         hidden.extend(walk::root(&self.home).ok().map(|(_, identity)| identity));
-        let used = self.make(means, known.is_some(), &dir, &place.0, base, &hidden)?;
-        self.means.lock().unwrap_or_else(PoisonError::into_inner).insert(place.1.dev, used);
+        let may_mount = !self.is_deep_within(base) && !self.has_mounts_below(base);
+        let used = self.make((means, known.is_some(), may_mount), &dir, &place.0, base, &hidden)?;
+        // What was not tried may be possible for another directory.
+        if may_mount || used != Means::Copy {
+            self.means.lock().unwrap_or_else(PoisonError::into_inner).insert(place.1.dev, used);
+        }
         mark::seal(&dir, used, base)?;
         Ok(tree(&dir))
     }
@@ -167,8 +174,7 @@ impl Isolates {
     /// Tries the best that is not known to be impossible.
     fn make(
         &self,
-        means: Means,
-        is_known: bool,
+        (means, is_known, may_mount): (Means, bool, bool),
         dir: &Path,
         from: &OwnedFd,
         base: &Path,
@@ -181,7 +187,7 @@ impl Isolates {
             (Means::Reflink, false) => copy::can_clone(from, dir),
             (Means::Overlay | Means::Copy, _) => false,
         };
-        let may_mount = !can_clone && (means == Means::Overlay || !is_known) && !self.is_deep_within(base);
+        let may_mount = may_mount && !can_clone && (means == Means::Overlay || !is_known);
         if may_mount && overlay::mount(dir, &to, base, from, hidden) {
             return Ok(Means::Overlay);
         }
@@ -213,6 +219,11 @@ impl Isolates {
         let wanted = walk::identity(base).ok();
         let mut above = self.store_dir.ancestors().skip(2);
         above.any(|above| walk::identity(above).ok() == wanted)
+    }
+
+    /// Copies may lie beside the store, or elsewhere, when the store is the very directory.
+    fn has_mounts_below(&self, base: &Path) -> bool {
+        overlay::has_mounts_below(base, &[&self.store_dir, &self.home])
     }
 
     /// What is never seen in a copy: the files of the store.
@@ -310,6 +321,10 @@ impl Isolates {
         let (origin, _) = walk::root(base).map_err(Error::files("look into", base))?;
         let changes = match mark.means {
             Some(Means::Overlay) => {
+                // What is mounted there now was not to be seen in the copy, and would count as removed.
+                if self.has_mounts_below(base) {
+                    return Err(Error::MountedBelow { path: base.to_owned() });
+                }
                 let upper = overlay::upper(&dir);
                 let (upper, _) = walk::root(&upper).map_err(Error::files("look into", &upper))?;
                 changes::of_overlay(&tree, &upper, &origin, &self.hidden(base))?

@@ -4,7 +4,9 @@
 //! What others change in the run's directory meanwhile may show through, which a copy would not let happen.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use super::walk::{self, Identity};
@@ -19,6 +21,32 @@ pub(super) fn is_mounted(cell: &Path) -> bool {
     let dev = |path: &Path| walk::identity(path).map(|identity| identity.dev).ok();
     let at = cell.join("at");
     dev(&at).is_some() && dev(&at) != dev(&at.join("tree"))
+}
+
+/// Whether a file system is mounted somewhere below a directory, but for what is never part of a copy (`own`: the store, and the copies).
+/// An overlay shows what is under it instead, so that its files would seem to be gone. True where nobody can tell.
+pub(super) fn has_mounts_below(base: &Path, own: &[&Path]) -> bool {
+    let Ok(base) = base.canonicalize() else { return true };
+    let own: Vec<PathBuf> =
+        own.iter().filter_map(|own| own.canonicalize().ok()).filter(|own| *own != base).collect();
+    let is_own = |place: &Path| own.iter().any(|own| place.starts_with(own));
+    let Ok(mounts) = std::fs::read("/proc/self/mountinfo") else { return true };
+    let places =
+        mounts.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
+    places.map(unescaped).any(|place| place != base && place.starts_with(&base) && !is_own(&place))
+}
+
+/// A path as that file writes it: blanks and the like as three octal digits behind a backslash.
+fn unescaped(text: &[u8]) -> PathBuf {
+    let mut path = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [byte, tail @ ..] = rest {
+        let digits = tail.first_chunk::<3>().filter(|_| *byte == b'\\');
+        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        path.push(code.unwrap_or(*byte));
+        rest = if code.is_some() { &tail[3..] } else { tail };
+    }
+    PathBuf::from(OsString::from_vec(path))
 }
 
 /// Mounts an overlay over `to`. Says whether that was possible; if not, empty layers are left in the cell.
@@ -86,4 +114,18 @@ pub(super) fn unmount(cell: &Path) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = cell;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_found_whatever_its_name_is() {
+        assert_eq!(unescaped(br"/a\040b\134c"), Path::new("/a b\\c"));
+        assert_eq!(unescaped(br"/a\04"), Path::new(r"/a\04"));
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(has_mounts_below(Path::new("/"), &[dir.path()]), "/proc is one");
+        assert!(!has_mounts_below(dir.path(), &[]));
+    }
 }

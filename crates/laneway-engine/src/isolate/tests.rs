@@ -122,18 +122,49 @@ fn where_blocks_cannot_be_shared_an_overlay_is_made_and_else_a_copy() {
         let isolates = Isolates::new(store_dir.join("isolates/instance"), store_dir);
         let run = RunId::parse(RUN).expect("an id");
         let copy = isolates.enter(run, &cell("a"), &base).expect("a copy");
-        let means = isolates.means_of(&base).expect("it was tried");
+        let means = isolates.means_of(&base);
         put(&copy, "d/file", "changed");
         let was = std::fs::read_to_string(base.join("d/file")).expect("there");
         isolates.rest(run).expect("nothing stays mounted");
         assert_eq!(was, "as it was", "{means:?}");
-        assert_ne!(means, Means::Reflink);
         if !is_hidden {
-            assert_eq!(means, Means::Copy, "an overlay could not hide the store");
+            assert_eq!(means, None, "an overlay could not hide the store, and was not tried");
         } else if rustix::process::getuid().is_root() {
-            assert_eq!(means, Means::Overlay);
+            assert_eq!(means, Some(Means::Overlay));
         }
     }
+}
+
+/// Only who may mount can try it.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_that_are_mounted_below_the_directory_are_copied_and_stay() {
+    use rustix::mount::{UnmountFlags, mount_bind, unmount};
+
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let place = Place::preferring(Means::Overlay);
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    put(elsewhere.path(), "precious", "kept");
+    place.write("data/under", "hidden by the mount");
+    let data = place.base().join("data");
+    mount_bind(elsewhere.path(), &data).expect("root may");
+    let copy = place.enter("a");
+    let seen = std::fs::read_to_string(copy.join("data/precious")).ok();
+    put(&copy, "data/new", "of a member");
+    let merged = place.merge(&["a"], &OnConflict::Fail);
+    let left = ["precious", "new"].map(|name| place.read(&format!("data/{name}")));
+    // Mounted while a member works: nothing is taken for removed.
+    unmount(&data, UnmountFlags::DETACH).expect("unmounted");
+    put(&place.enter("b"), "data/other", "of another");
+    mount_bind(elsewhere.path(), &data).expect("root may");
+    let refused = place.isolates.changes(place.run, &cell("b"), &place.base());
+    unmount(&data, UnmountFlags::DETACH).expect("unmounted");
+    assert_eq!(seen.as_deref(), Some("kept"));
+    assert!(matches!(merged, Merged::Applied(_)), "{merged:?}");
+    assert_eq!(left, ["kept", "of a member"]);
+    assert!(matches!(refused, Err(Error::MountedBelow { .. })), "{refused:?}");
 }
 
 #[test]

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use laneway_core::expression::Scope;
 use laneway_core::hash::Version;
-use laneway_core::id::SessionId;
+use laneway_core::id::{RunId, SessionId};
 use laneway_core::reason::Reason;
+use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_store::Store;
-use laneway_store::model::{Claim, Outcome, PoolTally, Wanted, Wish};
+use laneway_store::model::{Claim, Outcome, PoolTally, RunView, Wanted, Wish};
 
 use super::artifacts;
 use super::cache::{self, Looked, Place, Uses};
@@ -33,7 +34,7 @@ use crate::warden::Warden;
 /// How long to wait before a store that is busy or full is asked again.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether runs are over for whose directories containers are kept.
+/// How often it is looked whether runs are over that have asked for warm containers.
 const LET_GO: Duration = Duration::from_secs(5);
 
 /// Characters of what is told about a failure.
@@ -153,22 +154,43 @@ impl Setting {
         });
     }
 
-    /// Lets go of containers that are of no use to anybody but runs that are over. Never ends, and has nothing to do where this node may mount.
+    /// Lets go of containers that are of no use to anybody but runs that are over, and of those that an aborted run has used: it may have
+    /// been aborted behind its last task in a pool, or on another node. Never ends.
     pub(super) async fn keep_letting_go(self) {
         loop {
             tokio::time::sleep(LET_GO).await;
             let Some(pools) = self.pools.get() else { continue };
             let mut over = BTreeSet::new();
             for run in pools.runs() {
-                let is_over = match self.store.status(run).await {
-                    Ok(status) => status.is_final(),
-                    Err(error) => matches!(error, laneway_store::Error::NoSuchRun { .. }),
+                let status = match self.store.status(run).await {
+                    Ok(status) => Some(status),
+                    Err(laneway_store::Error::NoSuchRun { .. }) => None,
+                    // Asked again.
+                    Err(_) => continue,
                 };
-                if is_over {
+                if status.is_none_or(RunStatus::is_final) {
                     over.insert(run);
+                }
+                if let Some(status) = status
+                    && self.was_aborted(run, status).await
+                {
+                    pools.abort(run).await;
                 }
             }
             pools.leave(&over);
+        }
+    }
+
+    /// Whether a run was canceled, or cut short by a failure of its own.
+    async fn was_aborted(&self, run: RunId, status: RunStatus) -> bool {
+        match status {
+            RunStatus::Canceled => true,
+            RunStatus::Failed => {
+                let canceled =
+                    |view: RunView| view.state.tasks.iter().any(|task| task.status == TaskStatus::Canceled);
+                self.store.run(run).await.is_ok_and(canceled)
+            }
+            RunStatus::Queued | RunStatus::Running | RunStatus::Succeeded => false,
         }
     }
 }
@@ -229,6 +251,7 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
             Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
         }
     };
+    setting.prewarm(&claim, &dir);
     let merged = match merge::merge(&setting, &claim, &dir, &stop).await {
         None => None,
         Some(Ok(Merged::Ended(outcome))) => {
@@ -237,7 +260,6 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
         Some(Ok(Merged::Pipe(stdin))) => Some(stdin),
         Some(Err(error)) => return Ended::unstarted(Reason::StartFailed, error),
     };
-    setting.prewarm(&claim, &dir);
     let masks = match secrets(&setting, &claim, &dir, &mut scope, &stop).await {
         Ok(masks) => masks,
         Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),

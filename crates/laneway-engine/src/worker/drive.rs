@@ -199,7 +199,8 @@ async fn drive(means: Means, aim: Aim, ground: Ground, control: Control) -> Resu
     let sweeping = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.sweeper.clone().keep_swept()));
     let watching = matches!(aim, Aim::Any { watches_engine: true, .. }).then(|| {
         let (docker, store) = (means.containers.docker.clone(), Arc::clone(&means.store));
-        tokio::spawn(container::keep_told(docker, store, means.session, setting.sweeper.clone()))
+        let told = (setting.sweeper.clone(), Arc::clone(&setting.pools));
+        tokio::spawn(container::keep_told(docker, store, means.session, told))
     });
     let letting_go = matches!(aim, Aim::Any { .. }).then(|| tokio::spawn(setting.clone().keep_letting_go()));
     let (pools, recorder) = (Arc::clone(&setting.pools), Arc::clone(&setting.recorder));

@@ -7,7 +7,7 @@ use laneway_engine::container::pool::execute;
 use laneway_engine::process::{Outcome, StopSignal};
 
 use crate::engine::Engine;
-use crate::support::{BUSYBOX, Node, PATIENCE, docker, pool};
+use crate::support::{BUSYBOX, Node, ORPHANED, PATIENCE, docker, pool};
 
 #[tokio::test]
 async fn containers_that_an_engine_took_with_it_are_replaced() {
@@ -48,6 +48,6 @@ async fn a_task_whose_engine_dies_ends_in_words_and_nothing_of_it_is_left() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, gone).await.expect("nothing of it is left");
+    tokio::time::timeout(ORPHANED, gone).await.expect("nothing of it is left");
     node.close().await;
 }

@@ -9,7 +9,7 @@ use laneway_engine::container::pool::execute;
 use laneway_engine::process::{Outcome, StopSignal};
 
 use crate::proxy::Proxy;
-use crate::support::{BUSYBOX, Node, PATIENCE, agents, docker, pool};
+use crate::support::{BUSYBOX, Node, ORPHANED, PATIENCE, agents, docker, pool};
 
 #[tokio::test]
 async fn a_container_that_was_removed_behind_our_back_is_replaced() {
@@ -36,6 +36,28 @@ async fn an_idle_container_that_died_costs_its_task_nothing() {
     node.docker.wait(&dead).await.expect("ended");
     let (ending, printed) = node.run(node.script(&pool, "echo well")).await;
     assert_eq!((ending.outcome, printed.as_str()), (Outcome::Exited(0), "well\n"));
+    node.close().await;
+}
+
+/// As after an engine that died and came back.
+#[tokio::test]
+async fn idle_containers_that_died_all_at_once_cost_a_task_nothing_and_go() {
+    let mut node = Node::new();
+    let pool = pool(6);
+    node.pools.warm(&pool, &node.path("work"), 6);
+    for _ in 0..6 {
+        let dead = node.told(ContainerState::Idle).await.container;
+        node.docker.kill(&dead, "KILL").await.expect("killed");
+        node.docker.wait(&dead).await.expect("ended");
+    }
+    let (ending, printed) = node.run(node.script(&pool, "echo well")).await;
+    assert_eq!((ending.outcome, printed.as_str()), (Outcome::Exited(0), "well\n"));
+    let others_are_gone = async {
+        while node.pools.views()[0].containers.len() > 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, others_are_gone).await.expect("what is dead is not kept");
     node.close().await;
 }
 
@@ -133,9 +155,12 @@ async fn a_container_that_was_made_without_a_word_is_not_forgotten() {
         panic!("nobody knows whether it was made")
     };
     assert!(why.contains("the line to the container engine broke"), "{why}");
-    while !node.pools.views()[0].containers.is_empty() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let gone = async {
+        while !node.pools.views()[0].containers.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(ORPHANED, gone).await.expect("nothing of it is left");
     assert_eq!((proxy.creates(), node.containers().await), (1, Vec::new()));
     let (ending, _) = node.run(node.script(&pool(1), "true")).await;
     assert_eq!(ending.outcome, Outcome::Exited(0), "the next one is served");

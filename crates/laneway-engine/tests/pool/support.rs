@@ -21,6 +21,9 @@ use crate::warden::warden;
 /// Long enough for a loaded machine; nothing waits this long unless it is broken.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a container may outlive what it was for, whatever went wrong.
+pub(crate) const ORPHANED: Duration = Duration::from_secs(30);
+
 pub(crate) const BUSYBOX: &str = "laneway-test/busybox:1";
 pub(crate) const HTTPD: &str = "laneway-test/httpd:1";
 

@@ -249,6 +249,40 @@ fn an_aborted_run_leaves_nothing_of_what_it_used_and_others_keep_theirs() {
 }
 
 #[test]
+fn what_starts_for_an_aborted_run_goes_unless_somebody_else_waits_for_it() {
+    let mut pool = Pool::new(Mode::Multi, 3);
+    let of_other = Event::Acquire(Waiter { ticket: Ticket(4), run: run(2) });
+    play(&mut pool, vec![acquire(1), acquire(2), acquire(3), of_other]);
+    play(&mut pool, vec![Event::Started(number(1)), Event::Canceled(Ticket(2)), Event::Canceled(Ticket(3))]);
+    assert_eq!(play(&mut pool, vec![Event::Abort(run(1))]), "");
+    assert_eq!(play(&mut pool, vec![released(1)]), "1 is terminated: aborted, terminate 1");
+    assert!(pool.has_left(run(1)), "one that starts is still there");
+    let mut told = [2, 3].map(|one| play(&mut pool, vec![Event::Started(number(one))]));
+    told.sort();
+    let handed = |told: &String| told.contains("to 4 (nothing)");
+    let ended = |told: &String| told.contains("terminated: aborted");
+    assert_eq!(
+        (told.iter().filter(|told| handed(told)).count(), told.iter().filter(|told| ended(told)).count()),
+        (1, 1),
+        "{told:?}"
+    );
+    play(&mut pool, vec![Event::Gone(number(1)), Event::Gone(number(2)), Event::Gone(number(3))]);
+    assert!(!pool.has_left(run(1)));
+}
+
+#[test]
+fn what_was_warmed_for_an_aborted_run_goes_with_it() {
+    let mut pool = Pool::new(Mode::Multi, 3);
+    play(
+        &mut pool,
+        vec![Event::Warm(1), Event::WarmFor(run(1), 3), Event::Started(number(1)), Event::Started(number(2))],
+    );
+    assert_eq!(play(&mut pool, vec![Event::Abort(run(1))]), "2 is terminated: aborted, terminate 2");
+    assert_eq!(play(&mut pool, vec![Event::Started(number(3))]), "3 is terminated: aborted, terminate 3");
+    assert_eq!(pool.counts().idle, 1, "what somebody else has asked for stays");
+}
+
+#[test]
 fn closing_ends_everything_once_and_gives_nothing_out_any_more() {
     let mut pool = Pool::new(Mode::Multi, 1);
     play(&mut pool, vec![acquire(1), Event::Started(number(1)), acquire(2)]);
@@ -397,7 +431,9 @@ fn live(mode: Mode, max: usize, throws: &[Throw]) {
                 })
             }
             9 => world.rests.get(at % world.rests.len().max(1)).cloned(),
-            10 => Some(if *fails { Event::Drain } else { Event::Warm(at % 6) }),
+            10 if *fails => Some(Event::Drain),
+            10 if at % 2 == 0 => Some(Event::WarmFor(run((*at % 3) as u8), at % 6)),
+            10 => Some(Event::Warm(at % 6)),
             11 if *fails => Some(Event::Abort(run((*at % 3) as u8))),
             _ => Some(Event::Died(number((at % 9) as u64))),
         };

@@ -36,6 +36,8 @@ pub(super) enum Message {
         dormancy: Option<Duration>,
         reply: oneshot::Sender<Result<Arc<Vessel>, Fault>>,
     },
+    /// Whatever rests is looked at: it may have died.
+    LookAfter,
     /// Answered when nothing of the run is left.
     Abort(RunId, oneshot::Sender<()>),
     /// Answered when nothing at all is left.
@@ -152,6 +154,7 @@ impl Loop {
                     }
                     self.on(Event::Acquire(waiter));
                 }
+                Message::LookAfter => self.look_after(),
                 Message::Abort(run, done) => {
                     self.aborts.push((run, done));
                     self.on(Event::Abort(run));
@@ -284,6 +287,19 @@ impl Loop {
         tokio::spawn(async move {
             let _ = sender.send(Message::Event(done.await));
         });
+    }
+
+    fn look_after(&self) {
+        let rests = |state: ContainerState| matches!(state, ContainerState::Idle | ContainerState::Dormant);
+        for (number, _) in self.pool.states().filter(|(_, state)| rests(*state)) {
+            let Some(vessel) = self.vessels.get(&number).cloned() else { continue };
+            let (common, sender) = (Arc::clone(&self.common), self.sender.clone());
+            tokio::spawn(async move {
+                if vessel.is_dead(&common.yard.docker).await {
+                    let _ = sender.send(Message::Event(Event::Died(number)));
+                }
+            });
+        }
     }
 
     fn later(&self, delay: Duration, event: Event) {

@@ -116,6 +116,11 @@ impl Lease {
         self.files.as_mut().map_or(Ok(()), Files::hide)
     }
 
+    /// Its container was dead before anything ran in it. So may be the others that rest.
+    pub(super) fn was_dead(&self) {
+        self.keeper.tell(Message::LookAfter);
+    }
+
     /// What marks the processes of this task.
     pub(super) fn mark(&self) -> String {
         format!("{}-{}", self.vessel.name, self.ticket.0)

@@ -73,9 +73,9 @@ struct Keepers {
 struct Named {
     keeper: Keeper,
     names: BTreeSet<String>,
-    /// Whose tasks it is for, if it is of one directory alone.
+    /// Whose tasks it is for, as far as nobody has said that they are over.
     runs: BTreeSet<RunId>,
-    /// All of these are over.
+    /// It is of one directory alone, and all of these are over.
     is_over: bool,
 }
 
@@ -180,7 +180,10 @@ impl Pools {
         let (pools, pool, dir) = (self.clone(), pool.clone(), dir.to_owned());
         tokio::spawn(async move {
             match pools.keeper(&pool, &dir, run).await {
-                Ok(keeper) => keeper.tell(Message::Event(Event::Warm(count))),
+                Ok(keeper) => keeper.tell(Message::Event(match run {
+                    Some(run) => Event::WarmFor(run, count),
+                    None => Event::Warm(count),
+                })),
                 Err(why) => tracing::debug!(pool = pool.name, why, "nothing was warmed"),
             }
         });
@@ -216,12 +219,17 @@ impl Pools {
         self.ask_all(|done| Message::Abort(run, done)).await;
     }
 
+    /// The engine may have been away: what rests is looked at, and what has died meanwhile goes.
+    pub fn look_after(&self) {
+        self.keepers().by_recipe.values().for_each(|named| named.keeper.tell(Message::LookAfter));
+    }
+
     /// Of a node that may not mount: a container sees one directory, and is of no use to anybody but the runs that have it.
     fn is_of_directories(&self) -> bool {
         self.0.common.yard.mounts.is_none()
     }
 
-    /// Runs for whose directories containers are kept, so that somebody tells when they are over. None where containers are of no run.
+    /// Runs that have asked for containers, so that somebody tells when they are over.
     pub fn runs(&self) -> BTreeSet<RunId> {
         self.keepers().by_recipe.values().flat_map(|named| named.runs.iter().copied()).collect()
     }
@@ -229,9 +237,9 @@ impl Pools {
     /// These are over: what is of their directories alone goes. Told again, and nothing is left of such a pool, it is forgotten.
     pub fn leave(&self, over: &BTreeSet<RunId>) {
         let mut keepers = self.keepers();
-        for named in keepers.by_recipe.values_mut().filter(|named| !named.runs.is_empty()) {
+        for (recipe, named) in keepers.by_recipe.iter_mut().filter(|(_, named)| !named.runs.is_empty()) {
             named.runs.retain(|run| !over.contains(run));
-            if named.runs.is_empty() {
+            if named.runs.is_empty() && recipe.dir.is_some() {
                 named.is_over = true;
                 named.keeper.tell(Message::Event(Event::Drain));
             }
@@ -291,7 +299,6 @@ impl Pools {
         let name = std::mem::take(&mut pool.name);
         let common = &self.0.common;
         let dir = self.is_of_directories().then(|| dir.to_owned());
-        let of_run = run.filter(|_| dir.is_some());
         let recipe = Recipe { pool, image, dir };
         let mut keepers = self.keepers();
         // Looked at behind the pull, which may have taken longer than the node has lived.
@@ -304,7 +311,7 @@ impl Pools {
             runs: BTreeSet::new(),
             is_over: false,
         });
-        if let Some(run) = of_run {
+        if let Some(run) = run {
             named.runs.insert(run);
             named.is_over = false;
         }
@@ -343,14 +350,17 @@ fn wanted(plan: &Plan, begun: Position, is_of_directories: bool) -> Vec<(definit
     if plan.workflow.pools.is_empty() || prewarm.width == 0 {
         return Vec::new();
     }
-    // At once, if the first lane is the parallel one.
+    // At once, if the first lane is the parallel one. Nothing of the lane before may ever begin here: a step there waits for somebody, was
+    // skipped, or is another node's. Then it is late, and better than never.
     let (before, parallel) = prewarm.lane.map_or((0, 0), |lane| (lane, lane + 1));
     let steps = |lane: usize| match plan.lanes.get(lane) {
         Some(Lane::Step(position)) => std::slice::from_ref(position),
         Some(Lane::Group { steps, .. }) => steps.as_slice(),
         None => &[],
     };
-    if !steps(before).contains(&begun) {
+    // An item begins in the place of its step.
+    let begun = plan.item(begun).map_or(begun, |(step, _)| step);
+    if !steps(before).contains(&begun) && !steps(parallel).contains(&begun) {
         return Vec::new();
     }
     let has_copy =

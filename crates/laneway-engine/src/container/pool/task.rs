@@ -46,7 +46,7 @@ const GONE: Duration = Duration::from_secs(5);
 /// How long an engine may take to say whether memory was why. Whoever waits for the task's end waits for this too.
 const WHY: Duration = Duration::from_secs(2);
 
-/// An idle container may have died: so many are tried.
+/// Containers that rest may have died, all of a pool; beyond those, so many are tried.
 const TRIES: u32 = 3;
 
 /// Characters of an answer that are told of a failure.
@@ -107,9 +107,9 @@ async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
     let begun = Instant::now();
     // A timeout beyond what a clock can hold is none.
     let deadline = job.timeout.and_then(|timeout| begun.checked_add(timeout));
-    let mut turn = Turn { tries: 0, deadline };
+    let mut turn = Turn { left: job.pool.max.get().saturating_add(TRIES), deadline };
     loop {
-        turn.tries += 1;
+        turn.left = turn.left.saturating_sub(1);
         let wish = Wish { pool: &job.pool, run: job.run, dir: &job.dir, dormancy: job.dormancy };
         let lease = tokio::select! {
             biased;
@@ -139,10 +139,10 @@ async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
     }
 }
 
-/// Which of its containers this is, and until when all of them together may take.
+/// How many more containers may be tried, and until when all of them together may take.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
-    tries: u32,
+    left: u32,
     deadline: Option<Instant>,
 }
 
@@ -204,8 +204,11 @@ async fn exec(
         Ok(Err(error)) => {
             let is_dead = matches!(error, Error::NotFound { .. })
                 || matches!(&error, Error::Refused { why, .. } if why.contains("is not running"));
+            if is_dead {
+                lease.was_dead();
+            }
             drop(lease);
-            return if is_dead && turn.tries < TRIES { None } else { failed(error.to_string()) };
+            return if is_dead && turn.left > 0 { None } else { failed(error.to_string()) };
         }
     };
     let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
@@ -410,7 +413,10 @@ async fn call(
     let (outcome, output, is_over) = match answer {
         Err(cut_short) => (cut_short, Ok(Map::new()), false),
         // It died while nobody used it.
-        Ok(Err(http::Fault::Unheard(_))) if turn.tries < TRIES => return None,
+        Ok(Err(http::Fault::Unheard(_))) if turn.left > 0 => {
+            lease.was_dead();
+            return None;
+        }
         // The server may be gone because of what it was asked for.
         Ok(Err(_)) if is_out_of_memory(&lease, KILLED, stop).await => {
             (Outcome::OutOfMemory(exit_code(KILLED)), Ok(Map::new()), false)

@@ -310,6 +310,14 @@ impl Vessel {
         }
     }
 
+    /// Whether it does not run any more, as far as the engine knows.
+    pub(super) async fn is_dead(&self, docker: &Docker) -> bool {
+        match docker.inspect(self.id()).await {
+            Ok(found) => found.state.and_then(|state| state.running) == Some(false),
+            Err(error) => matches!(error, Error::NotFound { .. }),
+        }
+    }
+
     /// Whether something in there was killed for memory since that was last told of. The group counts at once; the engine, where
     /// nobody in there can be asked, hears of it a moment later.
     pub(super) async fn is_out_of_memory(&self, docker: &Docker, mode: PoolMode) -> bool {
