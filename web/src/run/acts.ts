@@ -32,6 +32,12 @@ export function is_canceling(run: Pick<RunFacts, 'status' | 'closing'>): boolean
   return !has_ended(run.status) && (run.closing === 'canceled' || run.closing === 'run_timeout');
 }
 
+/** How a run is, in one word: one that is being stopped, or is held up, is that first. */
+export function run_state(run: Pick<RunFacts, 'status' | 'paused' | 'closing'>): string {
+  if (is_canceling(run)) return 'canceling';
+  return run.paused.length > 0 && !has_ended(run.status) ? 'paused' : run.status;
+}
+
 export function run_acts(run: RunFacts, may_act: boolean): RunAct[] {
   if (!may_act) return [];
   // What succeeded is done.

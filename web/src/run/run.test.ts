@@ -1,7 +1,7 @@
 // The pure parts of the run page: events folded into tasks, bars in lanes, and what may be done.
 import { describe, expect, it } from 'vitest';
 import type { StreamEvent } from '../api/stream';
-import { is_canceling, run_acts, task_acts, type RunFacts } from './acts';
+import { is_canceling, run_acts, run_state, task_acts, type RunFacts } from './acts';
 import { bars_of, History, lanes_of, span_of, ticks, type Bar } from './bars';
 import { moment, RunFold, type Run } from './fold';
 
@@ -212,6 +212,17 @@ describe('acts', () => {
   ] as const)('of a run that is %s %j', (status, more, expected) => {
     expect(run_acts(run(status, more as Partial<RunFacts>), true)).toEqual(expected);
     expect(run_acts(run(status, more as Partial<RunFacts>), false)).toEqual([]);
+  });
+
+  it.each([
+    ['running', {}, 'running'],
+    ['queued', { paused: ['workflow'] }, 'paused'],
+    ['running', { paused: ['run'], closing: 'canceled' }, 'canceling'],
+    ['running', { closing: 'run_timeout' }, 'canceling'],
+    ['running', { closing: 'halted' }, 'running'],
+    ['canceled', { paused: ['run'], closing: 'canceled' }, 'canceled'],
+  ] as const)('one word for a run that is %s %j', (status, more, expected) => {
+    expect(run_state(run(status, more as Partial<RunFacts>))).toBe(expected);
   });
 
   const facts = { is_item: false, signal: null, is_signaled: false };

@@ -200,6 +200,13 @@ pub struct RunSummary {
     pub tasks: Map<String, Value>,
     pub interrupted: bool,
     pub set_aside: Option<SetAside>,
+    /// What keeps it paused: `run`, `workflow`, or nothing.
+    #[serde(default)]
+    pub paused: Vec<String>,
+    /// Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub closing: Option<Closing>,
 }
 
 /// A page of runs, newest first.
@@ -319,6 +326,13 @@ fn count_items(tasks: &mut [Task]) {
     }
 }
 
+fn is_canceling(closing: Option<Closing>) -> bool {
+    match closing {
+        Some(Closing::Canceled | Closing::RunTimeout) => true,
+        Some(Closing::Halted | Closing::Aborted) | None => false,
+    }
+}
+
 /// What servers meant that did not say so.
 fn dataflow() -> String {
     "dataflow".to_owned()
@@ -368,10 +382,7 @@ impl Run {
 impl Run {
     /// What runs of it is being stopped, and nothing more of it starts.
     pub fn is_canceling(&self) -> bool {
-        match self.closing {
-            Some(Closing::Canceled | Closing::RunTimeout) => true,
-            Some(Closing::Halted | Closing::Aborted) | None => false,
-        }
+        is_canceling(self.closing)
     }
 
     /// Leaves out all but the first items of each step. What is counted of them stays.
@@ -400,6 +411,13 @@ impl From<&model::RunView> for Run {
     }
 }
 
+impl RunSummary {
+    /// What runs of it is being stopped, and nothing more of it starts.
+    pub fn is_canceling(&self) -> bool {
+        is_canceling(self.closing)
+    }
+}
+
 impl From<&model::RunSummary> for RunSummary {
     fn from(run: &model::RunSummary) -> Self {
         Self {
@@ -414,6 +432,8 @@ impl From<&model::RunSummary> for RunSummary {
             tasks: run.counts.iter().map(|(status, number)| (status.to_string(), (*number).into())).collect(),
             interrupted: run.is_interrupted,
             set_aside: run.set_aside.as_ref().map(SetAside::from),
+            paused: run.paused.iter().map(ToString::to_string).collect(),
+            closing: run.closing,
         }
     }
 }

@@ -62,8 +62,7 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             if status.is_final() {
                 return Err(format!("run {} has ended: it is {status}", run.short()));
             }
-            let opened = model.run.as_ref().and_then(|opened| opened.run.as_ref());
-            if opened.is_some_and(|opened| opened.run == run && opened.is_canceling()) {
+            if is_canceling(model, run) {
                 return Err(format!("run {} is being canceled", run.short()));
             }
             plain(Action::Cancel { run })
@@ -171,6 +170,16 @@ fn chosen_run(model: &Model) -> Result<(RunId, RunStatus), String> {
         Screen::Nodes | Screen::Pools | Screen::Limits => None,
     };
     chosen.ok_or_else(|| "no run is chosen".to_owned())
+}
+
+/// As the run on the screen tells it, or else the list.
+fn is_canceling(model: &Model, run: RunId) -> bool {
+    let opened = model.run.as_ref().and_then(|opened| opened.run.as_ref()).filter(|opened| opened.run == run);
+    let listed = || model.runs.all.iter().flatten().find(|listed| listed.run == run);
+    match opened {
+        Some(opened) => opened.is_canceling(),
+        None => listed().is_some_and(wire::RunSummary::is_canceling),
+    }
 }
 
 /// How far the run had come that stands on the screen: one that went on behind the question is not opened once more.
