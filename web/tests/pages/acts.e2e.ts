@@ -175,7 +175,12 @@ test('warming a pool that nobody knows is refused with what to do', async () => 
   const { page } = tab;
   await page.getByRole('button', { name: 'Warm…' }).click();
   const dialog = page.getByRole('dialog');
+  await dialog.getByText('on each node that has the pool').waitFor();
   await dialog.getByLabel('Pools').fill('nothing');
+  // The server would refuse none: to let them go is to drain it.
+  await dialog.getByLabel('Containers').fill('0');
+  expect(await dialog.getByLabel('Containers').evaluate((field) => (field as HTMLInputElement).validity.rangeUnderflow)).toBe(true);
+  await dialog.getByLabel('Containers').fill('1');
   await dialog.getByRole('button', { name: 'Warm it' }).click();
   await dialog.getByRole('alert').waitFor();
   expect(await tab.axe()).toEqual([]);
