@@ -19,6 +19,8 @@ export interface TaskFacts {
   status: TaskStatus;
   /** An item of a `for_each`: its step is what acts are about. */
   is_item: boolean;
+  /** Why it ended so. */
+  reason: string | null;
   signal: string | null;
   is_signaled: boolean;
 }
@@ -53,7 +55,7 @@ export function run_acts(run: RunFacts, may_act: boolean): RunAct[] {
   return acts;
 }
 
-/** Succeeded and skipped are done; what has failed or was canceled can be tried again once its run has ended. */
+/** Succeeded and skipped are done; what has failed, was canceled or passed over by a person can be tried again once its run has ended. */
 export function task_acts(run: RunFacts, task: TaskFacts, may_act: boolean): TaskAct[] {
   if (!may_act) return [];
   const acts: TaskAct[] = [];
@@ -73,7 +75,10 @@ export function task_acts(run: RunFacts, task: TaskFacts, may_act: boolean): Tas
     case 'available':
     case 'running':
     case 'succeeded':
+      break;
     case 'skipped':
+      // A retry of the run leaves what a person skipped as it is: this alone undoes it, of an item too.
+      if (has_ended(run.status) && task.reason === 'skipped_by_person') acts.push('retry_from');
       break;
   }
   return acts;

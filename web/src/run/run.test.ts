@@ -225,7 +225,7 @@ describe('acts', () => {
     expect(run_state(run(status, more as Partial<RunFacts>))).toBe(expected);
   });
 
-  const facts = { is_item: false, signal: null, is_signaled: false };
+  const facts = { is_item: false, reason: null, signal: null, is_signaled: false };
   it.each([
     ['pending', 'running', []],
     ['available', 'running', []],
@@ -241,6 +241,14 @@ describe('acts', () => {
     const task = { ...facts, status, signal: status === 'parked' ? 'approved' : null };
     expect(task_acts(run(of_run), task, true)).toEqual(expected);
     expect(task_acts(run(of_run), task, false)).toEqual([]);
+  });
+
+  it('undo what a person skipped, once the run has ended, and nothing else that was skipped', () => {
+    const skipped = { ...facts, status: 'skipped', reason: 'skipped_by_person' } as const;
+    expect(task_acts(run('succeeded'), skipped, true)).toEqual(['retry_from']);
+    expect(task_acts(run('canceled'), { ...skipped, is_item: true }, true)).toEqual(['retry_from']);
+    expect(task_acts(run('running'), skipped, true)).toEqual([]);
+    expect(task_acts(run('failed'), { ...skipped, reason: 'upstream' }, true)).toEqual([]);
   });
 
   it('offer no signal that was given, and let an item be passed but not tried alone', () => {

@@ -327,6 +327,13 @@ describe('acts', () => {
     await tab.page.goto(`/runs/${run}/tasks/behind`);
     await reads(tab, '[data-testid=task-status]', 'succeeded');
     expect(await tab.page.locator('.panel button').count()).toBe(0);
+    // The question said how that is undone.
+    await tab.page.goto(`/runs/${run}/tasks/bad`);
+    await reads(tab, '[data-testid=task-status]', 'skipped');
+    await press(tab, 'Retry from here');
+    await agree(tab, 'Retry from here');
+    await reads(tab, '[data-testid=task-status]', 'failed');
+    await expect.poll(() => status(run)).toBe('failed');
   });
 
   it('let a run that goes level by level go on by one', async () => {
