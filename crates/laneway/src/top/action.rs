@@ -1,6 +1,7 @@
 //! What a person may do from here, and what would come of it, in words. Pure: `act.rs` does it.
 
 use laneway_core::id::RunId;
+use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_server::wire;
 
@@ -73,10 +74,7 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
                 RunStatus::Failed | RunStatus::Canceled => {
                     plain(Action::Retry { run, from: None, seen: seen(model, run) })
                 }
-                RunStatus::Succeeded => {
-                    Err("nothing of it failed; R on a step runs that and everything behind it again"
-                        .to_owned())
-                }
+                RunStatus::Succeeded => Err(format!("nothing of it failed; {}", anew(run, "STEP"))),
                 RunStatus::Queued | RunStatus::Running => Err(going_on(run)),
             }
         }
@@ -86,14 +84,33 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             if !status.is_final() {
                 return Err(going_on(run));
             }
+            let is_open = match task.status {
+                TaskStatus::Failed | TaskStatus::Canceled => true,
+                // A retry of the run leaves it as it is: this alone undoes a skip.
+                TaskStatus::Skipped => task.reason == Some(Reason::SkippedByPerson),
+                TaskStatus::Pending
+                | TaskStatus::Available
+                | TaskStatus::Running
+                | TaskStatus::Parked
+                | TaskStatus::Succeeded => false,
+            };
+            if !is_open {
+                return Err(format!("{} is {}; {}", task.name(), task.status, anew(run, &task.step)));
+            }
             plain(Action::Retry { run, from: Some(task.step.clone()), seen: seen(model, run) })
         }
         Wish::Skip => {
             let (run, status) = chosen_run(model)?;
             let task = chosen_task(model)?;
-            match (task.status, status.is_final()) {
-                (TaskStatus::Failed, true) => plain(Action::Skip { run, step: task.name() }),
-                (TaskStatus::Failed, false) => Err(going_on(run)),
+            match (task.status, status) {
+                (TaskStatus::Failed, RunStatus::Failed | RunStatus::Succeeded) => {
+                    plain(Action::Skip { run, step: task.name() })
+                }
+                // What somebody canceled is not to go on past anything.
+                (TaskStatus::Failed, RunStatus::Canceled) => {
+                    Err(format!("run {} was canceled; r brings it back", run.short()))
+                }
+                (TaskStatus::Failed, RunStatus::Queued | RunStatus::Running) => Err(going_on(run)),
                 (other, _) => Err(format!("only a step that failed is skipped; {} is {other}", task.name())),
             }
         }
@@ -119,6 +136,9 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             let (run, status) = chosen_run(model)?;
             if status.is_final() {
                 return Err(format!("run {} has ended: it is {status}", run.short()));
+            }
+            if is_canceling(model, run) {
+                return Err(format!("run {} is being canceled", run.short()));
             }
             let opened = model.run.as_ref().filter(|opened| opened.id == run);
             let paused = opened.and_then(|opened| opened.run.as_ref()).map(|run| run.paused.as_slice());
@@ -153,6 +173,11 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
 
 fn going_on(run: RunId) -> String {
     format!("run {} goes on; that is for runs that have ended", run.short())
+}
+
+/// How what is done is done once more: rarely meant, so no key does it.
+fn anew(run: RunId, step: &str) -> String {
+    format!("`laneway retry {} --from {step}` runs a step and everything behind it again", run.short())
 }
 
 fn chosen_run(model: &Model) -> Result<(RunId, RunStatus), String> {

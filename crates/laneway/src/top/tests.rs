@@ -173,6 +173,7 @@ fn the_last_line_offers_what_the_state_allows() {
         (RunStatus::Running, TaskStatus::Parked, "ac"),
         (RunStatus::Failed, TaskStatus::Failed, "rs"),
         (RunStatus::Canceled, TaskStatus::Canceled, "r"),
+        (RunStatus::Canceled, TaskStatus::Failed, "r"),
         (RunStatus::Succeeded, TaskStatus::Succeeded, ""),
     ] {
         assert_eq!(letters(&of(status, first)), wanted, "{status} {first}");
@@ -181,8 +182,61 @@ fn the_last_line_offers_what_the_state_allows() {
     canceling.closing = Some(Closing::Canceled);
     let mut canceling = model(canceling, "steps: {a: {run: x}}");
     assert_eq!(letters(&canceling), "");
-    press(&mut canceling, "c");
-    assert!(canceling.notice.take().expect("a word").text.contains("is being canceled"));
+    for key in ["c", "p"] {
+        press(&mut canceling, key);
+        assert!(canceling.asked.is_none(), "{key}");
+        assert!(canceling.notice.take().expect("a word").text.contains("is being canceled"), "{key}");
+    }
+}
+
+#[test]
+fn the_list_knows_that_a_run_is_being_canceled() {
+    let mut model = Model::new(Look::new(false, true), "here".to_owned(), Millis(0));
+    let listed = json!({
+        "run": id().to_string(), "workflow": "flow", "status": "running", "reason": null, "closing": "canceled",
+        "submitted_at": "2026-11-15T12:00:00.000Z", "started_at": null, "finished_at": null, "submitted_by": "ada",
+        "tasks": {}, "interrupted": false, "set_aside": null,
+    });
+    let runs = vec![serde_json::from_value(listed).expect("a run of a list")];
+    update(&mut model, Message::Answer(Answer::Runs(runs)));
+    press(&mut model, "c");
+    assert!(model.asked.is_none());
+    assert!(model.notice.take().expect("a word").text.contains("is being canceled"));
+}
+
+/// R tries again what did not succeed, and undoes what a person skipped; what is done is left to `laneway retry --from`.
+#[test]
+fn a_step_is_tried_again_only_where_something_is_left_to_do() {
+    let skipped_by = |reason: &str| {
+        let mut task = task("a", None, TaskStatus::Skipped);
+        task["reason"] = reason.into();
+        task
+    };
+    for (status, first, is_offered) in [
+        (RunStatus::Failed, task("a", None, TaskStatus::Failed), true),
+        (RunStatus::Canceled, task("a", None, TaskStatus::Failed), true),
+        (RunStatus::Canceled, task("a", None, TaskStatus::Canceled), true),
+        (RunStatus::Succeeded, skipped_by("skipped_by_person"), true),
+        (RunStatus::Failed, skipped_by("upstream"), false),
+        (RunStatus::Failed, task("a", None, TaskStatus::Succeeded), false),
+        (RunStatus::Succeeded, task("a", None, TaskStatus::Succeeded), false),
+        (RunStatus::Running, skipped_by("skipped_by_person"), false),
+    ] {
+        let name = format!("{status} {first}");
+        let mut model = model(run(status, &[first, task("b", None, TaskStatus::Succeeded)]), TWO);
+        press(&mut model, "R");
+        assert_eq!(model.asked.is_some(), is_offered, "{name}");
+    }
+    let mut canceled = model(
+        run(
+            RunStatus::Canceled,
+            &[task("a", None, TaskStatus::Failed), task("b", None, TaskStatus::Canceled)],
+        ),
+        TWO,
+    );
+    press(&mut canceled, "s");
+    assert!(canceled.asked.is_none());
+    assert!(canceled.notice.take().expect("a word").text.contains("was canceled"));
 }
 
 #[test]
