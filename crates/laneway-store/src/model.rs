@@ -566,6 +566,7 @@ pub struct RunView {
     pub submitted_by: String,
     /// The node that owns it, while that lives.
     pub owner: Option<String>,
+    pub placed: Placed,
     pub is_interrupted: bool,
     pub set_aside: Option<SetAside>,
     /// By position: why it waits; `None` for what runs or has ended.

@@ -62,6 +62,7 @@ export const run_de: Record<keyof typeof run_en, Word> = {
   'run.advance': 'Eine Stufe weiter',
   'run.advance_done': 'Läuft eine Stufe weiter und hält danach wieder an',
   'run.retry': 'Noch einmal',
+  'run.is_local': 'Ein Lauf von `laneway run`: kein Knoten nimmt seine Aufgaben. `laneway retry {run}` an seinem Speicher setzt ihn fort',
   'run.retry_title': 'Diesen Lauf noch einmal versuchen?',
   'run.retry_consequence': 'Was fehlschlug, übersprungen oder abgebrochen wurde, läuft noch einmal, und alles dahinter. Was gelang, bleibt.',
   'run.cancel': 'Abbrechen',

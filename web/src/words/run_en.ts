@@ -61,6 +61,7 @@ export const run_en = {
   'run.advance': 'One level on',
   'run.advance_done': 'Goes on by one level, and is held up again behind it',
   'run.retry': 'Retry',
+  'run.is_local': 'A run of `laneway run`: no node takes its tasks. `laneway retry {run}` beside its store goes on with it',
   'run.retry_title': 'Try this run again?',
   'run.retry_consequence': 'What failed, was skipped or canceled runs again, and everything behind it. What succeeded is kept.',
   'run.cancel': 'Cancel',

@@ -347,6 +347,22 @@ describe('acts', () => {
     await reads(tab, '[data-testid=run-status]', 'succeeded');
   });
 
+  it('of a run of `laneway run` name the command that goes on with it', async () => {
+    const name = join(program.directory, 'alone.yaml');
+    writeFileSync(name, 'name: alone\nsteps:\n  only: {run: "exit 3"}\n');
+    await expect(program.command('run', name)).rejects.toThrow('ended with 1');
+    const { runs } = await program.ask<{ runs: { run: string }[] }>('GET', '/v1/runs?workflow=alone');
+    const run = runs[0]!.run;
+    const tab = await open(`/runs/${run}?step=only`);
+    await reads(tab, '[data-testid=run-status]', 'failed');
+    for (const act of ['Retry', 'Retry from here', 'Skip and go on']) {
+      const button = tab.page.getByRole('button', { name: act, exact: true });
+      expect(await button.getAttribute('aria-disabled'), act).toBe('true');
+      expect(await button.getAttribute('title'), act).toMatch(/`laneway retry [0-9a-f]{8}` beside its store/);
+    }
+    await accessible(tab);
+  });
+
   it('are not offered to a viewer', async () => {
     const { run } = await rich_run();
     const { token } = await program.ask<{ token: string }>('POST', '/v1/tokens', { name: `viewer${turn++}`, role: 'viewer' });

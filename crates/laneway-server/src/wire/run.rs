@@ -12,7 +12,7 @@ use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
-use laneway_store::model;
+use laneway_store::model::{self, Placed};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -49,6 +49,9 @@ pub struct Run {
     pub version: String,
     /// The node that owns it, while that lives.
     pub owner: Option<String>,
+    /// One of `laneway run`: no node takes its tasks, and only `laneway retry` beside its store opens it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
     /// Not ended, and the process that ran it is gone.
     pub interrupted: bool,
     pub set_aside: Option<SetAside>,
@@ -364,6 +367,7 @@ impl Run {
             directory,
             version: state.version.to_string(),
             owner: None,
+            local: false,
             interrupted: false,
             set_aside: None,
             paused: state.paused.iter().map(ToString::to_string).collect(),
@@ -405,6 +409,7 @@ impl From<&model::RunView> for Run {
             task.cause = cause.as_ref().map(Cause::from);
         }
         run.owner.clone_from(&view.owner);
+        run.local = view.placed == Placed::Local;
         run.interrupted = view.is_interrupted;
         run.set_aside = view.set_aside.as_ref().map(SetAside::from);
         run

@@ -58,6 +58,7 @@ pub(super) async fn run(
         bundle: head.head.bundle.clone(),
         submitted_by: by,
         owner,
+        placed: head.head.placed,
         is_interrupted,
         set_aside: set_aside.remove(&head.no),
         causes,

@@ -48,6 +48,7 @@ pub(super) fn run(
         bundle: head.head.bundle.clone(),
         submitted_by: by,
         owner,
+        placed: head.head.placed,
         is_interrupted,
         set_aside: quarantine::read(connection, head.no)?,
         causes,

@@ -9,7 +9,7 @@ use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use laneway_store::Error;
-use laneway_store::model::{Pausable, RunFilter};
+use laneway_store::model::{Pausable, Placed, RunFilter};
 use laneway_store::sqlite::Clock;
 
 use crate::harness::{Node, Place, START, canceled, failed, flat, flow, for_each_database, succeeded};
@@ -210,6 +210,7 @@ async fn task_that_is_available_says_that_it_waits_for_a_slot(place: Place) {
 async fn task_of_an_interrupted_run_says_that_nobody_runs_it(place: Place) {
     let (owner, node) = (place.node("owner").await, place.node("one").await);
     let run = owner.submit(&flat(1, 1)).await;
+    assert_eq!(node.view(run).await.placed, Placed::Local);
     drop(owner);
     let (_, _, text) = cause(&node, run, "s0").await.expect("a cause");
     assert_eq!(text, "ready, but the process that ran this run is gone");

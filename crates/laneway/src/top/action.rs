@@ -72,6 +72,7 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             let (run, status) = chosen_run(model)?;
             match status {
                 RunStatus::Failed | RunStatus::Canceled => {
+                    goes_on_from_here(model, run)?;
                     plain(Action::Retry { run, from: None, seen: seen(model, run) })
                 }
                 RunStatus::Succeeded => Err(format!("nothing of it failed; {}", anew(run, "STEP"))),
@@ -97,6 +98,7 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             if !is_open {
                 return Err(format!("{} is {}; {}", task.name(), task.status, anew(run, &task.step)));
             }
+            goes_on_from_here(model, run)?;
             plain(Action::Retry { run, from: Some(task.step.clone()), seen: seen(model, run) })
         }
         Wish::Skip => {
@@ -104,6 +106,7 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             let task = chosen_task(model)?;
             match (task.status, status) {
                 (TaskStatus::Failed, RunStatus::Failed | RunStatus::Succeeded) => {
+                    goes_on_from_here(model, run)?;
                     plain(Action::Skip { run, step: task.name() })
                 }
                 // What somebody canceled is not to go on past anything.
@@ -197,11 +200,24 @@ fn chosen_run(model: &Model) -> Result<(RunId, RunStatus), String> {
     chosen.ok_or_else(|| "no run is chosen".to_owned())
 }
 
+/// What is known of a run beside its line in the list.
+fn opened(model: &Model, run: RunId) -> Option<&wire::Run> {
+    model.run.as_ref()?.run.as_deref().filter(|opened| opened.run == run)
+}
+
+/// Why it cannot be opened again from here: a server refuses a run of `laneway run`, since no node would take its tasks.
+fn goes_on_from_here(model: &Model, run: RunId) -> Result<(), String> {
+    if !model.is_remote || !opened(model, run).is_some_and(|opened| opened.local) {
+        return Ok(());
+    }
+    let short = run.short();
+    Err(format!("run {short} is one of `laneway run`; `laneway retry {short}` beside its store goes on with it"))
+}
+
 /// As the run on the screen tells it, or else the list.
 fn is_canceling(model: &Model, run: RunId) -> bool {
-    let opened = model.run.as_ref().and_then(|opened| opened.run.as_ref()).filter(|opened| opened.run == run);
     let listed = || model.runs.all.iter().flatten().find(|listed| listed.run == run);
-    match opened {
+    match opened(model, run) {
         Some(opened) => opened.is_canceling(),
         None => listed().is_some_and(wire::RunSummary::is_canceling),
     }
@@ -233,8 +249,12 @@ pub(super) fn consequence(model: &Model, action: &Action) -> (String, String) {
         let workflow = known.or_else(|| listed().map(|known| known.workflow.clone())).unwrap_or_default();
         format!("run {} of {workflow}", run.short())
     };
-    let goes_on = "A run of `laneway run` goes on in this terminal, which comes back when it has ended; any other is \
-        taken by the nodes.";
+    let goes_on = |run: RunId| match (model.is_remote, opened(model, run).map(|opened| opened.local)) {
+        (true, _) | (false, Some(false)) => "Nodes take it.",
+        (false, Some(true)) => "It goes on in this terminal, which comes back when it has ended.",
+        (false, None) => "A run of `laneway run` goes on in this terminal, which comes back when it has ended; any other is \
+            taken by the nodes.",
+    };
     match action {
         Action::Cancel { run } => {
             let running = count(model, *run, TaskStatus::Running);
@@ -246,18 +266,19 @@ pub(super) fn consequence(model: &Model, action: &Action) -> (String, String) {
         }
         Action::Retry { run, from: None, .. } => (
             format!("Retry {}?", of(*run)),
-            format!("What failed, was canceled or skipped runs again, with everything behind it. {goes_on}"),
+            format!("What failed, was canceled or skipped runs again, with everything behind it. {}", goes_on(*run)),
         ),
         Action::Retry { run, from: Some(step), .. } => (
             format!("Run {step} of {} again?", of(*run)),
             format!(
-                "It and {} behind it run again, whatever became of them; their outputs are replaced. {goes_on}",
-                text::count(behind(model, step) as u64, "step")
+                "It and {} behind it run again, whatever became of them; their outputs are replaced. {}",
+                text::count(behind(model, step) as u64, "step"),
+                goes_on(*run)
             ),
         ),
         Action::Skip { run, step } => (
             format!("Skip {step} and let {} go on?", of(*run)),
-            format!("What needs it sees it as succeeded, without an output. It stays marked as skipped. {goes_on}"),
+            format!("What needs it sees it as succeeded, without an output. It stays marked as skipped. {}", goes_on(*run)),
         ),
         Action::Signal { run, step, signal, .. } => (
             format!("Send {signal} to {step} of {}?", of(*run)),

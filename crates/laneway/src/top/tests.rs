@@ -12,7 +12,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
 
-use super::action::Action;
+use super::action::{Action, consequence};
 use super::keys::{hints, typed};
 use super::look::Look;
 use super::message::{Answer, Effect, Load, Message};
@@ -237,6 +237,36 @@ fn a_step_is_tried_again_only_where_something_is_left_to_do() {
     press(&mut canceled, "s");
     assert!(canceled.asked.is_none());
     assert!(canceled.notice.take().expect("a word").text.contains("was canceled"));
+}
+
+/// A run of `laneway run` goes on in the terminal beside its store; through a server nobody could go on with it.
+#[test]
+fn a_run_of_laneway_run_is_not_opened_again_through_a_server() {
+    let tasks = [task("a", None, TaskStatus::Failed), task("b", None, TaskStatus::Skipped)];
+    for (local, is_remote, wanted) in
+        [(true, false, "in this terminal"), (false, false, "Nodes take it"), (false, true, "Nodes take it")]
+    {
+        let mut run = run(RunStatus::Failed, &tasks);
+        run.local = local;
+        let mut model = model(run, TWO);
+        model.is_remote = is_remote;
+        for key in ["r", "R", "s"] {
+            press(&mut model, key);
+            let action = model.asked.take().expect("a question").action;
+            let (_, told) = consequence(&model, &action);
+            assert!(told.contains(wanted), "{key}: {told}");
+        }
+    }
+    let mut run = run(RunStatus::Failed, &tasks);
+    run.local = true;
+    let mut model = model(run, TWO);
+    model.is_remote = true;
+    for key in ["r", "R", "s"] {
+        press(&mut model, key);
+        assert!(model.asked.is_none(), "{key}");
+        let notice = model.notice.take().expect("a word").text;
+        assert!(notice.contains("laneway retry") && notice.contains("beside its store"), "{key}: {notice}");
+    }
 }
 
 #[test]
