@@ -28,8 +28,11 @@ export async function run_deed(act: RunAct, on: Seen): Promise<void> {
       return act_on(() => post('/v1/runs/{run}/pause', { path }), t('run.pause_done'), () => run_deed('resume', on));
     case 'resume':
       return act_on(() => post('/v1/runs/{run}/resume', { path }), t('run.resume_done'), () => run_deed('pause', on));
-    case 'advance':
+    case 'advance': {
+      const question = { title: t('run.advance_title'), consequence: t('run.advance_consequence'), act: t('run.advance') };
+      if (!(await confirm(question))) return;
       return act_on(() => post('/v1/runs/{run}/advance', { path }), t('run.advance_done'));
+    }
     case 'retry': {
       const question = { title: t('run.retry_title'), consequence: t('run.retry_consequence'), act: t('run.retry') };
       if (!(await confirm(question))) return;

@@ -60,6 +60,8 @@ export const run_de: Record<keyof typeof run_en, Word> = {
   'run.resume': 'Weiterlaufen lassen',
   'run.resume_done': 'Läuft weiter',
   'run.advance': 'Eine Stufe weiter',
+  'run.advance_title': 'Diesen Lauf eine Stufe weiterlaufen lassen?',
+  'run.advance_consequence': 'Jeder Schritt der nächsten Stufe läuft; dahinter hält der Lauf wieder an. Was begonnen hat, lässt sich nicht zurücknehmen.',
   'run.advance_done': 'Läuft eine Stufe weiter und hält danach wieder an',
   'run.retry': 'Noch einmal',
   'run.is_local': 'Ein Lauf von `laneway run`: kein Knoten nimmt seine Aufgaben. `laneway retry {run}` an seinem Speicher setzt ihn fort',

@@ -59,6 +59,8 @@ export const run_en = {
   'run.resume': 'Resume',
   'run.resume_done': 'Goes on',
   'run.advance': 'One level on',
+  'run.advance_title': 'Let this run go on by one level?',
+  'run.advance_consequence': 'Every step of the next level runs; behind it the run is held up again. What has started cannot be taken back.',
   'run.advance_done': 'Goes on by one level, and is held up again behind it',
   'run.retry': 'Retry',
   'run.is_local': 'A run of `laneway run`: no node takes its tasks. `laneway retry {run}` beside its store goes on with it',

@@ -340,6 +340,10 @@ describe('acts', () => {
     const { run } = await program.ask<{ run: string }>('POST', '/v1/runs', { document: levels, paused: true });
     const tab = await open(`/runs/${run}?tab=tasks`);
     await press(tab, 'One level on');
+    await reads(tab, 'dialog', 'held up again');
+    await agree(tab, 'Leave it');
+    await press(tab, 'One level on');
+    await agree(tab, 'One level on');
     await reads(tab, '[role=row]', /one.*succeeded/);
     await reads(tab, '[role=row]', /two.*pending/);
     await reads(tab, '[data-testid=run-status]', 'paused');
