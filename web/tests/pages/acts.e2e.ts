@@ -56,13 +56,13 @@ test('a workflow is paused with its consequence stated, and undone', async () =>
   await tab.page.getByText('good goes on').waitFor();
   await tab.page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
   expect(await tab.page.getByRole('button', { name: 'Resume', exact: true }).count()).toBe(0);
-  expect(await here.program.until_ended(run)).toBe('succeeded');
   const toast = (text: string) => tab.page.locator('.toast').filter({ hasText: text }).last();
   // To go on is undone too, without a question, and that again.
   await toast('good goes on').getByRole('button', { name: 'Undo' }).click();
   await tab.page.getByRole('button', { name: 'Resume', exact: true }).waitFor();
   await toast('good is paused').getByRole('button', { name: 'Undo' }).click();
   await tab.page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+  expect(await here.program.until_ended(run)).toBe('succeeded');
   tab.expect_clean();
   await tab.close();
 });

@@ -47,6 +47,25 @@ fn run(status: RunStatus, tasks: &[serde_json::Value]) -> Box<wire::Run> {
     Box::new(serde_json::from_value(run).expect("a run"))
 }
 
+fn node(name: &str) -> wire::Node {
+    let moment = "2026-11-15T12:00:00.000Z";
+    let node = json!({
+        "node": name, "session": "0199f2a0-0000-7000-8000-1a2b3c4d5e70", "pid": 7, "registered_at": moment, "slots": 4,
+        "labels": {}, "engines": ["process"], "state": "takes work", "observed_at": moment, "renewed_at": moment,
+        "last_active_at": null, "claim_attempts": 0, "claim_contentions": 0, "expired_leases": 0,
+        "claimed": {"total": 0, "succeeded": 0, "failed": 0, "canceled": 0, "returned": 0, "lost": 0},
+        "sessions_reaped": 0, "running_claims": 0, "active_claims": [],
+    });
+    serde_json::from_value(node).expect("a node")
+}
+
+fn pool(name: &str, node: &str) -> wire::Pool {
+    let pool = json!({
+        "pool": name, "node": node, "starting": 0, "idle": 1, "running": 0, "dormant": 0, "containers": [],
+    });
+    serde_json::from_value(pool).expect("a pool")
+}
+
 fn picture(text: &str) -> Picture {
     let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: text.to_owned() };
     Picture::new(&wire::Graph::of(&compile(&source).expect("a good document")))
@@ -96,6 +115,44 @@ fn nothing_is_done_without_a_second_key() {
         assert!(acts(&press(&mut model, &format!("{keys} enter x c space"))).is_empty(), "{keys}");
         assert_eq!(acts(&press(&mut model, "y")), [wanted]);
     }
+}
+
+#[test]
+fn pauses_and_drains_are_asked_about_and_name_what_they_are_for() {
+    let going = |paused: &[&str]| {
+        let mut run = run(RunStatus::Running, &[task("a", None, TaskStatus::Running)]);
+        run.paused = paused.iter().map(ToString::to_string).collect();
+        model(run, "steps: {a: {run: x}}")
+    };
+    let listed = || {
+        let mut model = going(&[]);
+        update(&mut model, Message::Answer(Answer::Nodes(vec![node("alpha:7000"), node("beta:7000")])));
+        update(&mut model, Message::Answer(Answer::Pools(vec![pool("oven", "beta:7000")])));
+        model
+    };
+    for (mut model, keys, wanted, word) in [
+        (going(&[]), "p", Action::Pause { run: id(), is_paused: true }, "nothing new starts"),
+        (going(&["run"]), "p", Action::Pause { run: id(), is_paused: false }, "starts at once"),
+        (listed(), "2 down d", Action::Drain { node: "beta:7000".to_owned() }, "takes no more tasks"),
+        (
+            listed(),
+            "3 d",
+            Action::DrainPool { node: "beta:7000".to_owned(), pool: "oven".to_owned() },
+            "containers are removed",
+        ),
+    ] {
+        assert!(acts(&press(&mut model, &format!("{keys} n"))).is_empty(), "{keys}");
+        assert!(model.asked.is_none(), "{keys}");
+        let again = keys.chars().last().expect("a key").to_string();
+        assert!(acts(&press(&mut model, &again)).is_empty(), "{keys}");
+        let (_, told) = consequence(&model, &model.asked.as_ref().expect("a question").action);
+        assert!(told.contains(word), "{keys}: {told}");
+        assert_eq!(acts(&press(&mut model, "y")), [wanted], "{keys}");
+    }
+    let mut of_workflow = going(&["workflow"]);
+    press(&mut of_workflow, "p");
+    assert!(of_workflow.asked.is_none());
+    assert!(of_workflow.notice.take().expect("a word").text.contains("laneway resume WORKFLOW"));
 }
 
 #[test]
