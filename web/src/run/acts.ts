@@ -4,6 +4,7 @@ import type { TaskStatus } from '../look/states';
 import type { RunStatus } from '../route/routes';
 
 export type RunAct = 'pause' | 'resume' | 'advance' | 'retry' | 'cancel';
+export type HoldingAct = Exclude<RunAct, 'advance' | 'retry'>;
 export type TaskAct = 'signal' | 'retry_from' | 'skip';
 
 export interface RunFacts {
@@ -53,6 +54,12 @@ export function run_acts(run: RunFacts, may_act: boolean): RunAct[] {
     acts.push('cancel');
   }
   return acts;
+}
+
+/** What holds up or ends a task that has not ended is done to its run. */
+export function acts_beside(run: RunFacts, task: TaskStatus, may_act: boolean): HoldingAct[] {
+  if (task === 'succeeded' || task === 'failed' || task === 'canceled' || task === 'skipped') return [];
+  return run_acts(run, may_act).filter((act) => act !== 'advance' && act !== 'retry');
 }
 
 /** Succeeded and skipped are done; what has failed, was canceled or passed over by a person can be tried again once its run has ended. */

@@ -1,7 +1,7 @@
 // The pure parts of the run page: events folded into tasks, bars in lanes, and what may be done.
 import { describe, expect, it } from 'vitest';
 import type { StreamEvent } from '../api/stream';
-import { is_canceling, run_acts, run_state, task_acts, type RunFacts } from './acts';
+import { acts_beside, is_canceling, run_acts, run_state, task_acts, type RunFacts } from './acts';
 import { bars_of, History, lanes_of, span_of, ticks, type Bar } from './bars';
 import { moment, RunFold, type Run } from './fold';
 
@@ -241,6 +241,19 @@ describe('acts', () => {
     const task = { ...facts, status, signal: status === 'parked' ? 'approved' : null };
     expect(task_acts(run(of_run), task, true)).toEqual(expected);
     expect(task_acts(run(of_run), task, false)).toEqual([]);
+  });
+
+  it('of the run stand beside a task that has not ended', () => {
+    for (const status of ['pending', 'available', 'running', 'parked'] as const) {
+      expect(acts_beside(run('running'), status, true)).toEqual(['pause', 'cancel']);
+      expect(acts_beside(run('running', { paused: ['run'], has_levels: true }), status, true)).toEqual(['resume', 'cancel']);
+      expect(acts_beside(run('running', { closing: 'canceled' }), status, true)).toEqual([]);
+      expect(acts_beside(run('running'), status, false)).toEqual([]);
+    }
+    for (const status of ['succeeded', 'failed', 'canceled', 'skipped'] as const) {
+      expect(acts_beside(run('running'), status, true)).toEqual([]);
+      expect(acts_beside(run('failed'), status, true)).toEqual([]);
+    }
   });
 
   it('undo what a person skipped, once the run has ended, and nothing else that was skipped', () => {

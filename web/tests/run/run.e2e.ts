@@ -287,6 +287,23 @@ describe('acts', () => {
     expect(await names(tab)).toEqual([]);
   });
 
+  it('pause and cancel the run from the page of a task that runs', async () => {
+    const folder = gate();
+    const run = await program.submit({ document: slow(folder).replaceAll(`${folder}/go`, `${folder}-go`) });
+    await program.event(run, started('wait'));
+    const tab = await open(`/runs/${run}/tasks/wait`);
+    await reads(tab, '[data-testid=task-status]', 'running');
+    await press(tab, 'Pause the run');
+    await reads(tab, '.panel', 'Resume the run');
+    expect((await program.ask<{ paused: string[] }>('GET', `/v1/runs/${run}`)).paused).toEqual(['run']);
+    await press(tab, 'Cancel the run');
+    await reads(tab, 'dialog', 'Nothing new starts');
+    await agree(tab, 'Cancel the run');
+    await reads(tab, '[data-testid=task-status]', 'canceled');
+    expect(await tab.page.locator('.panel button').allTextContents()).toEqual(['Retry from here']);
+    await accessible(tab);
+  });
+
   it('cancel a run with its consequence stated, and try it again', async () => {
     const folder = gate();
     const run = await program.submit({ document: slow(folder).replaceAll(`${folder}/go`, `${folder}-go`) });
