@@ -46,7 +46,7 @@ export async function run_deed(act: RunAct, on: Seen): Promise<void> {
   }
 }
 
-export async function task_deed(act: TaskAct, task: { name: string; signal: string | null }, on: Seen): Promise<void> {
+export async function task_deed(act: TaskAct, task: { name: string; signal: string | null; waits: boolean }, on: Seen): Promise<void> {
   const path = { run: on.run, step: task.name };
   switch (act) {
     case 'retry_from': {
@@ -73,7 +73,7 @@ export async function task_deed(act: TaskAct, task: { name: string; signal: stri
       if (signal === null) return;
       const reply = await confirm({
         title: t('task.signal_title', { name: task.name, signal }),
-        consequence: t('task.signal_consequence', { signal }),
+        consequence: t(task.waits ? 'task.signal_consequence' : 'task.signal_early', { signal }),
         act: t('task.signal', { signal }),
         text: { label: t('task.signal_reason'), required: false },
       });
@@ -82,7 +82,7 @@ export async function task_deed(act: TaskAct, task: { name: string; signal: stri
       try {
         const answer = await post('/v1/runs/{run}/tasks/{step}/signal', { path, body });
         if (answer.result === 'before') toasts.say(t('task.signal_before', { by: answer.by ?? '' }));
-        else toasts.say(t('task.signal_done', { signal }));
+        else toasts.say(t(answer.result === 'kept' ? 'task.signal_kept' : 'task.signal_done', { signal }));
         on.done();
       } catch (error) {
         toasts.fail(error);

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Chromium, type Tab } from '../harness/browser';
 import { binary, Program } from '../harness/program';
-import { artifacts, effects, levels, merging, rich, slow } from './documents';
+import { artifacts, effects, levels, merging, rich, slow, until } from './documents';
 import { accessible, agree, names, press, reads } from './helpers';
 
 let program: Program;
@@ -267,6 +267,26 @@ describe('acts', () => {
     expect(await tab.page.getByRole('button', { name: 'Send approved' }).count()).toBe(0);
     go();
     expect(await program.until_ended(run)).toBe('failed');
+  });
+
+  it('send a signal before the step waits for it, which is kept', async () => {
+    const folder = gate();
+    const document = `name: early\nsteps:\n  first: {run: "${until(`${folder}-go`)}"}\n  ask: {needs: first, wait: {signal: approved}}\n`;
+    const run = await program.submit({ document });
+    await program.event(run, started('first'));
+    for (const page of [`/runs/${run}?step=ask`, `/runs/${run}/tasks/ask`]) {
+      const tab = await open(page);
+      await tab.page.getByRole('button', { name: 'Send approved' }).waitFor();
+    }
+    const tab = tabs.at(-1)!;
+    await press(tab, 'Send approved');
+    await reads(tab, 'dialog', 'does not wait for approved yet');
+    await agree(tab, 'Send approved');
+    await reads(tab, '.toasts', 'approved is kept until the step waits for it');
+    await expect.poll(() => tab.page.getByRole('button', { name: 'Send approved' }).count()).toBe(0);
+    writeFileSync(`${folder}-go`, '');
+    await reads(tab, '[data-testid=task-status]', 'succeeded');
+    expect(await program.until_ended(run)).toBe('succeeded');
   });
 
   it('pause a run, and undo that', async () => {
