@@ -327,7 +327,7 @@ export const de: Record<Key, Word> = {
   'nodes.taken_text': '{total} genommen: {succeeded} gelungen, {failed} gescheitert, {canceled} abgebrochen, {lost} verloren, {returned} zurückgegeben',
   'nodes.drain': 'Leerlaufen …',
   'nodes.drain_title': '{node} leerlaufen lassen?',
-  'nodes.drain_consequence': 'Er nimmt nichts mehr und endet nach den Aufgaben, die er hält. Das lässt sich nicht zurücknehmen; starte ihn neu, um ihn wiederzuhaben.',
+  'nodes.drain_consequence': 'Er nimmt nichts mehr. Was er hält, darf enden, und er bleibt, bis ihn jemand stoppt. Das lässt sich nicht zurücknehmen; starte ihn neu, um ihn wiederzuhaben.',
   'nodes.drain_act': 'Leerlaufen lassen',
   'nodes.drained': '{node} nimmt nichts mehr',
   'nodes.is_draining': 'Er läuft schon leer',

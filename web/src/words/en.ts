@@ -326,7 +326,7 @@ export const en = {
   'nodes.taken_text': '{total} taken: {succeeded} succeeded, {failed} failed, {canceled} canceled, {lost} lost, {returned} returned',
   'nodes.drain': 'Drain…',
   'nodes.drain_title': 'Drain {node}?',
-  'nodes.drain_consequence': 'It takes nothing more and ends after the tasks it holds. This cannot be undone; start it again to have it back.',
+  'nodes.drain_consequence': 'It takes nothing more. What it holds may end, and it stays until somebody stops it. This cannot be undone; start it again to have it back.',
   'nodes.drain_act': 'Drain it',
   'nodes.drained': '{node} takes nothing more',
   'nodes.is_draining': 'It is draining already',

@@ -399,7 +399,7 @@ describe('acts', () => {
     for (const act of ['Retry', 'Retry from here', 'Skip and go on']) {
       const button = tab.page.getByRole('button', { name: act, exact: true });
       expect(await button.getAttribute('aria-disabled'), act).toBe('true');
-      expect(await button.getAttribute('title'), act).toMatch(/`laneway retry [0-9a-f]{8}` beside its store/);
+      expect(await button.getAttribute('title'), act).toMatch(/`laneway retry [0-9a-f]{12}` beside its store/);
     }
     await accessible(tab);
   });

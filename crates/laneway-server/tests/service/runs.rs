@@ -240,7 +240,11 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         assert!(hint.contains(&format!("laneway retry {}", run.short())), "{hint}");
     }
     let told = server.get(&format!("/v1/runs/{run}")).await.json();
-    assert_eq!((&told["status"], &told["local"]), (&json!("canceled"), &json!(true)), "so that nobody offers it");
+    assert_eq!(
+        (&told["status"], &told["local"]),
+        (&json!("canceled"), &json!(true)),
+        "so that nobody offers it"
+    );
     store.retry(run, Reopen::default(), "ada").await.expect("whoever drives it may");
     server.stop().await;
 }

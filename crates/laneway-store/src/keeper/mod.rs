@@ -50,8 +50,8 @@ pub(crate) use growing::{grown, list_of, place_of, with_item};
 pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
 pub(crate) use rows::{
-    Pause, growth_text, levels_text, pauses_text, read_growth, read_levels, read_pauses, read_wait, stored, under_way,
-    wait_text,
+    Pause, growth_text, levels_text, pauses_text, read_growth, read_levels, read_pauses, read_wait, stored,
+    under_way, wait_text,
 };
 
 use crate::child::ToStop;

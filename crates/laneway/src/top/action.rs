@@ -211,7 +211,9 @@ fn goes_on_from_here(model: &Model, run: RunId) -> Result<(), String> {
         return Ok(());
     }
     let short = run.short();
-    Err(format!("run {short} is one of `laneway run`; `laneway retry {short}` beside its store goes on with it"))
+    Err(format!(
+        "run {short} is one of `laneway run`; `laneway retry {short}` beside its store goes on with it"
+    ))
 }
 
 /// As the run on the screen tells it, or else the list.
@@ -252,8 +254,10 @@ pub(super) fn consequence(model: &Model, action: &Action) -> (String, String) {
     let goes_on = |run: RunId| match (model.is_remote, opened(model, run).map(|opened| opened.local)) {
         (true, _) | (false, Some(false)) => "Nodes take it.",
         (false, Some(true)) => "It goes on in this terminal, which comes back when it has ended.",
-        (false, None) => "A run of `laneway run` goes on in this terminal, which comes back when it has ended; any other is \
-            taken by the nodes.",
+        (false, None) => {
+            "A run of `laneway run` goes on in this terminal, which comes back when it has ended; any other is \
+            taken by the nodes."
+        }
     };
     match action {
         Action::Cancel { run } => {
@@ -295,7 +299,7 @@ pub(super) fn consequence(model: &Model, action: &Action) -> (String, String) {
         }
         Action::Drain { node } => (
             format!("Drain {node}?", ),
-            "It takes no more tasks. What it runs may end, and then it leaves. A new `laneway worker` is the way back."
+            "It takes no more tasks. What it runs may end, and it stays until somebody stops it. A new `laneway worker` is the way back."
                 .to_owned(),
         ),
         Action::DrainPool { node, pool } => (
