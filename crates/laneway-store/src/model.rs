@@ -9,6 +9,7 @@ use laneway_core::artifact::ArtifactName;
 use laneway_core::cause::Cause;
 use laneway_core::child::Parent;
 use laneway_core::class::Offer;
+use laneway_core::event::{Closing, PauseScope};
 use laneway_core::expression::Scope;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::{RunId, SessionId};
@@ -540,6 +541,10 @@ pub struct RunSummary {
     /// Not ended, and the process that ran it is gone: `laneway run --resume` continues it.
     pub is_interrupted: bool,
     pub set_aside: Option<SetAside>,
+    /// Why it is being brought to its end, while it is.
+    pub closing: Option<Closing>,
+    /// What keeps it paused, while something does.
+    pub paused: Vec<PauseScope>,
 }
 
 /// Why a run is in the quarantine.
@@ -561,6 +566,7 @@ pub struct RunView {
     pub submitted_by: String,
     /// The node that owns it, while that lives.
     pub owner: Option<String>,
+    pub placed: Placed,
     pub is_interrupted: bool,
     pub set_aside: Option<SetAside>,
     /// By position: why it waits; `None` for what runs or has ended.

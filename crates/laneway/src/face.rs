@@ -39,6 +39,14 @@ pub(crate) enum Face {
 }
 
 impl Face {
+    /// Whether it asks a server.
+    pub(crate) fn is_remote(&self) -> bool {
+        match self {
+            Self::Server(_) => true,
+            Self::Store(_) => false,
+        }
+    }
+
     pub(crate) async fn runs(
         &self,
         status: Option<RunStatus>,

@@ -7,6 +7,7 @@ use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table};
 use jiff::tz::TimeZone;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
+use laneway_server::wire::RunSummary;
 
 /// Colours, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +92,19 @@ pub(crate) fn run_mark(status: RunStatus) -> &'static str {
         RunStatus::Canceled => "■",
         RunStatus::Running => "▶",
         RunStatus::Queued => "·",
+    }
+}
+
+/// How a run of a list is, in a word; and the state whose mark and colour it has. What cannot be read looks like what failed:
+/// somebody has to see to it.
+pub(crate) fn run_word(run: &RunSummary) -> (&'static str, RunStatus) {
+    match (run.status, &run.set_aside) {
+        (_, Some(_)) => ("set aside", RunStatus::Failed),
+        (None, None) => ("unreadable", RunStatus::Failed),
+        (Some(status), None) if run.interrupted => ("interrupted", status),
+        (Some(status), None) if run.is_canceling() => ("canceling", status),
+        (Some(status), None) if !run.paused.is_empty() => ("paused", status),
+        (Some(status), None) => (status.as_str(), status),
     }
 }
 
@@ -286,6 +300,43 @@ mod tests {
         ];
         for (millis, text) in table {
             assert_eq!(duration(Duration::from_millis(millis)), text);
+        }
+    }
+
+    #[test]
+    fn a_run_of_a_list_says_first_what_somebody_has_to_know_first() {
+        let run = |status: Option<&str>, more: serde_json::Value| {
+            let mut run = serde_json::json!({
+                "run": "0199f2a0-0000-7000-8000-1a2b3c4d5e6f", "workflow": "flow", "status": status, "reason": null,
+                "submitted_at": "2026-11-15T12:00:00.000Z", "started_at": null, "finished_at": null,
+                "submitted_by": "ada", "tasks": {}, "interrupted": false, "set_aside": null,
+            });
+            let fields = run.as_object_mut().expect("an object");
+            fields.extend(more.as_object().expect("an object").clone());
+            serde_json::from_value::<RunSummary>(run).expect("a run of a list")
+        };
+        let aside = serde_json::json!({"what": "plan", "why": "torn", "since": "2026-11-15T12:00:00.000Z"});
+        let table = [
+            (Some("running"), serde_json::json!({}), "running", RunStatus::Running),
+            (Some("queued"), serde_json::json!({"paused": ["workflow"]}), "paused", RunStatus::Queued),
+            (Some("running"), serde_json::json!({"closing": "halted"}), "running", RunStatus::Running),
+            (
+                Some("running"),
+                serde_json::json!({"closing": "canceled", "paused": ["run"]}),
+                "canceling",
+                RunStatus::Running,
+            ),
+            (
+                Some("running"),
+                serde_json::json!({"closing": "run_timeout", "interrupted": true}),
+                "interrupted",
+                RunStatus::Running,
+            ),
+            (Some("running"), serde_json::json!({"set_aside": aside}), "set aside", RunStatus::Failed),
+            (None, serde_json::json!({}), "unreadable", RunStatus::Failed),
+        ];
+        for (status, more, word, look) in table {
+            assert_eq!(run_word(&run(status, more.clone())), (word, look), "{more}");
         }
     }
 

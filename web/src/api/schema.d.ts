@@ -2481,6 +2481,8 @@ export interface components {
              * @description The number of its last event: whoever follows it goes on from there.
              */
             last_event?: number;
+            /** @description One of `laneway run`: no node takes its tasks, and only `laneway retry` beside its store opens it again. */
+            local?: boolean;
             /**
              * Format: int32
              * @description How many of its tasks may run at once.
@@ -2521,8 +2523,12 @@ export interface components {
         };
         /** @description A run in a list. */
         RunSummary: {
+            /** @description Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout. */
+            closing?: string | null;
             finished_at?: components["schemas"]["Moment"] | null;
             interrupted: boolean;
+            /** @description What keeps it paused: `run`, `workflow`, or nothing. */
+            paused?: string[];
             reason?: string | null;
             /** Format: uuid */
             run: string;

@@ -4,6 +4,7 @@ import type { TaskStatus } from '../look/states';
 import type { RunStatus } from '../route/routes';
 
 export type RunAct = 'pause' | 'resume' | 'advance' | 'retry' | 'cancel';
+export type HoldingAct = Exclude<RunAct, 'advance' | 'retry'>;
 export type TaskAct = 'signal' | 'retry_from' | 'skip';
 
 export interface RunFacts {
@@ -19,6 +20,8 @@ export interface TaskFacts {
   status: TaskStatus;
   /** An item of a `for_each`: its step is what acts are about. */
   is_item: boolean;
+  /** Why it ended so. */
+  reason: string | null;
   signal: string | null;
   is_signaled: boolean;
 }
@@ -30,6 +33,12 @@ export function has_ended(status: RunStatus): boolean {
 /** What runs of it is being stopped, and nothing of it starts any more. */
 export function is_canceling(run: Pick<RunFacts, 'status' | 'closing'>): boolean {
   return !has_ended(run.status) && (run.closing === 'canceled' || run.closing === 'run_timeout');
+}
+
+/** How a run is, in one word: one that is being stopped, or is held up, is that first. */
+export function run_state(run: Pick<RunFacts, 'status' | 'paused' | 'closing'>): string {
+  if (is_canceling(run)) return 'canceling';
+  return run.paused.length > 0 && !has_ended(run.status) ? 'paused' : run.status;
 }
 
 export function run_acts(run: RunFacts, may_act: boolean): RunAct[] {
@@ -47,7 +56,13 @@ export function run_acts(run: RunFacts, may_act: boolean): RunAct[] {
   return acts;
 }
 
-/** Succeeded and skipped are done; what has failed or was canceled can be tried again once its run has ended. */
+/** What holds up or ends a task that has not ended is done to its run. */
+export function acts_beside(run: RunFacts, task: TaskStatus, may_act: boolean): HoldingAct[] {
+  if (task === 'succeeded' || task === 'failed' || task === 'canceled' || task === 'skipped') return [];
+  return run_acts(run, may_act).filter((act) => act !== 'advance' && act !== 'retry');
+}
+
+/** Succeeded and skipped are done; what has failed, was canceled or passed over by a person can be tried again once its run has ended. */
 export function task_acts(run: RunFacts, task: TaskFacts, may_act: boolean): TaskAct[] {
   if (!may_act) return [];
   const acts: TaskAct[] = [];
@@ -67,7 +82,10 @@ export function task_acts(run: RunFacts, task: TaskFacts, may_act: boolean): Tas
     case 'available':
     case 'running':
     case 'succeeded':
+      break;
     case 'skipped':
+      // A retry of the run leaves what a person skipped as it is: this alone undoes it, of an item too.
+      if (has_ended(run.status) && task.reason === 'skipped_by_person') acts.push('retry_from');
       break;
   }
   return acts;

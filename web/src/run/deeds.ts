@@ -28,8 +28,11 @@ export async function run_deed(act: RunAct, on: Seen): Promise<void> {
       return act_on(() => post('/v1/runs/{run}/pause', { path }), t('run.pause_done'), () => run_deed('resume', on));
     case 'resume':
       return act_on(() => post('/v1/runs/{run}/resume', { path }), t('run.resume_done'), () => run_deed('pause', on));
-    case 'advance':
+    case 'advance': {
+      const question = { title: t('run.advance_title'), consequence: t('run.advance_consequence'), act: t('run.advance') };
+      if (!(await confirm(question))) return;
       return act_on(() => post('/v1/runs/{run}/advance', { path }), t('run.advance_done'));
+    }
     case 'retry': {
       const question = { title: t('run.retry_title'), consequence: t('run.retry_consequence'), act: t('run.retry') };
       if (!(await confirm(question))) return;
@@ -43,7 +46,7 @@ export async function run_deed(act: RunAct, on: Seen): Promise<void> {
   }
 }
 
-export async function task_deed(act: TaskAct, task: { name: string; signal: string | null }, on: Seen): Promise<void> {
+export async function task_deed(act: TaskAct, task: { name: string; signal: string | null; waits: boolean }, on: Seen): Promise<void> {
   const path = { run: on.run, step: task.name };
   switch (act) {
     case 'retry_from': {
@@ -70,7 +73,7 @@ export async function task_deed(act: TaskAct, task: { name: string; signal: stri
       if (signal === null) return;
       const reply = await confirm({
         title: t('task.signal_title', { name: task.name, signal }),
-        consequence: t('task.signal_consequence', { signal }),
+        consequence: t(task.waits ? 'task.signal_consequence' : 'task.signal_early', { signal }),
         act: t('task.signal', { signal }),
         text: { label: t('task.signal_reason'), required: false },
       });
@@ -79,7 +82,7 @@ export async function task_deed(act: TaskAct, task: { name: string; signal: stri
       try {
         const answer = await post('/v1/runs/{run}/tasks/{step}/signal', { path, body });
         if (answer.result === 'before') toasts.say(t('task.signal_before', { by: answer.by ?? '' }));
-        else toasts.say(t('task.signal_done', { signal }));
+        else toasts.say(t(answer.result === 'kept' ? 'task.signal_kept' : 'task.signal_done', { signal }));
         on.done();
       } catch (error) {
         toasts.fail(error);

@@ -1,7 +1,7 @@
 // The pure parts of the run page: events folded into tasks, bars in lanes, and what may be done.
 import { describe, expect, it } from 'vitest';
 import type { StreamEvent } from '../api/stream';
-import { is_canceling, run_acts, task_acts, type RunFacts } from './acts';
+import { acts_beside, is_canceling, run_acts, run_state, task_acts, type RunFacts } from './acts';
 import { bars_of, History, lanes_of, span_of, ticks, type Bar } from './bars';
 import { moment, RunFold, type Run } from './fold';
 
@@ -214,7 +214,18 @@ describe('acts', () => {
     expect(run_acts(run(status, more as Partial<RunFacts>), false)).toEqual([]);
   });
 
-  const facts = { is_item: false, signal: null, is_signaled: false };
+  it.each([
+    ['running', {}, 'running'],
+    ['queued', { paused: ['workflow'] }, 'paused'],
+    ['running', { paused: ['run'], closing: 'canceled' }, 'canceling'],
+    ['running', { closing: 'run_timeout' }, 'canceling'],
+    ['running', { closing: 'halted' }, 'running'],
+    ['canceled', { paused: ['run'], closing: 'canceled' }, 'canceled'],
+  ] as const)('one word for a run that is %s %j', (status, more, expected) => {
+    expect(run_state(run(status, more as Partial<RunFacts>))).toBe(expected);
+  });
+
+  const facts = { is_item: false, reason: null, signal: null, is_signaled: false };
   it.each([
     ['pending', 'running', []],
     ['available', 'running', []],
@@ -230,6 +241,27 @@ describe('acts', () => {
     const task = { ...facts, status, signal: status === 'parked' ? 'approved' : null };
     expect(task_acts(run(of_run), task, true)).toEqual(expected);
     expect(task_acts(run(of_run), task, false)).toEqual([]);
+  });
+
+  it('of the run stand beside a task that has not ended', () => {
+    for (const status of ['pending', 'available', 'running', 'parked'] as const) {
+      expect(acts_beside(run('running'), status, true)).toEqual(['pause', 'cancel']);
+      expect(acts_beside(run('running', { paused: ['run'], has_levels: true }), status, true)).toEqual(['resume', 'cancel']);
+      expect(acts_beside(run('running', { closing: 'canceled' }), status, true)).toEqual([]);
+      expect(acts_beside(run('running'), status, false)).toEqual([]);
+    }
+    for (const status of ['succeeded', 'failed', 'canceled', 'skipped'] as const) {
+      expect(acts_beside(run('running'), status, true)).toEqual([]);
+      expect(acts_beside(run('failed'), status, true)).toEqual([]);
+    }
+  });
+
+  it('undo what a person skipped, once the run has ended, and nothing else that was skipped', () => {
+    const skipped = { ...facts, status: 'skipped', reason: 'skipped_by_person' } as const;
+    expect(task_acts(run('succeeded'), skipped, true)).toEqual(['retry_from']);
+    expect(task_acts(run('canceled'), { ...skipped, is_item: true }, true)).toEqual(['retry_from']);
+    expect(task_acts(run('running'), skipped, true)).toEqual([]);
+    expect(task_acts(run('failed'), { ...skipped, reason: 'upstream' }, true)).toEqual([]);
   });
 
   it('offer no signal that was given, and let an item be passed but not tried alone', () => {

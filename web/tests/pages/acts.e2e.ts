@@ -56,6 +56,12 @@ test('a workflow is paused with its consequence stated, and undone', async () =>
   await tab.page.getByText('good goes on').waitFor();
   await tab.page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
   expect(await tab.page.getByRole('button', { name: 'Resume', exact: true }).count()).toBe(0);
+  const toast = (text: string) => tab.page.locator('.toast').filter({ hasText: text }).last();
+  // To go on is undone too, without a question, and that again.
+  await toast('good goes on').getByRole('button', { name: 'Undo' }).click();
+  await tab.page.getByRole('button', { name: 'Resume', exact: true }).waitFor();
+  await toast('good is paused').getByRole('button', { name: 'Undo' }).click();
+  await tab.page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
   expect(await here.program.until_ended(run)).toBe('succeeded');
   tab.expect_clean();
   await tab.close();
@@ -120,6 +126,14 @@ test('triggers are paused, undone, paused and resumed', async () => {
   expect(await paused()).toBeNull();
   await page.getByRole('button', { name: 'Pause…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Pause them' }).click();
+  const toast = (text: string) => page.locator('.toast').filter({ hasText: text }).last();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByRole('button', { name: 'Pause…' }).waitFor();
+  expect(await paused()).toBeNull();
+  // To resume is undone too, without a question.
+  await toast('nightly starts by itself again').getByRole('button', { name: 'Undo' }).click();
+  await page.getByRole('button', { name: 'Resume' }).waitFor();
+  expect(await paused()).not.toBeNull();
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByRole('button', { name: 'Pause…' }).waitFor();
   expect(await paused()).toBeNull();
@@ -175,7 +189,12 @@ test('warming a pool that nobody knows is refused with what to do', async () => 
   const { page } = tab;
   await page.getByRole('button', { name: 'Warm…' }).click();
   const dialog = page.getByRole('dialog');
+  await dialog.getByText('on each node that has the pool').waitFor();
   await dialog.getByLabel('Pools').fill('nothing');
+  // The server would refuse none: to let them go is to drain it.
+  await dialog.getByLabel('Containers').fill('0');
+  expect(await dialog.getByLabel('Containers').evaluate((field) => (field as HTMLInputElement).validity.rangeUnderflow)).toBe(true);
+  await dialog.getByLabel('Containers').fill('1');
   await dialog.getByRole('button', { name: 'Warm it' }).click();
   await dialog.getByRole('alert').waitFor();
   expect(await tab.axe()).toEqual([]);

@@ -43,6 +43,7 @@ test('every container’s state and its transitions are shown; the pool is warme
   await page.getByRole('row').filter({ hasText: 'container running' }).first().waitFor();
   await page.getByRole('button', { name: 'Warm…' }).last().click();
   const dialog = page.getByRole('dialog');
+  await dialog.getByText('kept warm on here, up to').waitFor();
   await dialog.getByLabel('Containers').fill('2');
   await dialog.getByRole('button', { name: 'Warm it' }).click();
   await page.getByText('oven: 1 node was told').waitFor();
@@ -51,9 +52,9 @@ test('every container’s state and its transitions are shown; the pool is warme
   expect(await tab.axe()).toEqual([]);
   await tab.shot('pools-warm');
   await page.getByRole('button', { name: 'Drain…' }).click();
-  await dialog.getByText('Its containers are removed').waitFor();
+  await dialog.getByText('Its containers on here are removed').waitFor();
   await dialog.getByRole('button', { name: 'Drain it' }).click();
-  await page.getByText('oven is being drained').waitFor();
+  await page.getByText('oven on here is being drained').waitFor();
   await page.getByRole('row').filter({ hasText: 'container terminated' }).first().waitFor({ timeout: 30_000 });
   tab.expect_clean();
   await tab.close();

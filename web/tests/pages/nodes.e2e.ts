@@ -15,6 +15,25 @@ afterAll(async () => {
   await ended;
 });
 
+test('slots in use are counted also where not every claim is listed', async () => {
+  const tab = await here.open('/limits');
+  await tab.page.route('**/v1/nodes', async (route) => {
+    const answer = await route.fetch();
+    const { nodes } = (await answer.json()) as { nodes: Record<string, unknown>[] };
+    const run = '0199f2a0-0000-7000-8000-1a2b3c4d5e6f';
+    const active_claims = Array.from({ length: 50 }, (_, index) => ({ run, step: `s${index}`, attempt: 1, started_at: null }));
+    await route.fulfill({ response: answer, json: { nodes: [{ ...nodes[0], slots: 64, running_claims: 60, active_claims, claim_attempts: 1234, expired_leases: 2 }] } });
+  });
+  await tab.page.goto('/nodes');
+  await tab.page.getByRole('img', { name: '60 of 64 slots are in use' }).waitFor();
+  await tab.page.getByText('and 10 more').waitFor();
+  // How it fares with the store.
+  await tab.page.getByText('1,234 times').waitFor();
+  await tab.page.locator('dl div').filter({ hasText: 'Expired leases' }).filter({ hasText: '2' }).waitFor();
+  tab.expect_clean();
+  await tab.close();
+});
+
 test('each shows its slots and what it holds, and one that joins appears by itself', async () => {
   const tab = await here.open('/nodes');
   const { page } = tab;

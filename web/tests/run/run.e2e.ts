@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Chromium, type Tab } from '../harness/browser';
 import { binary, Program } from '../harness/program';
-import { artifacts, effects, levels, merging, rich, slow } from './documents';
+import { artifacts, effects, levels, merging, rich, slow, until } from './documents';
 import { accessible, agree, names, press, reads } from './helpers';
 
 let program: Program;
@@ -269,6 +269,26 @@ describe('acts', () => {
     expect(await program.until_ended(run)).toBe('failed');
   });
 
+  it('send a signal before the step waits for it, which is kept', async () => {
+    const folder = gate();
+    const document = `name: early\nsteps:\n  first: {run: "${until(`${folder}-go`)}"}\n  ask: {needs: first, wait: {signal: approved}}\n`;
+    const run = await program.submit({ document });
+    await program.event(run, started('first'));
+    for (const page of [`/runs/${run}?step=ask`, `/runs/${run}/tasks/ask`]) {
+      const tab = await open(page);
+      await tab.page.getByRole('button', { name: 'Send approved' }).waitFor();
+    }
+    const tab = tabs.at(-1)!;
+    await press(tab, 'Send approved');
+    await reads(tab, 'dialog', 'does not wait for approved yet');
+    await agree(tab, 'Send approved');
+    await reads(tab, '.toasts', 'approved is kept until the step waits for it');
+    await expect.poll(() => tab.page.getByRole('button', { name: 'Send approved' }).count()).toBe(0);
+    writeFileSync(`${folder}-go`, '');
+    await reads(tab, '[data-testid=task-status]', 'succeeded');
+    expect(await program.until_ended(run)).toBe('succeeded');
+  });
+
   it('pause a run, and undo that', async () => {
     const folder = gate();
     const run = await program.submit({ document: slow(folder).replaceAll(`${folder}/go`, `${folder}-go`) });
@@ -285,6 +305,23 @@ describe('acts', () => {
     await reads(tab, '[data-testid=run-status]', 'succeeded');
     // What succeeded is done.
     expect(await names(tab)).toEqual([]);
+  });
+
+  it('pause and cancel the run from the page of a task that runs', async () => {
+    const folder = gate();
+    const run = await program.submit({ document: slow(folder).replaceAll(`${folder}/go`, `${folder}-go`) });
+    await program.event(run, started('wait'));
+    const tab = await open(`/runs/${run}/tasks/wait`);
+    await reads(tab, '[data-testid=task-status]', 'running');
+    await press(tab, 'Pause the run');
+    await reads(tab, '.panel', 'Resume the run');
+    expect((await program.ask<{ paused: string[] }>('GET', `/v1/runs/${run}`)).paused).toEqual(['run']);
+    await press(tab, 'Cancel the run');
+    await reads(tab, 'dialog', 'Nothing new starts');
+    await agree(tab, 'Cancel the run');
+    await reads(tab, '[data-testid=task-status]', 'canceled');
+    expect(await tab.page.locator('.panel button').allTextContents()).toEqual(['Retry from here']);
+    await accessible(tab);
   });
 
   it('cancel a run with its consequence stated, and try it again', async () => {
@@ -327,17 +364,44 @@ describe('acts', () => {
     await tab.page.goto(`/runs/${run}/tasks/behind`);
     await reads(tab, '[data-testid=task-status]', 'succeeded');
     expect(await tab.page.locator('.panel button').count()).toBe(0);
+    // The question said how that is undone.
+    await tab.page.goto(`/runs/${run}/tasks/bad`);
+    await reads(tab, '[data-testid=task-status]', 'skipped');
+    await press(tab, 'Retry from here');
+    await agree(tab, 'Retry from here');
+    await reads(tab, '[data-testid=task-status]', 'failed');
+    await expect.poll(() => status(run)).toBe('failed');
   });
 
   it('let a run that goes level by level go on by one', async () => {
     const { run } = await program.ask<{ run: string }>('POST', '/v1/runs', { document: levels, paused: true });
     const tab = await open(`/runs/${run}?tab=tasks`);
     await press(tab, 'One level on');
+    await reads(tab, 'dialog', 'held up again');
+    await agree(tab, 'Leave it');
+    await press(tab, 'One level on');
+    await agree(tab, 'One level on');
     await reads(tab, '[role=row]', /one.*succeeded/);
     await reads(tab, '[role=row]', /two.*pending/);
     await reads(tab, '[data-testid=run-status]', 'paused');
     await press(tab, 'Resume');
     await reads(tab, '[data-testid=run-status]', 'succeeded');
+  });
+
+  it('of a run of `laneway run` name the command that goes on with it', async () => {
+    const name = join(program.directory, 'alone.yaml');
+    writeFileSync(name, 'name: alone\nsteps:\n  only: {run: "exit 3"}\n');
+    await expect(program.command('run', name)).rejects.toThrow('ended with 1');
+    const { runs } = await program.ask<{ runs: { run: string }[] }>('GET', '/v1/runs?workflow=alone');
+    const run = runs[0]!.run;
+    const tab = await open(`/runs/${run}?step=only`);
+    await reads(tab, '[data-testid=run-status]', 'failed');
+    for (const act of ['Retry', 'Retry from here', 'Skip and go on']) {
+      const button = tab.page.getByRole('button', { name: act, exact: true });
+      expect(await button.getAttribute('aria-disabled'), act).toBe('true');
+      expect(await button.getAttribute('title'), act).toMatch(/`laneway retry [0-9a-f]{12}` beside its store/);
+    }
+    await accessible(tab);
   });
 
   it('are not offered to a viewer', async () => {

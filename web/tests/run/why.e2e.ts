@@ -52,8 +52,24 @@ it('a run that is being canceled says so, and is not offered to be canceled agai
   await tab.page.reload();
   await reads(tab, '[data-testid=run-status]', 'canceling');
   expect(await names(tab)).toEqual([]);
+  // So does the list.
+  const list = await chromium.open('/runs');
+  await reads(list, 'tr', /canceling.*stubborn/s);
   writeFileSync(gate, '');
   await reads(tab, '[data-testid=run-status]', 'canceled', 30_000);
+  await reads(list, 'tr', /canceled.*stubborn/s);
+  for (const open of [tab, list]) {
+    open.expect_clean();
+    await open.close();
+  }
+});
+
+it('a run that is paused says so in the list', async () => {
+  const { run } = await program.ask<{ run: string }>('POST', '/v1/runs', { document: 'name: held\nsteps:\n  only: {run: "true"}\n', paused: true });
+  const tab = await chromium.open('/runs');
+  await reads(tab, 'tr', /paused.*held/s);
+  await program.ask('POST', `/v1/runs/${run}/resume`);
+  await reads(tab, 'tr', /succeeded.*held/s);
   tab.expect_clean();
   await tab.close();
 });

@@ -12,7 +12,7 @@ use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
-use laneway_store::model;
+use laneway_store::model::{self, Placed};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -49,6 +49,9 @@ pub struct Run {
     pub version: String,
     /// The node that owns it, while that lives.
     pub owner: Option<String>,
+    /// One of `laneway run`: no node takes its tasks, and only `laneway retry` beside its store opens it again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
     /// Not ended, and the process that ran it is gone.
     pub interrupted: bool,
     pub set_aside: Option<SetAside>,
@@ -200,6 +203,13 @@ pub struct RunSummary {
     pub tasks: Map<String, Value>,
     pub interrupted: bool,
     pub set_aside: Option<SetAside>,
+    /// What keeps it paused: `run`, `workflow`, or nothing.
+    #[serde(default)]
+    pub paused: Vec<String>,
+    /// Why it is being brought to its end, while it is: halted, aborted, canceled or run_timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub closing: Option<Closing>,
 }
 
 /// A page of runs, newest first.
@@ -319,6 +329,13 @@ fn count_items(tasks: &mut [Task]) {
     }
 }
 
+fn is_canceling(closing: Option<Closing>) -> bool {
+    match closing {
+        Some(Closing::Canceled | Closing::RunTimeout) => true,
+        Some(Closing::Halted | Closing::Aborted) | None => false,
+    }
+}
+
 /// What servers meant that did not say so.
 fn dataflow() -> String {
     "dataflow".to_owned()
@@ -350,6 +367,7 @@ impl Run {
             directory,
             version: state.version.to_string(),
             owner: None,
+            local: false,
             interrupted: false,
             set_aside: None,
             paused: state.paused.iter().map(ToString::to_string).collect(),
@@ -368,10 +386,7 @@ impl Run {
 impl Run {
     /// What runs of it is being stopped, and nothing more of it starts.
     pub fn is_canceling(&self) -> bool {
-        match self.closing {
-            Some(Closing::Canceled | Closing::RunTimeout) => true,
-            Some(Closing::Halted | Closing::Aborted) | None => false,
-        }
+        is_canceling(self.closing)
     }
 
     /// Leaves out all but the first items of each step. What is counted of them stays.
@@ -394,9 +409,17 @@ impl From<&model::RunView> for Run {
             task.cause = cause.as_ref().map(Cause::from);
         }
         run.owner.clone_from(&view.owner);
+        run.local = view.placed == Placed::Local;
         run.interrupted = view.is_interrupted;
         run.set_aside = view.set_aside.as_ref().map(SetAside::from);
         run
+    }
+}
+
+impl RunSummary {
+    /// What runs of it is being stopped, and nothing more of it starts.
+    pub fn is_canceling(&self) -> bool {
+        is_canceling(self.closing)
     }
 }
 
@@ -414,6 +437,8 @@ impl From<&model::RunSummary> for RunSummary {
             tasks: run.counts.iter().map(|(status, number)| (status.to_string(), (*number).into())).collect(),
             interrupted: run.is_interrupted,
             set_aside: run.set_aside.as_ref().map(SetAside::from),
+            paused: run.paused.iter().map(ToString::to_string).collect(),
+            closing: run.closing,
         }
     }
 }

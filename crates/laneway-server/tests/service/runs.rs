@@ -239,7 +239,12 @@ async fn run_that_is_local_to_a_process_is_not_opened_again_over_http() {
         let hint = reply.json()["hint"].as_str().expect("a hint").to_owned();
         assert!(hint.contains(&format!("laneway retry {}", run.short())), "{hint}");
     }
-    assert_eq!(server.get(&format!("/v1/runs/{run}")).await.json()["status"], "canceled");
+    let told = server.get(&format!("/v1/runs/{run}")).await.json();
+    assert_eq!(
+        (&told["status"], &told["local"]),
+        (&json!("canceled"), &json!(true)),
+        "so that nobody offers it"
+    );
     store.retry(run, Reopen::default(), "ada").await.expect("whoever drives it may");
     server.stop().await;
 }

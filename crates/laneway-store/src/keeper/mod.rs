@@ -51,7 +51,7 @@ pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
 pub(crate) use rows::{
     Pause, growth_text, levels_text, pauses_text, read_growth, read_levels, read_pauses, read_wait, stored,
-    wait_text,
+    under_way, wait_text,
 };
 
 use crate::child::ToStop;

@@ -65,6 +65,20 @@ pub(crate) fn read_pauses(text: &str) -> Option<Vec<Pause>> {
     stored.into_iter().map(one).collect()
 }
 
+/// What a list says of a run beside its state: why it is being brought to its end, and what keeps it paused. Nothing of one that has
+/// ended, and nothing of what cannot be read: `laneway doctor` tells of that, and one row must not hide the others.
+pub(crate) fn under_way(
+    status: Option<RunStatus>,
+    closing: Option<&str>,
+    pauses: Option<&str>,
+) -> (Option<Closing>, Vec<PauseScope>) {
+    if status.is_none_or(RunStatus::is_final) {
+        return (None, Vec::new());
+    }
+    let pauses = pauses.and_then(read_pauses).unwrap_or_default();
+    (closing.and_then(Closing::parse), pauses.into_iter().map(|pause| pause.scope).collect())
+}
+
 /// How far a run has come, as it is stored: nothing for one that knows no levels.
 pub(crate) fn levels_text(levels: Option<&Cursor>) -> Option<String> {
     levels.map(|levels| serde_json::to_string(levels).expect("texts and numbers"))

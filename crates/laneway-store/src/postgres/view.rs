@@ -18,6 +18,7 @@ use super::link::{Link, sql};
 use super::shelf::{Head, Shelf};
 use super::{read, row, waits};
 use crate::error::Error;
+use crate::keeper::under_way;
 use crate::model::{
     ClaimView, ItemsAsked, LimitView, Losses, NodeView, Part, Placed, RunFilter, RunOutcome, RunSummary,
     RunView, SetAside, TaskView,
@@ -57,6 +58,7 @@ pub(super) async fn run(
         bundle: head.head.bundle.clone(),
         submitted_by: by,
         owner,
+        placed: head.head.placed,
         is_interrupted,
         set_aside: set_aside.remove(&head.no),
         causes,
@@ -188,10 +190,13 @@ pub(super) async fn listed(
 
 fn summary(found: &Row) -> Done<Option<RunSummary>> {
     let Some(run) = RunId::parse(&row::text(found, 1)?) else { return Ok(None) };
+    let status = RunStatus::parse(&row::text(found, 3)?);
+    let (closing, paused) =
+        under_way(status, row::maybe_text(found, 11)?.as_deref(), row::maybe_text(found, 12)?.as_deref());
     Ok(Some(RunSummary {
         run,
         workflow: row::text(found, 2)?,
-        status: RunStatus::parse(&row::text(found, 3)?),
+        status,
         reason: row::maybe_text(found, 4)?,
         submitted_at: Millis(found.try_get(5)?),
         started_at: row::moment(found, 6)?,
@@ -201,6 +206,8 @@ fn summary(found: &Row) -> Done<Option<RunSummary>> {
         // As far as the row can tell: one that belongs to nobody cannot be.
         is_interrupted: row::text(found, 10)? == "local",
         set_aside: None,
+        closing,
+        paused,
     }))
 }
 

@@ -16,7 +16,7 @@ use super::read;
 use super::txn::{Done, Head, Plans, read_head, sql};
 use super::waits;
 use crate::error::Error;
-use crate::keeper::unreadable;
+use crate::keeper::{under_way, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     ClaimView, ItemsAsked, LimitView, Losses, NodeView, Part, Placed, RunFilter, RunOutcome, RunSummary,
@@ -48,6 +48,7 @@ pub(super) fn run(
         bundle: head.head.bundle.clone(),
         submitted_by: by,
         owner,
+        placed: head.head.placed,
         is_interrupted,
         set_aside: quarantine::read(connection, head.no)?,
         causes,
@@ -171,10 +172,14 @@ fn summary(row: &Row<'_>) -> Done<Option<Listed>> {
         return Ok(None);
     };
     let Some(run) = RunId::parse(&id) else { return Ok(None) };
+    let status = row.get::<_, String>(3).ok().and_then(|word| RunStatus::parse(&word));
+    let (closing, paused): (Option<String>, Option<String>) =
+        (row.get(11).unwrap_or_default(), row.get(12).unwrap_or_default());
+    let (closing, paused) = under_way(status, closing.as_deref(), paused.as_deref());
     let run = RunSummary {
         run,
         workflow,
-        status: row.get::<_, String>(3).ok().and_then(|word| RunStatus::parse(&word)),
+        status,
         reason: row.get(4).unwrap_or_default(),
         submitted_at: Millis(row.get(5)?),
         started_at: row.get::<_, Option<i64>>(6)?.map(Millis),
@@ -184,6 +189,8 @@ fn summary(row: &Row<'_>) -> Done<Option<Listed>> {
         // As far as the row can tell: one that belongs to nobody cannot be.
         is_interrupted: row.get::<_, String>(10).is_ok_and(|placement| placement == "local"),
         set_aside: None,
+        closing,
+        paused,
     };
     Ok(Some((row.get(0)?, row.get(9).unwrap_or_default(), run)))
 }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use laneway_core::event::{Closing, PauseScope};
 use laneway_core::id::RunId;
 use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use laneway_store::Error;
-use laneway_store::model::RunFilter;
+use laneway_store::model::{Pausable, Placed, RunFilter};
 use laneway_store::sqlite::Clock;
 
-use crate::harness::{Node, Place, START, failed, flat, flow, for_each_database, succeeded};
+use crate::harness::{Node, Place, START, canceled, failed, flat, flow, for_each_database, succeeded};
 
 for_each_database! {
     run_is_found_by_id_by_short_id_and_by_any_unique_beginning,
@@ -20,6 +21,7 @@ for_each_database! {
     unknown_name_of_a_run_is_refused,
     runs_are_listed_newest_first_and_filtered,
     interrupted_run_is_listed_as_such,
+    list_says_which_runs_are_paused_and_which_are_being_canceled,
     task_that_waits_for_needs_says_for_which,
     task_that_waits_for_its_retry_says_until_when,
     task_that_waits_for_a_place_says_who_has_it,
@@ -125,6 +127,38 @@ async fn interrupted_run_is_listed_as_such(place: Place) {
     assert!(!node.store.runs(all).await.expect("runs")[0].is_interrupted, "what has ended is not");
 }
 
+async fn list_says_which_runs_are_paused_and_which_are_being_canceled(place: Place) {
+    let node = place.node("one").await;
+    let (run, other) = (node.submit(&flat(1, 1)).await, node.submit(&flat(1, 1)).await);
+    let held = node.begin(run, "s0").await;
+    // Of all runs, and of those of a workflow: each has its own statement.
+    let listed = async || {
+        let all = RunFilter { limit: 10, ..RunFilter::default() };
+        let named = RunFilter { workflow: Some("flow".to_owned()), ..all.clone() };
+        let mut told = Vec::new();
+        for filter in [all, named] {
+            let mut runs = node.store.runs(filter).await.expect("runs");
+            let first = runs.pop().expect("two runs");
+            let second = runs.pop().expect("two runs");
+            assert_eq!((first.run, second.run), (run, other));
+            assert_eq!((second.closing, second.paused), (None, Vec::new()), "nothing was done to it");
+            told.push((first.status, first.closing, first.paused));
+        }
+        assert_eq!(told[0], told[1]);
+        told.remove(0)
+    };
+    let running = Some(RunStatus::Running);
+    assert_eq!(listed().await, (running, None, vec![]));
+    node.store.pause(Pausable::Run(run), "ada").await.expect("a pause");
+    assert_eq!(listed().await, (running, None, vec![PauseScope::Run]));
+    node.store.resume(Pausable::Run(run), "ada").await.expect("it goes on");
+    assert_eq!(listed().await, (running, None, vec![]));
+    node.cancel(run).await;
+    assert_eq!(listed().await, (running, Some(Closing::Canceled), vec![]));
+    node.finish(&held, canceled(Reason::Canceled)).await;
+    assert_eq!(listed().await, (Some(RunStatus::Canceled), None, vec![]), "what has ended is neither");
+}
+
 /// The cause of a step, as gate, holders and text.
 async fn cause(node: &Node, run: RunId, step: &str) -> Option<(&'static str, Vec<String>, String)> {
     let view = node.view(run).await;
@@ -176,6 +210,7 @@ async fn task_that_is_available_says_that_it_waits_for_a_slot(place: Place) {
 async fn task_of_an_interrupted_run_says_that_nobody_runs_it(place: Place) {
     let (owner, node) = (place.node("owner").await, place.node("one").await);
     let run = owner.submit(&flat(1, 1)).await;
+    assert_eq!(node.view(run).await.placed, Placed::Local);
     drop(owner);
     let (_, _, text) = cause(&node, run, "s0").await.expect("a cause");
     assert_eq!(text, "ready, but the process that ran this run is gone");

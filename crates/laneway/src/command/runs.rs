@@ -60,14 +60,7 @@ fn table(runs: &[RunSummary], palette: Palette, width: Option<u16>) -> String {
     let mut table = text::table(&["RUN", "WORKFLOW", "STATUS", "SUBMITTED", "TOOK", "TASKS"], width);
     text::color(&mut table, palette);
     for run in runs {
-        let word = match (run.status, &run.set_aside) {
-            (_, Some(_)) => "set aside",
-            (None, None) => "unreadable",
-            (Some(_), None) if run.interrupted => "interrupted",
-            (Some(status), None) => status.as_str(),
-        };
-        // What cannot be read is marked like what failed: somebody has to look at it.
-        let look = run.status.filter(|_| run.set_aside.is_none()).unwrap_or(RunStatus::Failed);
+        let (word, look) = text::run_word(run);
         let mut status = Cell::new(format!("{} {word}", text::run_mark(look)));
         if palette.is_on() {
             status = text::run_color(status, look);

@@ -1,6 +1,7 @@
 //! What a person may do from here, and what would come of it, in words. Pure: `act.rs` does it.
 
 use laneway_core::id::RunId;
+use laneway_core::reason::Reason;
 use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_server::wire;
 
@@ -62,8 +63,7 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             if status.is_final() {
                 return Err(format!("run {} has ended: it is {status}", run.short()));
             }
-            let opened = model.run.as_ref().and_then(|opened| opened.run.as_ref());
-            if opened.is_some_and(|opened| opened.run == run && opened.is_canceling()) {
+            if is_canceling(model, run) {
                 return Err(format!("run {} is being canceled", run.short()));
             }
             plain(Action::Cancel { run })
@@ -72,12 +72,10 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             let (run, status) = chosen_run(model)?;
             match status {
                 RunStatus::Failed | RunStatus::Canceled => {
+                    goes_on_from_here(model, run)?;
                     plain(Action::Retry { run, from: None, seen: seen(model, run) })
                 }
-                RunStatus::Succeeded => {
-                    Err("nothing of it failed; R on a step runs that and everything behind it again"
-                        .to_owned())
-                }
+                RunStatus::Succeeded => Err(format!("nothing of it failed; {}", anew(run, "STEP"))),
                 RunStatus::Queued | RunStatus::Running => Err(going_on(run)),
             }
         }
@@ -87,14 +85,35 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             if !status.is_final() {
                 return Err(going_on(run));
             }
+            let is_open = match task.status {
+                TaskStatus::Failed | TaskStatus::Canceled => true,
+                // A retry of the run leaves it as it is: this alone undoes a skip.
+                TaskStatus::Skipped => task.reason == Some(Reason::SkippedByPerson),
+                TaskStatus::Pending
+                | TaskStatus::Available
+                | TaskStatus::Running
+                | TaskStatus::Parked
+                | TaskStatus::Succeeded => false,
+            };
+            if !is_open {
+                return Err(format!("{} is {}; {}", task.name(), task.status, anew(run, &task.step)));
+            }
+            goes_on_from_here(model, run)?;
             plain(Action::Retry { run, from: Some(task.step.clone()), seen: seen(model, run) })
         }
         Wish::Skip => {
             let (run, status) = chosen_run(model)?;
             let task = chosen_task(model)?;
-            match (task.status, status.is_final()) {
-                (TaskStatus::Failed, true) => plain(Action::Skip { run, step: task.name() }),
-                (TaskStatus::Failed, false) => Err(going_on(run)),
+            match (task.status, status) {
+                (TaskStatus::Failed, RunStatus::Failed | RunStatus::Succeeded) => {
+                    goes_on_from_here(model, run)?;
+                    plain(Action::Skip { run, step: task.name() })
+                }
+                // What somebody canceled is not to go on past anything.
+                (TaskStatus::Failed, RunStatus::Canceled) => {
+                    Err(format!("run {} was canceled; r brings it back", run.short()))
+                }
+                (TaskStatus::Failed, RunStatus::Queued | RunStatus::Running) => Err(going_on(run)),
                 (other, _) => Err(format!("only a step that failed is skipped; {} is {other}", task.name())),
             }
         }
@@ -120,6 +139,9 @@ pub(super) fn offer(model: &Model, wish: Wish) -> Result<Asked, String> {
             let (run, status) = chosen_run(model)?;
             if status.is_final() {
                 return Err(format!("run {} has ended: it is {status}", run.short()));
+            }
+            if is_canceling(model, run) {
+                return Err(format!("run {} is being canceled", run.short()));
             }
             let opened = model.run.as_ref().filter(|opened| opened.id == run);
             let paused = opened.and_then(|opened| opened.run.as_ref()).map(|run| run.paused.as_slice());
@@ -156,6 +178,11 @@ fn going_on(run: RunId) -> String {
     format!("run {} goes on; that is for runs that have ended", run.short())
 }
 
+/// How what is done is done once more: rarely meant, so no key does it.
+fn anew(run: RunId, step: &str) -> String {
+    format!("`laneway retry {} --from {step}` runs a step and everything behind it again", run.short())
+}
+
 fn chosen_run(model: &Model) -> Result<(RunId, RunStatus), String> {
     let of_list = || {
         let run = model.runs.chosen()?;
@@ -171,6 +198,31 @@ fn chosen_run(model: &Model) -> Result<(RunId, RunStatus), String> {
         Screen::Nodes | Screen::Pools | Screen::Limits => None,
     };
     chosen.ok_or_else(|| "no run is chosen".to_owned())
+}
+
+/// What is known of a run beside its line in the list.
+fn opened(model: &Model, run: RunId) -> Option<&wire::Run> {
+    model.run.as_ref()?.run.as_deref().filter(|opened| opened.run == run)
+}
+
+/// Why it cannot be opened again from here: a server refuses a run of `laneway run`, since no node would take its tasks.
+fn goes_on_from_here(model: &Model, run: RunId) -> Result<(), String> {
+    if !model.is_remote || !opened(model, run).is_some_and(|opened| opened.local) {
+        return Ok(());
+    }
+    let short = run.short();
+    Err(format!(
+        "run {short} is one of `laneway run`; `laneway retry {short}` beside its store goes on with it"
+    ))
+}
+
+/// As the run on the screen tells it, or else the list.
+fn is_canceling(model: &Model, run: RunId) -> bool {
+    let listed = || model.runs.all.iter().flatten().find(|listed| listed.run == run);
+    match opened(model, run) {
+        Some(opened) => opened.is_canceling(),
+        None => listed().is_some_and(wire::RunSummary::is_canceling),
+    }
 }
 
 /// How far the run had come that stands on the screen: one that went on behind the question is not opened once more.
@@ -199,8 +251,14 @@ pub(super) fn consequence(model: &Model, action: &Action) -> (String, String) {
         let workflow = known.or_else(|| listed().map(|known| known.workflow.clone())).unwrap_or_default();
         format!("run {} of {workflow}", run.short())
     };
-    let goes_on = "A run of `laneway run` goes on in this terminal, which comes back when it has ended; any other is \
-        taken by the nodes.";
+    let goes_on = |run: RunId| match (model.is_remote, opened(model, run).map(|opened| opened.local)) {
+        (true, _) | (false, Some(false)) => "Nodes take it.",
+        (false, Some(true)) => "It goes on in this terminal, which comes back when it has ended.",
+        (false, None) => {
+            "A run of `laneway run` goes on in this terminal, which comes back when it has ended; any other is \
+            taken by the nodes."
+        }
+    };
     match action {
         Action::Cancel { run } => {
             let running = count(model, *run, TaskStatus::Running);
@@ -212,18 +270,19 @@ pub(super) fn consequence(model: &Model, action: &Action) -> (String, String) {
         }
         Action::Retry { run, from: None, .. } => (
             format!("Retry {}?", of(*run)),
-            format!("What failed, was canceled or skipped runs again, with everything behind it. {goes_on}"),
+            format!("What failed, was canceled or skipped runs again, with everything behind it. {}", goes_on(*run)),
         ),
         Action::Retry { run, from: Some(step), .. } => (
             format!("Run {step} of {} again?", of(*run)),
             format!(
-                "It and {} behind it run again, whatever became of them; their outputs are replaced. {goes_on}",
-                text::count(behind(model, step) as u64, "step")
+                "It and {} behind it run again, whatever became of them; their outputs are replaced. {}",
+                text::count(behind(model, step) as u64, "step"),
+                goes_on(*run)
             ),
         ),
         Action::Skip { run, step } => (
             format!("Skip {step} and let {} go on?", of(*run)),
-            format!("What needs it sees it as succeeded, without an output. It stays marked as skipped. {goes_on}"),
+            format!("What needs it sees it as succeeded, without an output. It stays marked as skipped. {}", goes_on(*run)),
         ),
         Action::Signal { run, step, signal, .. } => (
             format!("Send {signal} to {step} of {}?", of(*run)),
@@ -240,7 +299,7 @@ pub(super) fn consequence(model: &Model, action: &Action) -> (String, String) {
         }
         Action::Drain { node } => (
             format!("Drain {node}?", ),
-            "It takes no more tasks. What it runs may end, and then it leaves. A new `laneway worker` is the way back."
+            "It takes no more tasks. What it runs may end, and it stays until somebody stops it. A new `laneway worker` is the way back."
                 .to_owned(),
         ),
         Action::DrainPool { node, pool } => (

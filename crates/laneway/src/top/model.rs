@@ -34,6 +34,8 @@ pub(super) struct Model {
     pub(super) size: (u16, u16),
     /// The store or the server, for people.
     pub(super) place: String,
+    /// It is a server: what runs there does not go on in this terminal.
+    pub(super) is_remote: bool,
     pub(super) now: Millis,
     pub(super) screen: Screen,
     pub(super) runs: Listed<wire::RunSummary>,
@@ -76,6 +78,7 @@ impl Model {
             look,
             size: (80, 24),
             place,
+            is_remote: false,
             now,
             screen: Screen::Runs,
             runs: Listed::default(),

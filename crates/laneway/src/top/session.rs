@@ -115,6 +115,7 @@ impl<'a> Session<'a> {
         let screen = Screen::take(options.has_mouse)?;
         let mut model = Model::new(options.look, place.to_owned(), now());
         model.size = screen.size()?;
+        model.is_remote = face.is_remote();
         let (send, messages) = mpsc::channel(WAITING);
         let (look_at, looked_at) = watch::channel(None);
         let (loader, answers) = Loader::new(face.clone());
@@ -296,6 +297,7 @@ pub(crate) async fn once(
 ) -> anyhow::Result<String> {
     let mut model = Model::new(options.look, place.to_owned(), now());
     model.size = size;
+    model.is_remote = face.is_remote();
     let (mut loader, mut answers) = Loader::new(face);
     let mut wanted = options.begin.map_or_else(Vec::new, |run| open_run(&mut model, run));
     wanted.extend(looks(&model));

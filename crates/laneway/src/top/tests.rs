@@ -12,7 +12,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use serde_json::json;
 
-use super::action::Action;
+use super::action::{Action, consequence};
 use super::keys::{hints, typed};
 use super::look::Look;
 use super::message::{Answer, Effect, Load, Message};
@@ -45,6 +45,25 @@ fn run(status: RunStatus, tasks: &[serde_json::Value]) -> Box<wire::Run> {
         "owner": null, "interrupted": false, "set_aside": null, "paused": [], "last_event": 3,
     });
     Box::new(serde_json::from_value(run).expect("a run"))
+}
+
+fn node(name: &str) -> wire::Node {
+    let moment = "2026-11-15T12:00:00.000Z";
+    let node = json!({
+        "node": name, "session": "0199f2a0-0000-7000-8000-1a2b3c4d5e70", "pid": 7, "registered_at": moment, "slots": 4,
+        "labels": {}, "engines": ["process"], "state": "takes work", "observed_at": moment, "renewed_at": moment,
+        "last_active_at": null, "claim_attempts": 0, "claim_contentions": 0, "expired_leases": 0,
+        "claimed": {"total": 0, "succeeded": 0, "failed": 0, "canceled": 0, "returned": 0, "lost": 0},
+        "sessions_reaped": 0, "running_claims": 0, "active_claims": [],
+    });
+    serde_json::from_value(node).expect("a node")
+}
+
+fn pool(name: &str, node: &str) -> wire::Pool {
+    let pool = json!({
+        "pool": name, "node": node, "starting": 0, "idle": 1, "running": 0, "dormant": 0, "containers": [],
+    });
+    serde_json::from_value(pool).expect("a pool")
 }
 
 fn picture(text: &str) -> Picture {
@@ -96,6 +115,44 @@ fn nothing_is_done_without_a_second_key() {
         assert!(acts(&press(&mut model, &format!("{keys} enter x c space"))).is_empty(), "{keys}");
         assert_eq!(acts(&press(&mut model, "y")), [wanted]);
     }
+}
+
+#[test]
+fn pauses_and_drains_are_asked_about_and_name_what_they_are_for() {
+    let going = |paused: &[&str]| {
+        let mut run = run(RunStatus::Running, &[task("a", None, TaskStatus::Running)]);
+        run.paused = paused.iter().map(ToString::to_string).collect();
+        model(run, "steps: {a: {run: x}}")
+    };
+    let listed = || {
+        let mut model = going(&[]);
+        update(&mut model, Message::Answer(Answer::Nodes(vec![node("alpha:7000"), node("beta:7000")])));
+        update(&mut model, Message::Answer(Answer::Pools(vec![pool("oven", "beta:7000")])));
+        model
+    };
+    for (mut model, keys, wanted, word) in [
+        (going(&[]), "p", Action::Pause { run: id(), is_paused: true }, "nothing new starts"),
+        (going(&["run"]), "p", Action::Pause { run: id(), is_paused: false }, "starts at once"),
+        (listed(), "2 down d", Action::Drain { node: "beta:7000".to_owned() }, "takes no more tasks"),
+        (
+            listed(),
+            "3 d",
+            Action::DrainPool { node: "beta:7000".to_owned(), pool: "oven".to_owned() },
+            "containers are removed",
+        ),
+    ] {
+        assert!(acts(&press(&mut model, &format!("{keys} n"))).is_empty(), "{keys}");
+        assert!(model.asked.is_none(), "{keys}");
+        let again = keys.chars().last().expect("a key").to_string();
+        assert!(acts(&press(&mut model, &again)).is_empty(), "{keys}");
+        let (_, told) = consequence(&model, &model.asked.as_ref().expect("a question").action);
+        assert!(told.contains(word), "{keys}: {told}");
+        assert_eq!(acts(&press(&mut model, "y")), [wanted], "{keys}");
+    }
+    let mut of_workflow = going(&["workflow"]);
+    press(&mut of_workflow, "p");
+    assert!(of_workflow.asked.is_none());
+    assert!(of_workflow.notice.take().expect("a word").text.contains("laneway resume WORKFLOW"));
 }
 
 #[test]
@@ -173,6 +230,7 @@ fn the_last_line_offers_what_the_state_allows() {
         (RunStatus::Running, TaskStatus::Parked, "ac"),
         (RunStatus::Failed, TaskStatus::Failed, "rs"),
         (RunStatus::Canceled, TaskStatus::Canceled, "r"),
+        (RunStatus::Canceled, TaskStatus::Failed, "r"),
         (RunStatus::Succeeded, TaskStatus::Succeeded, ""),
     ] {
         assert_eq!(letters(&of(status, first)), wanted, "{status} {first}");
@@ -181,8 +239,91 @@ fn the_last_line_offers_what_the_state_allows() {
     canceling.closing = Some(Closing::Canceled);
     let mut canceling = model(canceling, "steps: {a: {run: x}}");
     assert_eq!(letters(&canceling), "");
-    press(&mut canceling, "c");
-    assert!(canceling.notice.take().expect("a word").text.contains("is being canceled"));
+    for key in ["c", "p"] {
+        press(&mut canceling, key);
+        assert!(canceling.asked.is_none(), "{key}");
+        assert!(canceling.notice.take().expect("a word").text.contains("is being canceled"), "{key}");
+    }
+}
+
+#[test]
+fn the_list_knows_that_a_run_is_being_canceled() {
+    let mut model = Model::new(Look::new(false, true), "here".to_owned(), Millis(0));
+    let listed = json!({
+        "run": id().to_string(), "workflow": "flow", "status": "running", "reason": null, "closing": "canceled",
+        "submitted_at": "2026-11-15T12:00:00.000Z", "started_at": null, "finished_at": null, "submitted_by": "ada",
+        "tasks": {}, "interrupted": false, "set_aside": null,
+    });
+    let runs = vec![serde_json::from_value(listed).expect("a run of a list")];
+    update(&mut model, Message::Answer(Answer::Runs(runs)));
+    press(&mut model, "c");
+    assert!(model.asked.is_none());
+    assert!(model.notice.take().expect("a word").text.contains("is being canceled"));
+}
+
+/// R tries again what did not succeed, and undoes what a person skipped; what is done is left to `laneway retry --from`.
+#[test]
+fn a_step_is_tried_again_only_where_something_is_left_to_do() {
+    let skipped_by = |reason: &str| {
+        let mut task = task("a", None, TaskStatus::Skipped);
+        task["reason"] = reason.into();
+        task
+    };
+    for (status, first, is_offered) in [
+        (RunStatus::Failed, task("a", None, TaskStatus::Failed), true),
+        (RunStatus::Canceled, task("a", None, TaskStatus::Failed), true),
+        (RunStatus::Canceled, task("a", None, TaskStatus::Canceled), true),
+        (RunStatus::Succeeded, skipped_by("skipped_by_person"), true),
+        (RunStatus::Failed, skipped_by("upstream"), false),
+        (RunStatus::Failed, task("a", None, TaskStatus::Succeeded), false),
+        (RunStatus::Succeeded, task("a", None, TaskStatus::Succeeded), false),
+        (RunStatus::Running, skipped_by("skipped_by_person"), false),
+    ] {
+        let name = format!("{status} {first}");
+        let mut model = model(run(status, &[first, task("b", None, TaskStatus::Succeeded)]), TWO);
+        press(&mut model, "R");
+        assert_eq!(model.asked.is_some(), is_offered, "{name}");
+    }
+    let mut canceled = model(
+        run(
+            RunStatus::Canceled,
+            &[task("a", None, TaskStatus::Failed), task("b", None, TaskStatus::Canceled)],
+        ),
+        TWO,
+    );
+    press(&mut canceled, "s");
+    assert!(canceled.asked.is_none());
+    assert!(canceled.notice.take().expect("a word").text.contains("was canceled"));
+}
+
+/// A run of `laneway run` goes on in the terminal beside its store; through a server nobody could go on with it.
+#[test]
+fn a_run_of_laneway_run_is_not_opened_again_through_a_server() {
+    let tasks = [task("a", None, TaskStatus::Failed), task("b", None, TaskStatus::Skipped)];
+    for (local, is_remote, wanted) in
+        [(true, false, "in this terminal"), (false, false, "Nodes take it"), (false, true, "Nodes take it")]
+    {
+        let mut run = run(RunStatus::Failed, &tasks);
+        run.local = local;
+        let mut model = model(run, TWO);
+        model.is_remote = is_remote;
+        for key in ["r", "R", "s"] {
+            press(&mut model, key);
+            let action = model.asked.take().expect("a question").action;
+            let (_, told) = consequence(&model, &action);
+            assert!(told.contains(wanted), "{key}: {told}");
+        }
+    }
+    let mut run = run(RunStatus::Failed, &tasks);
+    run.local = true;
+    let mut model = model(run, TWO);
+    model.is_remote = true;
+    for key in ["r", "R", "s"] {
+        press(&mut model, key);
+        assert!(model.asked.is_none(), "{key}");
+        let notice = model.notice.take().expect("a word").text;
+        assert!(notice.contains("laneway retry") && notice.contains("beside its store"), "{key}: {notice}");
+    }
 }
 
 #[test]

@@ -213,6 +213,51 @@ fn a_run_is_followed_as_it_goes_on() {
 }
 
 #[test]
+fn a_run_is_paused_answered_and_skipped_past_and_its_node_drained() {
+    let place = Place::with(
+        "flow.yaml",
+        "name: flow\nsteps: {ask: {wait: {signal: go}}, bad: {needs: [ask], run: 'exit 3'}}\n",
+    );
+    let worker = place.spawn("worker --node-address alpha:7000");
+    assert_eq!(place.laneway("submit flow.yaml").code, Some(0));
+    until("what waits to wait", || place.statuses().contains("ask=parked"));
+    let told = |field: &str| place.json("show last --json")[field].clone();
+    let tmux = Tmux::open(&place);
+    tmux.top("", "last");
+    tmux.sees("ask is parked");
+    let agree = |key: &str, question: &str| {
+        tmux.keys(&[key]);
+        tmux.sees(question);
+        tmux.keys(&["y"]);
+    };
+    agree("p", "Pause run");
+    tmux.sees("paused (run)");
+    assert_eq!(told("paused"), serde_json::json!(["run"]));
+    agree("p", "Let run");
+    until("the run to go on", || told("paused") == serde_json::json!([]));
+    until("the screen to say so", || !tmux.shown().contains("paused (run)"));
+    tmux.keys(&["a"]);
+    tmux.sees("Send go to ask");
+    tmux.keys(&["fine", "Enter"]);
+    tmux.sees("✗ failed flow");
+    assert!(place.laneway("show last --json").stdout.contains("fine"), "the reason is kept");
+    tmux.keys(&["/", "bad", "Enter"]);
+    tmux.sees("bad is failed");
+    agree("s", "Skip bad");
+    tmux.sees("✓ succeeded flow");
+    assert_eq!(place.statuses(), "ask=succeeded bad=skipped");
+    tmux.keys(&["2"]);
+    tmux.sees("asked for work");
+    agree("d", "Drain alpha:7000?");
+    tmux.sees("draining");
+    assert_eq!(place.json("nodes --json")[0]["state"], "draining");
+    worker.signal(rustix::process::Signal::TERM);
+    assert_eq!(worker.wait().code, Some(0));
+    tmux.keys(&["q"]);
+    tmux.is_as_it_was();
+}
+
+#[test]
 fn a_run_of_this_host_is_retried_in_the_terminal_and_the_screen_comes_back() {
     let place = Place::with("flow.yaml", "name: flow\nsteps: {try: {run: 'test -e there'}}\n");
     assert_eq!(place.laneway("run flow.yaml").code, Some(1));

@@ -108,6 +108,7 @@ fn steady(place: &Place, screen: &str) -> String {
         (r"\b\d\d:\d\d:\d\d\b", "hh:mm:ss"),
         // What a node has done it tells with its heartbeat.
         (r"(?m)^(alpha:7000 .*/4 +)\d( +)\d( +MM)", "${1}N${2}N${3}"),
+        (r"asked for work \d+ times?", "asked for work N times"),
     ];
     for (pattern, replacement) in filters {
         screen = Regex::new(pattern).expect("a pattern").replace_all(&screen, replacement).into_owned();

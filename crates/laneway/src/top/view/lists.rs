@@ -57,6 +57,9 @@ pub(super) fn nodes(model: &Model, frame: &mut Frame<'_>, areas: &Areas) {
     }
     let Some(node) = model.nodes.chosen() else { return };
     let mut lines = vec![Line::styled(node.node.clone(), look.bold())];
+    let asked = text::count(node.claim_attempts, "time");
+    let expired = text::count(node.expired_leases, "lease");
+    lines.push(Line::styled(format!("asked for work {asked}; {expired} of it expired"), look.dim()));
     if node.active_claims.is_empty() {
         lines.push(Line::styled("runs nothing now", look.dim()));
     }
@@ -67,6 +70,10 @@ pub(super) fn nodes(model: &Model, frame: &mut Frame<'_>, areas: &Areas) {
             Span::raw(format!("{} {} ", claim.run.short(), claim.step)),
             Span::styled(since, look.dim()),
         ]));
+    }
+    let more = (node.running_claims as usize).saturating_sub(node.active_claims.len());
+    if more > 0 {
+        lines.push(Line::styled(format!("and {more} more"), look.dim()));
     }
     side(model, frame, areas.side, lines);
 }

@@ -1,6 +1,6 @@
 //! The list of runs, and beside it, where there is room, the run that is chosen.
 
-use laneway_core::state::{RunStatus, TaskStatus};
+use laneway_core::state::TaskStatus;
 use laneway_server::wire::RunSummary;
 use ratatui::Frame;
 use ratatui::text::Span;
@@ -46,14 +46,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, areas: &Areas) {
 
 fn row<'a>(model: &Model, run: &'a RunSummary) -> Vec<Span<'a>> {
     let look = model.look;
-    let word = match (run.status, &run.set_aside) {
-        (_, Some(_)) => "set aside",
-        (None, None) => "unreadable",
-        (Some(_), None) if run.interrupted => "interrupted",
-        (Some(status), None) => status.as_str(),
-    };
-    // What cannot be read looks like what failed: somebody has to see to it.
-    let status = run.status.filter(|_| run.set_aside.is_none()).unwrap_or(RunStatus::Failed);
+    let (word, status) = text::run_word(run);
     let took = match (run.started_at, run.finished_at) {
         (Some(started), Some(finished)) => text::duration(finished.0.since(started.0)),
         (Some(started), None) if !run.interrupted => running(model, started.0),

@@ -1,1 +1,0 @@
-import{a as e}from"./words-CpLu_N7t.js";import{n as t}from"./session.svelte-BBMJ2rNA.js";function n(n){return t.may(n)?null:e(`fault.not_allowed`,{role:n,mine:t.me?.role??`?`})}export{n as t};
