@@ -34,7 +34,7 @@ use crate::container::Containers;
 use crate::fire::Firer;
 use crate::function::{Call, Functions};
 use crate::warden::{Warden, WardenCommand};
-use crate::worker::{Control, Counts, Cut, Ground, Heartbeat, Means, Worker};
+use crate::worker::{Control, Counts, Cut, Ground, Heartbeat, Means, Worker, return_what_is_left};
 
 /// Variables that processes see, beside those of their document.
 const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
@@ -220,7 +220,7 @@ impl Builder {
         } else {
             None
         };
-        store.reap().await?;
+        return_what_is_left(store.as_ref()).await?;
         let pass_env: Vec<String> = PASSED.map(str::to_owned).into_iter().chain(self.pass_env).collect();
         let ground =
             if store.is_embedded() { Ground::Beside { pass_env } } else { Ground::Apart { pass_env } };

@@ -66,7 +66,7 @@ use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, put_off};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::line::{Line, OrderLine};
@@ -341,11 +341,12 @@ impl Store for SqliteStore {
         let sessions = self.read(remote::sessions).await?;
         files.retain(|file| !sessions.iter().any(|listed| listed.session == *file));
         self.shared.locks.sweep(files.into_iter());
-        let mut reaped = Reaped::default();
+        let (mut reaped, mut unread) = (Reaped::default(), Ok(()));
         for remote::Listed { session, node, lease } in sessions {
             if let Some(has_ended) = lease {
                 if has_ended {
-                    self.reap_one(session, node, remote::is_expired, &mut reaped).await?;
+                    let one = self.reap_one(session, node, remote::is_expired, &mut reaped).await;
+                    put_off(&mut unread, one)?;
                 }
                 continue;
             }
@@ -357,12 +358,13 @@ impl Store for SqliteStore {
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
                     pass(Point::ReapBefore);
-                    self.reap_one(session, node, |_, _| Ok(true), &mut reaped).await?;
+                    let one = self.reap_one(session, node, |_, _| Ok(true), &mut reaped).await;
+                    put_off(&mut unread, one)?;
                     drop(proof);
                 }
             }
         }
-        Ok(reaped)
+        unread.map(|()| reaped)
     }
 
     async fn submit(&self, submission: Submission) -> Result<RunId> {
