@@ -560,7 +560,11 @@ impl Loop {
                 self.rest();
             }
             Message::Looked(Err(error)) => {
+                let goes_on = error.is_about_what_is_stored();
                 self.tolerate_of_all(error)?;
+                if goes_on {
+                    self.claim();
+                }
                 self.later(ASK_AGAIN);
             }
             Message::Swept(Ok(reaped)) => {

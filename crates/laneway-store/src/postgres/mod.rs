@@ -173,6 +173,11 @@ impl PostgresStore {
             .await
     }
 
+    /// Sets runs aside of which something that a session holds cannot be read.
+    async fn examine_held(&self, session: SessionId) -> Result<()> {
+        self.base.write(|link, _| async move { lives::examine_held(&link, session).await }).await
+    }
+
     async fn adopt_once(&self, run: RunId, session: SessionId) -> Result<()> {
         self.base
             .change(
@@ -225,7 +230,11 @@ impl Store for PostgresStore {
             .base
             .write(|link, terms| async move { lives::renew(&link, terms, session, tally).await })
             .await?;
-        renewed.ok_or(Error::SessionOver { session })
+        let (renewed, has_trouble) = renewed.ok_or(Error::SessionOver { session })?;
+        if has_trouble {
+            self.examine_held(session).await?;
+        }
+        Ok(renewed)
     }
 
     async fn retire(&self, session: SessionId, why: Leaving) -> Result<()> {
@@ -859,7 +868,12 @@ impl Store for PostgresStore {
     }
 
     async fn orders(&self, session: SessionId) -> Result<Orders> {
-        self.base.ask(|link| async move { read::orders(&link, session).await }).await
+        let (orders, has_trouble) =
+            self.base.ask(|link| async move { read::orders(&link, session).await }).await?;
+        if has_trouble {
+            self.examine_held(session).await?;
+        }
+        Ok(orders)
     }
 
     async fn wake_at(&self) -> Result<Option<Millis>> {

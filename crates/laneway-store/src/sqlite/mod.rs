@@ -315,10 +315,13 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
-        let (renewed, (told, has_lease)) = self.look(|connection, _| {
+        let ((renewed, has_trouble), (told, has_lease)) = self.look(|connection, _| {
             let told = read::done(connection, session)?;
             Ok((read::renewed(connection, session)?, told))
         })?;
+        if has_trouble {
+            self.write(move |txn| lives::examine_held(txn, session)).await?;
+        }
         // Nothing is written for a node that only looks for work.
         if has_lease || told != (Tally { asks: 0, contentions: 0, ..tally }) {
             self.write(move |txn| lives::renew(txn, session, tally)).await?;
@@ -956,13 +959,15 @@ impl Store for SqliteStore {
     }
 
     async fn orders(&self, session: SessionId) -> Result<Orders> {
-        self.look(|connection, _| {
+        let (stops, wishes) = self.look(|connection, _| {
             read::alive(connection, session)?;
-            Ok(Orders {
-                stops: read::stops(connection, session, |no| read::run_id(connection, no))?,
-                wishes: pools::wishes(connection, session)?,
-            })
-        })
+            let stops = read::stops(connection, session, |no| read::run_id(connection, no))?;
+            Ok((stops, pools::wishes(connection, session)?))
+        })?;
+        if stops.has_trouble {
+            self.write(move |txn| lives::examine_held(txn, session)).await?;
+        }
+        Ok(Orders { stops: stops.list, wishes })
     }
 
     async fn wake_at(&self) -> Result<Option<Millis>> {
