@@ -19,7 +19,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::params;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Lease, NewSession, Submission};
+use laneway_store::model::{Lease, NewSession, SetAside, Submission};
 use laneway_store::{Open, Options, Store, submission_key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -381,7 +381,19 @@ impl Run {
             if let Some(why) = self.engine.inner.life.why() {
                 return Err(Error::Stopped(why));
             }
-            drop(tokio::time::timeout(patience, changes.changed()).await);
+            if tokio::time::timeout(patience, changes.changed()).await.is_err() {
+                self.check_going_on().await?;
+            }
+        }
+    }
+
+    /// A run that is set aside has no end until somebody brings it back: whoever waits is told so.
+    async fn check_going_on(&self) -> Result<(), Error> {
+        match self.engine.inner.store.run(self.id).await?.set_aside {
+            Some(SetAside { what, why, .. }) => {
+                Err(laneway_store::Error::SetAside { run: self.id.short(), what, why }.into())
+            }
+            None => Ok(()),
         }
     }
 }
