@@ -37,7 +37,8 @@ pub struct Runs<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
-    pub run: RunId,
+    /// `None` where it cannot be read: the run counts all the same.
+    pub run: Option<RunId>,
     /// It is being canceled: it counts until it has ended, and need not be canceled again.
     pub is_canceling: bool,
 }
@@ -71,7 +72,7 @@ pub fn admit(workflow: &str, run: RunId, max: Option<MaxRuns>, runs: Runs<'_>) -
         Strategy::Skip => Admission::Skip { reason: format!("skipped: {}", taken(workflow, max, runs)) },
         Strategy::Replace => {
             let lively =
-                runs.running.iter().filter(|running| !running.is_canceling).map(|running| running.run);
+                runs.running.iter().filter(|running| !running.is_canceling).filter_map(|running| running.run);
             let mut all: Vec<RunId> = lively.chain(runs.queued.iter().copied()).collect();
             // With the new one there are `limit` of those that are to go on.
             all.truncate((all.len() + 1).saturating_sub(limit));
@@ -114,8 +115,8 @@ fn taken(workflow: &str, max: MaxRuns, runs: Runs<'_>) -> String {
         .running
         .iter()
         .map(|running| running.run)
-        .chain(runs.queued.iter().copied())
-        .map(|run| run.short())
+        .chain(runs.queued.iter().copied().map(Some))
+        .map(|run| run.map_or_else(|| "(one whose id cannot be read)".to_owned(), |run| run.short()))
         .collect();
     let more = all.len().saturating_sub(NAMED);
     let mut names = all[..all.len() - more].join(", ");
@@ -142,7 +143,7 @@ mod tests {
     }
 
     fn running(number: u32) -> Running {
-        Running { run: id(number), is_canceling: false }
+        Running { run: Some(id(number)), is_canceling: false }
     }
 
     #[test]
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_is_being_canceled_is_not_replaced_again() {
-        let dying = [Running { run: id(1), is_canceling: true }];
+        let dying = [Running { run: Some(id(1)), is_canceling: true }];
         let runs = Runs { running: &dying, queued: &[] };
         let Admission::Replace { which, .. } = admit("w", id(9), max(1, Strategy::Replace), runs) else {
             panic!("the place is still taken")
@@ -230,7 +231,7 @@ mod tests {
                     },
                 }
                 while !queued.is_empty() && may_start(max, u32::try_from(live.len()).expect("few")) {
-                    live.push(Running { run: queued.remove(0), is_canceling: false });
+                    live.push(Running { run: Some(queued.remove(0)), is_canceling: false });
                 }
                 prop_assert!(live.len() <= limit as usize);
                 prop_assert!(queued.is_empty() || live.len() == limit as usize, "nobody waits beside a free place");

@@ -171,6 +171,21 @@ pub enum Error {
     Illegal(#[from] Illegal),
 }
 
+/// Of a list of which something cannot be read the rest is done all the same: the first such error is kept for the end of the list, and
+/// any other ends it.
+pub(crate) fn put_off<T>(kept: &mut Result<()>, done: Result<T>) -> Result<Option<T>> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if error.is_about_what_is_stored() => {
+            if kept.is_ok() {
+                *kept = Err(error);
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Why it ended so, in brackets.
 fn because(why: Option<Reason>) -> String {
     why.map(|why| format!(" ({why})")).unwrap_or_default()
@@ -334,6 +349,20 @@ impl Error {
                 | Self::Disconnected { .. }
                 | Self::Unknown { .. }
                 | Self::TooSlow { .. }
+        )
+    }
+
+    /// Whether it is about something that is stored and is not what the program can have written there. To ask again gives the
+    /// same answer until somebody mends it, so that whoever works for many runs goes on with the others meanwhile.
+    pub fn is_about_what_is_stored(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreadable { .. }
+                | Self::UnreadableEvent { .. }
+                | Self::SetAside { .. }
+                | Self::Illegal(_)
+                // A row that is in the way is refused in the words of the database.
+                | Self::Postgres { .. }
         )
     }
 

@@ -22,6 +22,7 @@ mod plans;
 mod pool;
 pub mod postgres;
 pub mod prune;
+mod readable;
 pub mod sqlite;
 mod store;
 pub mod submission_key;

@@ -18,7 +18,7 @@ use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_engine::hooks::{self, Whose};
 use laneway_engine::warden::{Warden, WardenCommand};
-use laneway_engine::worker::{Control, Counts, Drive, Heartbeat, Means, Pulse};
+use laneway_engine::worker::{Control, Counts, Drive, Heartbeat, Means, Pulse, return_what_is_left};
 use laneway_server::callback;
 use laneway_store::Store;
 use laneway_store::model::{Lease, NewSession};
@@ -134,7 +134,7 @@ impl Node {
             } else {
                 None
             };
-            store.reap().await?;
+            return_what_is_left(store.as_ref()).await?;
             anyhow::Ok((warden, heartbeat))
         }
         .await;

@@ -90,6 +90,17 @@ impl Face {
         })
     }
 
+    /// One for whose end somebody waits: refused if it is set aside, since nothing comes of it until it is brought back.
+    pub(crate) async fn going_on(&self, run: RunId) -> anyhow::Result<wire::Run> {
+        let seen = self.run(&run.to_string()).await?;
+        match seen.set_aside {
+            Some(wire::SetAside { what, why, .. }) => {
+                Err(laneway_store::Error::SetAside { run: run.short(), what, why }.into())
+            }
+            None => Ok(seen),
+        }
+    }
+
     /// As it was after an event.
     pub(crate) async fn run_at(&self, name: &str, at: u64) -> anyhow::Result<wire::Run> {
         Ok(match self {

@@ -19,7 +19,7 @@ use laneway_core::id::{RunId, SessionId};
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::params;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{Lease, NewSession, Submission};
+use laneway_store::model::{Lease, NewSession, SetAside, Submission};
 use laneway_store::{Open, Options, Store, submission_key};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,7 +34,7 @@ use crate::container::Containers;
 use crate::fire::Firer;
 use crate::function::{Call, Functions};
 use crate::warden::{Warden, WardenCommand};
-use crate::worker::{Control, Counts, Cut, Ground, Heartbeat, Means, Worker};
+use crate::worker::{Control, Counts, Cut, Ground, Heartbeat, Means, Worker, return_what_is_left};
 
 /// Variables that processes see, beside those of their document.
 const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
@@ -220,7 +220,7 @@ impl Builder {
         } else {
             None
         };
-        store.reap().await?;
+        return_what_is_left(store.as_ref()).await?;
         let pass_env: Vec<String> = PASSED.map(str::to_owned).into_iter().chain(self.pass_env).collect();
         let ground =
             if store.is_embedded() { Ground::Beside { pass_env } } else { Ground::Apart { pass_env } };
@@ -381,7 +381,19 @@ impl Run {
             if let Some(why) = self.engine.inner.life.why() {
                 return Err(Error::Stopped(why));
             }
-            drop(tokio::time::timeout(patience, changes.changed()).await);
+            if tokio::time::timeout(patience, changes.changed()).await.is_err() {
+                self.check_going_on().await?;
+            }
+        }
+    }
+
+    /// A run that is set aside has no end until somebody brings it back: whoever waits is told so.
+    async fn check_going_on(&self) -> Result<(), Error> {
+        match self.engine.inner.store.run(self.id).await?.set_aside {
+            Some(SetAside { what, why, .. }) => {
+                Err(laneway_store::Error::SetAside { run: self.id.short(), what, why }.into())
+            }
+            None => Ok(()),
         }
     }
 }

@@ -6,7 +6,7 @@ mod leave;
 mod level;
 mod say;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +45,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long to wait before asking again what the store could not do for a passing reason (a full disk).
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How many faults of what is stored are remembered, so that each is told once.
+const FAULTS_KEPT: usize = 100;
 
 /// When a start is said at the latest. What ends before is told to the store in one go with its end; people do
 /// not see the difference.
@@ -331,6 +334,8 @@ struct Loop {
     granted: HashMap<String, u64>,
     urge: Urge,
     told_of_trouble: bool,
+    /// What cannot be read, of which people were told.
+    told_of_faults: HashSet<String>,
 }
 
 struct Running {
@@ -386,6 +391,7 @@ impl Loop {
             granted: HashMap::new(),
             urge: Urge::None,
             told_of_trouble: false,
+            told_of_faults: HashSet::new(),
             store: means.store,
             session: means.session,
             aim,
@@ -482,10 +488,11 @@ impl Loop {
             Message::Recorded(wanted, Err(error)) => {
                 self.is_unsure = true;
                 self.lineup.answered(wanted, Vec::new());
+                let is_hopeless = self.is_hopeless(&error);
                 self.tolerate(error)?;
                 // Idempotent by claim: what was committed after all is reported as such.
                 let again = self.recording.take().unwrap_or_default();
-                if !has(Bug::FinishForgotten) {
+                if !has(Bug::FinishForgotten) && !is_hopeless {
                     self.ended.splice(0..0, again);
                 }
                 self.later(ASK_AGAIN);
@@ -527,7 +534,9 @@ impl Loop {
                 self.look();
             }
             Message::GivenBack(claims, Err(error)) => {
-                self.unreturned.extend(claims);
+                if !self.is_hopeless(&error) {
+                    self.unreturned.extend(claims);
+                }
                 self.tolerate(error)?;
                 self.later(ASK_AGAIN);
             }
@@ -539,7 +548,7 @@ impl Loop {
                 }
             }
             Message::Promoted(Err(error)) => {
-                self.tolerate(error)?;
+                self.tolerate_of_all(error)?;
                 self.wake_at = Some(Instant::now() + ASK_AGAIN);
             }
             Message::Looked(Ok((orders, wake_at))) => {
@@ -552,7 +561,11 @@ impl Loop {
                 self.rest();
             }
             Message::Looked(Err(error)) => {
-                self.tolerate(error)?;
+                let goes_on = error.is_about_what_is_stored();
+                self.tolerate_of_all(error)?;
+                if goes_on {
+                    self.claim();
+                }
                 self.later(ASK_AGAIN);
             }
             Message::Swept(Ok(reaped)) => {
@@ -567,12 +580,12 @@ impl Loop {
                 self.promote();
             }
             Message::Swept(Err(error)) => {
-                self.tolerate(error)?;
+                self.tolerate_of_all(error)?;
                 self.sweep_at = Some(Instant::now() + SWEEP_EVERY);
             }
             Message::Renewed(asked, Ok(renewed)) => self.compare(asked, renewed),
             Message::Renewed(_, Err(error)) => {
-                self.tolerate(error)?;
+                self.tolerate_of_all(error)?;
                 self.is_unsure = true;
                 self.later(ASK_AGAIN);
             }
@@ -720,14 +733,45 @@ impl Loop {
 
     /// A full or busy disk passes: nothing new is claimed meanwhile, and nothing that ended is forgotten. Whoever
     /// interrupts a second time does not want to wait for that; the run can be resumed when there is space.
+    ///
+    /// What is stored and cannot be read does not pass, and ends no node that takes whatever comes: there is other work. Whoever drives one
+    /// run is told, and can resume it once that is mended.
     fn tolerate(&mut self, error: laneway_store::Error) -> Result<(), Error> {
-        if !error.is_passing() || self.urge == Urge::Kill {
+        match self.aim {
+            Aim::Any { .. } => self.tolerate_of_all(error),
+            Aim::Run { .. } if error.is_about_what_is_stored() => Err(error.into()),
+            Aim::Run { .. } => self.tolerate_of_all(error),
+        }
+    }
+
+    /// The same where the question was about all runs, or none: what is wrong with another one ends no loop.
+    fn tolerate_of_all(&mut self, error: laneway_store::Error) -> Result<(), Error> {
+        let is_stored = error.is_about_what_is_stored();
+        if !(is_stored || error.is_passing()) || self.urge == Urge::Kill {
             return Err(error.into());
         }
-        if !std::mem::replace(&mut self.told_of_trouble, true) {
+        if is_stored {
+            self.tell_of_fault(error.to_string());
+        } else if !std::mem::replace(&mut self.told_of_trouble, true) {
             tracing::warn!("{error}; waiting for it to pass, nothing that was recorded is lost");
         }
         Ok(())
+    }
+
+    /// Once for each: it is met again with every question.
+    fn tell_of_fault(&mut self, fault: String) {
+        if self.told_of_faults.len() >= FAULTS_KEPT {
+            self.told_of_faults.clear();
+        }
+        if !self.told_of_faults.contains(&fault) {
+            tracing::warn!("{fault}; going on with what can be read, `laneway doctor` says more");
+            self.told_of_faults.insert(fault);
+        }
+    }
+
+    /// What a node that leaves cannot say, because of what is stored, it does not wait to say: those tasks are returned with its session.
+    fn is_hopeless(&self, error: &laneway_store::Error) -> bool {
+        self.is_leaving() && error.is_about_what_is_stored()
     }
 
     /// After an error that ends this worker: leaves no process behind.

@@ -23,6 +23,9 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// After a renewal that failed.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
+/// Why a session is not renewed, as long as nobody says otherwise.
+const NO_ANSWER: &str = "no answer";
+
 /// A thread that renews. Dropping it ends it.
 #[derive(Debug)]
 pub struct Heartbeat {
@@ -154,7 +157,7 @@ async fn beat(
         Err(error) => return error.to_string(),
     };
     let mut renewed = begun;
-    let mut why = "no answer".to_owned();
+    let mut why = NO_ANSWER.to_owned();
     loop {
         let asked = boot_time();
         let left = deadline(renewed, lease).saturating_sub(asked);
@@ -172,14 +175,19 @@ async fn beat(
                 }
                 // Counted from before the request: the store may have renewed at any moment since.
                 renewed = asked;
+                why = NO_ANSWER.to_owned();
                 prolong(deadline(renewed, lease));
                 let _ = say.send(Some(Beat::Renewed(since, held)));
                 lease.every
             }
             Ok(Err(error @ laneway_store::Error::SessionOver { .. })) => return error.to_string(),
             Ok(Err(error)) => {
-                why = error.to_string();
-                tracing::warn!(%error, "the session was not renewed; trying again");
+                // Told once, not with every try.
+                let said = error.to_string();
+                if said != why {
+                    tracing::warn!(%error, "the session was not renewed; trying again");
+                }
+                why = said;
                 TRY_AGAIN
             }
             Err(_) => continue,

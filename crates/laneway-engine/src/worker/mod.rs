@@ -13,6 +13,7 @@
 
 mod artifacts;
 mod attempt;
+mod begin;
 mod cache;
 mod control;
 mod counts;
@@ -29,6 +30,7 @@ mod workspace;
 
 use std::path::PathBuf;
 
+pub use begin::return_what_is_left;
 pub use control::Control;
 pub use counts::Counts;
 pub use drive::{Cut, Drive, Means, Worker};

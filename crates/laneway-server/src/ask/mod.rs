@@ -19,6 +19,7 @@ use laneway_core::hash::Version;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
+use laneway_engine::worker::return_what_is_left;
 use laneway_store::cache::Which;
 use laneway_store::effect::Settlement;
 use laneway_store::line::Shared;
@@ -158,7 +159,7 @@ pub async fn events(store: &dyn Store, run: RunId, after: u64, limit: usize) -> 
 pub async fn cancel(store: &dyn Store, run: RunId, by: &str) -> Result<wire::Canceled> {
     let was = store.status(run).await?;
     store.cancel(run, by).await?;
-    store.reap().await?;
+    return_what_is_left(store).await?;
     let status: RunStatus = store.status(run).await?;
     Ok(wire::Canceled { run, status, was })
 }

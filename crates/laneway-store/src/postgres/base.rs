@@ -85,13 +85,14 @@ impl Base {
     where
         W: Future<Output = Done<T>> + Send,
     {
-        let mut claims = Claims::Noticed;
+        let (mut claims, mut is_apart) = (Claims::Noticed, false);
         let mut tries = 0;
         loop {
             tries += 1;
             let terms = Terms {
                 now: self.now(),
                 claims,
+                is_apart,
                 is_begun: false,
                 max_lost: self.max_lost.load(Ordering::Relaxed),
             };
@@ -111,7 +112,12 @@ impl Base {
                 }
                 // It is there already, and the verb is about it.
                 let (what, why) = failure.blame();
-                return Err(Error::SetAside { run: run.short(), what, why });
+                return Err(Error::SetAside { run: name_of(*no, *run), what, why });
+            }
+            // Somebody's row is in the way of what was written for many: run by run it shows whose.
+            if failure.is_about_a_value() && !is_apart {
+                is_apart = true;
+                continue;
             }
             if failure.reach() == Reach::Again && tries < TRIES {
                 claims = Claims::LockedOut;
@@ -133,7 +139,7 @@ impl Base {
     }
 
     /// Sets a run aside of which something cannot be read. Says whether it is new there.
-    async fn set_aside(&self, no: i64, run: RunId, failure: &Failure) -> Result<bool> {
+    async fn set_aside(&self, no: i64, run: Option<RunId>, failure: &Failure) -> Result<bool> {
         let now = self.now().map(|now| now.0);
         let added = async { set_aside(&*self.link().await?, now, (no, run), failure).await };
         let added: Done<bool> = added.await;
@@ -169,7 +175,7 @@ impl Base {
 pub(super) async fn set_aside(
     link: &Link,
     now: Option<i64>,
-    (no, run): (i64, RunId),
+    (no, run): (i64, Option<RunId>),
     failure: &Failure,
 ) -> Done<bool> {
     let (what, why) = failure.blame();
@@ -178,10 +184,15 @@ pub(super) async fn set_aside(
     let answers = flight.commit().await?;
     let is_new = answers.first().is_some_and(|rows| !rows.is_empty());
     if is_new {
-        let run = run.short();
+        let run = name_of(no, run);
         tracing::warn!(
             "run {run} is set aside: a stored {what} cannot be read: {why}; `laneway doctor` says more"
         );
     }
     Ok(is_new)
+}
+
+/// How people are told of a run.
+fn name_of(no: i64, run: Option<RunId>) -> String {
+    run.map_or_else(|| format!("number {no}"), |run| run.short())
 }

@@ -14,7 +14,7 @@ use super::facts::Missing;
 use super::fault::{self, Done, Failure};
 use super::follow::work;
 use super::link::{Begin, Link, sql};
-use super::run_work::{Job, Terms};
+use super::run_work::{Job, Terms, task_row};
 use super::shelf::{Head, Shelf};
 use super::verbs::children;
 use super::{read, row};
@@ -78,12 +78,14 @@ async fn examine_run(link: &Link, run: RunId) -> Done<Vec<Error>> {
     let Some(head) = kept(shelf.head(link, run).await, &mut troubles)? else { return Ok(troubles) };
     kept(attempts(link, &head).await, &mut troubles)?;
     let state = kept(read::run_state(link, &head).await, &mut troubles)?;
+    kept(tasks(link, &head).await, &mut troubles)?;
     let events = kept(history(link, run).await, &mut troubles)?;
     let Some(state) = state else { return Ok(troubles) };
     if let Some(why) = events.and_then(|events| parts_from(&state, &events)) {
         troubles.push(unfit(run, "history", why));
     }
-    let (unsettled, sets) = counters(link, &head).await?;
+    let counters = kept(counters(link, &head).await, &mut troubles)?;
+    let Some((unsettled, sets)) = counters else { return Ok(troubles) };
     for why in miscounts(&head.head.plan, &state, unsettled, &sets) {
         troubles.push(unfit(run, "counter", why));
     }
@@ -102,6 +104,8 @@ fn kept<T>(read: Done<T>, troubles: &mut Vec<Error>) -> Done<Option<T>> {
             troubles.push(Error::Unreadable { what: "row".to_owned(), why: fault::words(&error) });
             Ok(None)
         }
+        // Whose it is, is known here.
+        Err(Failure::Blamed { failure, .. }) => kept(Err(*failure), troubles),
         Err(failure) => Err(failure),
     }
 }
@@ -116,6 +120,16 @@ async fn history(link: &Link, run: RunId) -> Done<Vec<Event>> {
         }
         all.extend(page);
     }
+}
+
+/// All that verbs read of its tasks, which is more than is shown of them.
+async fn tasks(link: &Link, head: &Head) -> Done<()> {
+    let numbers = vec![head.no];
+    for found in link.rows(sql!("tasks_all", INT8_ARRAY), &[&numbers]).await? {
+        let (position, _) = task_row(&found)?;
+        head.check([&position])?;
+    }
+    Ok(())
 }
 
 async fn attempts(link: &Link, head: &Head) -> Done<()> {

@@ -23,7 +23,8 @@ pub(super) enum Failure {
     /// Something of a run is to blame: the run is set aside, and the verb asked again.
     Blamed {
         no: i64,
-        run: RunId,
+        /// Its id, unless that is what cannot be read.
+        run: Option<RunId>,
         failure: Box<Failure>,
     },
     /// No connection was to be had, or none in time.
@@ -65,8 +66,17 @@ impl From<Illegal> for Failure {
 
 impl Failure {
     /// Says whose row it was, if what was found there is to blame: neither the line, nor what somebody asked for.
-    pub(super) fn about(self, no: i64, run: RunId) -> Self {
-        let is_to_blame = match &self {
+    pub(super) fn about(self, no: i64, run: impl Into<Option<RunId>>) -> Self {
+        if self.is_about_a_value() {
+            Self::Blamed { no, run: run.into(), failure: Box::new(self) }
+        } else {
+            self
+        }
+    }
+
+    /// Whether what was found in a row is to blame, and nobody says yet whose it is.
+    pub(super) fn is_about_a_value(&self) -> bool {
+        match self {
             Self::Refused(Error::Unreadable { .. } | Error::Illegal(_)) | Self::Panicked(_) => true,
             Self::Postgres(error) => is_about_a_value(error),
             Self::Refused(_)
@@ -74,8 +84,7 @@ impl Failure {
             | Self::Missing
             | Self::Blamed { .. }
             | Self::Unconnected(_) => false,
-        };
-        if is_to_blame { Self::Blamed { no, run, failure: Box::new(self) } } else { self }
+        }
     }
 
     /// What could not be read, and why.

@@ -14,8 +14,9 @@ use laneway_core::state::RunStatus;
 use laneway_torture::{Bug, has};
 
 use super::facts::{Known, Missing};
-use super::fault::Done;
+use super::fault::{Done, Failure};
 use super::link::{Link, sql};
+use super::read::run_of;
 use super::row;
 use super::run_work::{Job, Made, Terms, on_runs};
 use super::save::Columns;
@@ -83,15 +84,16 @@ pub(super) async fn work<T>(
     mut verb: impl FnMut(usize, &mut Keeper<&mut Known>) -> Done<T>,
 ) -> Done<(Vec<Made<T>>, Columns)> {
     // Runs that share keys must see what became of each other's: one after the other.
-    let is_apart = jobs.len() > 1 && jobs.iter().any(|job| !job.head.head.keys.is_empty());
+    let has_keys = jobs.len() > 1 && jobs.iter().any(|job| !job.head.head.keys.is_empty());
     let heads: Vec<Arc<RunHead>> = jobs.iter().map(|job| Arc::clone(&job.head.head)).collect();
     let mut made = Vec::with_capacity(jobs.len());
     let mut columns = Columns::default();
-    if is_apart {
+    if has_keys || terms.is_apart {
         for (index, job) in jobs.into_iter().enumerate() {
+            let (no, run) = (job.head.no, job.head.head.run);
             let one = on_runs(link, terms, vec![job], |_, keeper| verb(index, keeper)).await?;
             terms.is_begun = true;
-            save(shelf, link, &one).await?;
+            save(shelf, link, &one).await.map_err(|failure| failure.about(no, run))?;
             made.extend(one);
         }
     } else {
@@ -128,8 +130,9 @@ pub(super) async fn on_each(
         let seed = Missing { unstarted: true, live: true, line: 8, ..Missing::default() };
         let job = job(shelf, link, run, seed).await?;
         let head = Arc::clone(&job.head.head);
+        let no = job.head.no;
         let made = on_runs(link, within, vec![job], |_, keeper| verb(keeper)).await?;
-        save(shelf, link, &made).await?;
+        save(shelf, link, &made).await.map_err(|failure| failure.about(no, run))?;
         made.iter().for_each(|made| follows.add(&head, &made.changes, made.queued));
     }
     follow(shelf, link, within, follows).await
@@ -176,15 +179,16 @@ pub(super) async fn change<T>(
     mut verb: impl FnMut(&mut Keeper<&mut Known>) -> Done<T>,
 ) -> Done<T> {
     let head = shelf.head(link, run).await?;
+    head.check(positions)?;
     let mut seed = Missing::for_examining(&head.head.plan, positions);
     positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
-    let (of, promised) = (Arc::clone(&head.head), follows.freed.clone());
+    let (no, of, promised) = (head.no, Arc::clone(&head.head), follows.freed.clone());
     let made = on_runs(link, terms, vec![Job { head, seed }], |_, keeper| {
         keeper.promise(promised.clone());
         verb(keeper)
     })
     .await?;
-    save(shelf, link, &made).await?;
+    save(shelf, link, &made).await.map_err(|failure| failure.about(no, run))?;
     made.iter().for_each(|made| follows.add(&of, &made.changes, made.queued));
     Ok(made.into_iter().next().expect("one run went in").answer)
 }
@@ -208,8 +212,8 @@ async fn hand_on(shelf: &Shelf, link: &Link, terms: Terms, key: &Key, follows: &
             Key::Order(name) => link.row(sql!("order_next", TEXT), &[name]).await?,
         };
         let Some(found) = found else { return Ok(()) };
-        let run = row::word(&found, 1, "run id", RunId::parse)?;
-        let position: Position = row::number(&found, 2)?;
+        let (no, run) = run_of(&found)?;
+        let position: Position = row::number(&found, 2).map_err(|failure| failure.about(no, run))?;
         let still_waits = change(shelf, link, terms, (run, &[position]), follows, |keeper| {
             keeper.examine(position)?;
             Ok(keeper.task(position)?.gate_key.as_deref() == Some(&text))
@@ -268,11 +272,16 @@ pub(super) async fn runs_of(link: &Link, workflow: &str) -> Done<RunsOf> {
     let answers = flight.land().await?;
     let mut runs = RunsOf::default();
     for found in answers.get(2).into_iter().flatten() {
-        let (run, is_canceling) = (row::word(found, 0, "run id", RunId::parse)?, found.try_get(1)?);
-        runs.running.push(Running { run, is_canceling });
+        let run = match run_of(found) {
+            Ok((_, run)) => Some(run),
+            // It has been set aside for that, and has its place all the same.
+            Err(Failure::Blamed { .. }) if found.try_get(3)? => None,
+            Err(failure) => return Err(failure),
+        };
+        runs.running.push(Running { run, is_canceling: found.try_get(2)? });
     }
     for found in answers.get(3).into_iter().flatten() {
-        runs.queued.push(row::word(found, 0, "run id", RunId::parse)?);
+        runs.queued.push(run_of(found)?.1);
     }
     Ok(runs)
 }

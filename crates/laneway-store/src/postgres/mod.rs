@@ -68,7 +68,7 @@ use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, put_off};
 use crate::fence::{ClaimRef, Fate};
 use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
@@ -143,23 +143,26 @@ impl PostgresStore {
     }
 
     /// Processes of this host, in this directory, that are proven to be dead: after a restart nobody waits for a lease.
-    async fn reap_neighbours(&self) -> Result<Reaped> {
-        let (mut reaped, own) = (Reaped::default(), self.own());
+    async fn reap_neighbours(&self, reaped: &mut Reaped, unread: &mut Result<()>) -> Result<()> {
+        let own = self.own();
         for session in self.locks.list().into_iter().filter(|session| !own.contains(session)) {
             match self.locks.look_after_its_warden(session).await? {
                 Life::Alive | Life::Ending => {}
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
-                    if let Some((node, tasks)) = self.reap_one(session, &lives::End::Dead).await? {
+                    let one = put_off(unread, self.reap_one(session, &lives::End::Dead).await)?;
+                    if let Some((node, tasks)) = one.clone().flatten() {
                         reaped.nodes.push(node);
                         reaped.tasks += tasks;
                     }
-                    self.locks.forget(session);
+                    if one.is_some() {
+                        self.locks.forget(session);
+                    }
                     drop(proof);
                 }
             }
         }
-        Ok(reaped)
+        Ok(())
     }
 
     async fn reap_one(&self, session: SessionId, end: &lives::End) -> Result<Option<(String, usize)>> {
@@ -168,6 +171,11 @@ impl PostgresStore {
                 |link, terms| async move { lives::reap(&self.base.shelf, &link, terms, session, end).await },
             )
             .await
+    }
+
+    /// Sets runs aside of which something that a session holds cannot be read.
+    async fn examine_held(&self, session: SessionId) -> Result<()> {
+        self.base.write(|link, _| async move { lives::examine_held(&link, session).await }).await
     }
 
     async fn adopt_once(&self, run: RunId, session: SessionId) -> Result<()> {
@@ -222,7 +230,11 @@ impl Store for PostgresStore {
             .base
             .write(|link, terms| async move { lives::renew(&link, terms, session, tally).await })
             .await?;
-        renewed.ok_or(Error::SessionOver { session })
+        let (renewed, has_trouble) = renewed.ok_or(Error::SessionOver { session })?;
+        if has_trouble {
+            self.examine_held(session).await?;
+        }
+        Ok(renewed)
     }
 
     async fn retire(&self, session: SessionId, why: Leaving) -> Result<()> {
@@ -236,15 +248,18 @@ impl Store for PostgresStore {
         let own = &self.own();
         let expired =
             self.base.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
-        let mut reaped = self.reap_neighbours().await?;
+        let (mut reaped, mut unread) = (Reaped::default(), Ok(()));
+        self.reap_neighbours(&mut reaped, &mut unread).await?;
         for (session, _) in expired {
             pass(Point::ExpiredFound);
-            if let Some((node, tasks)) = self.reap_one(session, &lives::End::Expired).await? {
+            let one = self.reap_one(session, &lives::End::Expired).await;
+            if let Some((node, tasks)) = put_off(&mut unread, one)?.flatten() {
                 pass(Point::ExpiredReaped);
                 reaped.nodes.push(node);
                 reaped.tasks += tasks;
             }
         }
+        unread?;
         reaped.next_in =
             self.base.write(|link, terms| async move { lives::next_expiry(&link, terms, own).await }).await?;
         Ok(reaped)
@@ -853,7 +868,12 @@ impl Store for PostgresStore {
     }
 
     async fn orders(&self, session: SessionId) -> Result<Orders> {
-        self.base.ask(|link| async move { read::orders(&link, session).await }).await
+        let (orders, has_trouble) =
+            self.base.ask(|link| async move { read::orders(&link, session).await }).await?;
+        if has_trouble {
+            self.examine_held(session).await?;
+        }
+        Ok(orders)
     }
 
     async fn wake_at(&self) -> Result<Option<Millis>> {

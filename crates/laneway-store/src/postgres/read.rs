@@ -11,7 +11,7 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
-use super::fault::{self, Done};
+use super::fault::{self, Done, Failure};
 use super::link::{Link, sql};
 use super::pools;
 use super::row::{self, unreadable};
@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait};
 use crate::model::{Attempt, Known, Orders, Part, Stop};
+use crate::readable::Readable;
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
 pub(super) async fn scope(link: &Link, head: &Head, steps: &[&str]) -> Done<Scope> {
@@ -71,31 +72,67 @@ async fn outputs(link: &Link, head: &Head, step: Position) -> Done<Outputs> {
 }
 
 /// What a session is asked to do. Refuses a session of which nobody knows: it was reaped, and can never come back.
-pub(super) async fn orders(link: &Link, session: SessionId) -> Done<Orders> {
+/// Also whether there is more, which cannot be read.
+pub(super) async fn orders(link: &Link, session: SessionId) -> Done<(Orders, bool)> {
     let id = session.to_string();
     let mut flight = link.flight();
     flight.ask(sql!("session_node", TEXT), vec![&id]);
     flight.ask(sql!("stops", TEXT), vec![&id]);
     flight.ask(sql!("pool_wishes", TEXT), vec![&id]);
     let answers = flight.land().await?;
-    let [known, stops, wishes] = answers.as_slice() else { return Ok(Orders::default()) };
+    let [known, stops, wishes] = answers.as_slice() else { return Ok((Orders::default(), false)) };
     if known.is_empty() {
         return Err(Error::SessionOver { session }.into());
     }
-    Ok(Orders {
-        stops: stops.iter().map(|found| stop(found, session)).collect::<Done<_>>()?,
-        wishes: wishes.iter().map(pools::wish_of).collect::<Done<_>>()?,
-    })
+    let stops = self::stops(stops, session)?;
+    let wishes = wishes.iter().map(pools::wish_of).collect::<Done<_>>()?;
+    Ok((Orders { stops: stops.list, wishes }, stops.has_trouble))
 }
 
+/// The rows of `stops`, as far as they can be read.
+pub(super) fn stops(rows: &[Row], session: SessionId) -> Done<Readable<Stop>> {
+    let mut stops = Readable::new();
+    for found in rows {
+        stops.add(stop(found, session), found.try_get(5)?, is_blamed)?;
+    }
+    Ok(stops)
+}
+
+/// A row of `stops`.
 pub(super) fn stop(found: &Row, session: SessionId) -> Done<Stop> {
-    let claim = ClaimRef {
-        run: row::word(found, 0, "run id", RunId::parse)?,
-        position: row::number(found, 1)?,
-        attempt: row::number(found, 2)?,
-        session,
+    let (no, claim) = claim_of(found, session)?;
+    let reason = row::word(found, 4, "request to stop", Reason::parse);
+    Ok(Stop { claim, reason: reason.map_err(|failure| failure.about(no, claim.run))? })
+}
+
+/// The rows of `session_claims`, as far as they can be read.
+pub(super) fn claims(rows: &[Row], session: SessionId) -> Done<Readable<ClaimRef>> {
+    let mut claims = Readable::new();
+    for found in rows {
+        let claim = claim_of(found, session).map(|(_, claim)| claim);
+        claims.add(claim, found.try_get(4)?, is_blamed)?;
+    }
+    Ok(claims)
+}
+
+/// A row that begins with the run's number, its id, a position and an attempt.
+pub(super) fn claim_of(found: &Row, session: SessionId) -> Done<(i64, ClaimRef)> {
+    let (no, run) = run_of(found)?;
+    let read = || -> Done<ClaimRef> {
+        Ok(ClaimRef { run, position: row::number(found, 2)?, attempt: row::number(found, 3)?, session })
     };
-    Ok(Stop { claim, reason: row::word(found, 3, "request to stop", Reason::parse)? })
+    Ok((no, read().map_err(|failure| failure.about(no, run))?))
+}
+
+/// A row that begins with the run's number and its id.
+pub(super) fn run_of(found: &Row) -> Done<(i64, RunId)> {
+    let no: i64 = found.try_get(0)?;
+    let run = row::word(found, 1, "run id", RunId::parse);
+    Ok((no, run.map_err(|failure| failure.about(no, None))?))
+}
+
+pub(super) fn is_blamed(failure: &Failure) -> bool {
+    matches!(failure, Failure::Blamed { .. })
 }
 
 pub(super) async fn status(link: &Link, run: RunId) -> Done<RunStatus> {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use laneway_core::id::{RunId, SessionId};
+use laneway_core::id::SessionId;
 use laneway_core::time::Millis;
 
 use super::fault::Done;
@@ -11,6 +11,7 @@ use super::link::{Link, sql};
 use super::{read, row};
 use crate::fence::ClaimRef;
 use crate::model::RemoteView;
+use crate::readable::Readable;
 
 pub(super) async fn view(link: &Link, now: Option<Millis>, session: SessionId) -> Done<Option<RemoteView>> {
     let (id, now) = (session.to_string(), now.map(|now| now.0));
@@ -21,11 +22,13 @@ pub(super) async fn view(link: &Link, now: Option<Millis>, session: SessionId) -
     let answers = flight.land().await?;
     let [known, held, stops] = answers.as_slice() else { return Ok(None) };
     let Some(found) = known.first() else { return Ok(None) };
-    let claim = |of: &tokio_postgres::Row| {
-        let run = row::word(of, 1, "run id", RunId::parse)?;
-        let at = ClaimRef { run, position: row::number(of, 2)?, attempt: row::number(of, 3)?, session };
-        Ok((at, row::moment(of, 4)?))
+    let claim = |of: &tokio_postgres::Row| -> Done<(ClaimRef, Option<Millis>)> {
+        Ok((read::claim_of(of, session)?.1, row::moment(of, 4)?))
     };
+    let mut claims = Readable::new();
+    for found in held {
+        claims.add(claim(found), false, read::is_blamed)?;
+    }
     Ok(Some(RemoteView {
         session,
         node: row::text(found, 0)?,
@@ -33,8 +36,8 @@ pub(super) async fn view(link: &Link, now: Option<Millis>, session: SessionId) -
         slots: row::number(found, 2)?,
         lease: Duration::from_millis(row::number(found, 5)?),
         is_draining: found.try_get(3)?,
-        held: held.iter().map(claim).collect::<Done<_>>()?,
-        stops: stops.iter().map(|of| read::stop(of, session)).collect::<Done<_>>()?,
+        held: claims.list,
+        stops: read::stops(stops, session)?.list,
         observed_at: Millis(found.try_get(4)?),
     }))
 }

@@ -58,6 +58,8 @@ pub(super) struct Terms {
     /// The caller's time, where it has its own.
     pub(super) now: Option<Millis>,
     pub(super) claims: Claims,
+    /// Each run by itself: something of one of them was in the way of all, and it has to be seen of which.
+    pub(super) is_apart: bool,
     /// Whether the transaction is open already.
     pub(super) is_begun: bool,
     /// How often a task may be lost with its node before it fails.
@@ -359,10 +361,15 @@ impl Wanted {
                 runs.get_mut(no).ok_or_else(|| unreadable("number of a run", &no.to_string()))?;
             let found =
                 batches.iter().find(is_it).ok_or_else(|| no_row("batch of items", *no, *run, *batch))?;
-            known.batches.insert((row::number(found, 1)?, row::number(found, 2)?), row::text(found, 3)?);
+            let read = || Ok(((row::number(found, 1)?, row::number(found, 2)?), row::text(found, 3)?));
+            let (batch, items) = read().map_err(|failure: Failure| failure.about(*no, *run))?;
+            known.batches.insert(batch, items);
         }
         for found in answer(!self.items_live[0].is_empty()) {
-            of(runs, &found)?.1.items_live.insert(row::number(&found, 1)?, row::number(&found, 2)?);
+            let (no, (run, known)) = (found.try_get(0)?, of(runs, &found)?);
+            let read = || Ok((row::number(&found, 1)?, row::number(&found, 2)?));
+            let (step, live) = read().map_err(|failure: Failure| failure.about(no, *run))?;
+            known.items_live.insert(step, live);
         }
         let line = answer(!self.items_line[0].is_empty());
         for ((no, step), asked) in self.items_line[0].iter().zip(&self.items_line[1]).zip(&self.items_line[4])
@@ -388,10 +395,13 @@ impl Wanted {
             }
         }
         for found in outputs {
-            let status = row::word(&found, 3, "status of a task", TaskStatus::parse)?;
-            let (step, position) = (row::number(&found, 1)?, row::number(&found, 2)?);
-            let items = of(runs, &found)?.1.outputs.entry(step).or_default();
-            items.push((position, status, row::maybe_text(&found, 4)?));
+            let (no, (run, known)) = (found.try_get(0)?, of(runs, &found)?);
+            let read = || {
+                let status = row::word(&found, 3, "status of a task", TaskStatus::parse)?;
+                Ok((row::number(&found, 1)?, (row::number(&found, 2)?, status, row::maybe_text(&found, 4)?)))
+            };
+            let (step, item) = read().map_err(|failure: Failure| failure.about(no, *run))?;
+            known.outputs.entry(step).or_default().push(item);
         }
         Ok(())
     }
@@ -500,7 +510,8 @@ impl Wanted {
         for found in answer(!self.queued.is_empty()) {
             of(runs, &found)?.1.queued = Some(true);
         }
-        for (run_no, (_, known)) in runs.iter_mut() {
+        // Where there are keys there is one run, which cannot go on without what cannot be read of them.
+        for (run_no, (run, known)) in runs.iter_mut() {
             for key in &self.keys {
                 known.holders.insert(key.clone(), 0);
             }
@@ -518,7 +529,8 @@ impl Wanted {
                 known.limits.insert(name.clone(), None);
             }
             for found in &limits {
-                let limit = row::word(found, 1, "limit", |text| Limit::parse(text).ok())?;
+                let limit = row::word(found, 1, "limit", |text| Limit::parse(text).ok());
+                let limit = limit.map_err(|failure| failure.about(*run_no, *run))?;
                 known.limits.insert(row::text(found, 0)?, Some(limit));
             }
             for name in &self.tats {
@@ -587,7 +599,10 @@ impl Wanted {
             known.1.tasks.insert(position, row);
         }
         for found in answer(!self.sets.0.is_empty()) {
-            of(&mut runs, &found)?.1.sets.insert(row::number(&found, 1)?, counts(&found)?);
+            let (no, (run, known)) = (found.try_get(0)?, of(&mut runs, &found)?);
+            let read = || Ok((row::number(&found, 1)?, counts(&found)?));
+            let (set, counts) = read().map_err(|failure: Failure| failure.about(no, *run))?;
+            known.sets.insert(set, counts);
         }
         self.has_all(&mut runs)?;
         let live = answer(!self.live.is_empty());
@@ -639,14 +654,17 @@ impl Wanted {
             }
         });
         for found in failures {
-            let failures = Failures {
-                position: row::number(&found, 1)?,
-                reason: row::reason(&found, 2)?,
-                detail: row::maybe_text(&found, 3)?,
-                finished_at: row::moment(&found, 4)?,
-                count: row::number(&found, 5)?,
+            let (no, (run, known)) = (found.try_get(0)?, of(&mut runs, &found)?);
+            let read = || {
+                Ok(Failures {
+                    position: row::number(&found, 1)?,
+                    reason: row::reason(&found, 2)?,
+                    detail: row::maybe_text(&found, 3)?,
+                    finished_at: row::moment(&found, 4)?,
+                    count: row::number(&found, 5)?,
+                })
             };
-            of(&mut runs, &found)?.1.failures = Some(Some(failures));
+            known.failures = Some(Some(read().map_err(|failure: Failure| failure.about(no, *run))?));
         }
         let nodes = answer(!self.nodes.is_empty());
         for run in runs.values_mut() {
@@ -665,13 +683,14 @@ impl Wanted {
             }
         }
         for found in outcomes {
-            let (no, position, attempt): (i64, Position, u32) =
-                (found.try_get(0)?, row::number(&found, 1)?, row::number(&found, 2)?);
-            let session = row::word(&found, 3, "session", SessionId::parse)?;
-            let outcome = row::text(&found, 4)?;
-            if let Some((run, known)) = runs.get_mut(&no) {
-                known.outcomes.insert(ClaimRef { run: *run, position, attempt, session }, Some(outcome));
-            }
+            let (no, (run, known)) = (found.try_get(0)?, of(&mut runs, &found)?);
+            let read = || {
+                let session = row::word(&found, 3, "session", SessionId::parse)?;
+                let (position, attempt) = (row::number(&found, 1)?, row::number(&found, 2)?);
+                Ok((ClaimRef { run: *run, position, attempt, session }, row::text(&found, 4)?))
+            };
+            let (claim, outcome) = read().map_err(|failure: Failure| failure.about(no, *run))?;
+            known.outcomes.insert(claim, Some(outcome));
         }
         self.take_items(&mut answer, &mut runs)
     }
@@ -708,7 +727,7 @@ fn run_row(found: &Row) -> Done<RunRow> {
     })
 }
 
-fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
+pub(super) fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
     let task = TaskRow {
         status: row::word(found, 2, "status of a task", TaskStatus::parse)?,
         gate: row::maybe_word(found, 3, "gate of a task", Gate::parse)?,

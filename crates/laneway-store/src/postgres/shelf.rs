@@ -12,7 +12,7 @@ use laneway_core::gate::Gate;
 use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::RunId;
 use laneway_core::key;
-use laneway_core::plan::Plan;
+use laneway_core::plan::{Plan, Position};
 use serde_json::{Map, Value};
 use tokio_postgres::Row;
 
@@ -30,6 +30,19 @@ use crate::tally::GateWaits;
 pub(super) struct Head {
     pub(super) no: i64,
     pub(super) head: Arc<RunHead>,
+}
+
+impl Head {
+    /// Refuses a task that stands nowhere in the plan, on behalf of its run: nothing could be said of it.
+    pub(super) fn check<'p>(&self, positions: impl IntoIterator<Item = &'p Position>) -> Done<()> {
+        match positions.into_iter().find(|position| self.head.plan.base(**position).is_none()) {
+            None => Ok(()),
+            Some(position) => {
+                let unknown = row::unreadable("position of a task", &position.to_string());
+                Err(Failure::from(unknown).about(self.no, self.head.run))
+            }
+        }
+    }
 }
 
 /// Plans that were asked for in one answer.

@@ -66,7 +66,7 @@ use crate::bytes::admit;
 use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, put_off};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::line::{Line, OrderLine};
@@ -315,10 +315,13 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, session: SessionId, tally: Tally) -> Result<Renewed> {
-        let (renewed, (told, has_lease)) = self.look(|connection, _| {
+        let ((renewed, has_trouble), (told, has_lease)) = self.look(|connection, _| {
             let told = read::done(connection, session)?;
             Ok((read::renewed(connection, session)?, told))
         })?;
+        if has_trouble {
+            self.write(move |txn| lives::examine_held(txn, session)).await?;
+        }
         // Nothing is written for a node that only looks for work.
         if has_lease || told != (Tally { asks: 0, contentions: 0, ..tally }) {
             self.write(move |txn| lives::renew(txn, session, tally)).await?;
@@ -341,11 +344,12 @@ impl Store for SqliteStore {
         let sessions = self.read(remote::sessions).await?;
         files.retain(|file| !sessions.iter().any(|listed| listed.session == *file));
         self.shared.locks.sweep(files.into_iter());
-        let mut reaped = Reaped::default();
+        let (mut reaped, mut unread) = (Reaped::default(), Ok(()));
         for remote::Listed { session, node, lease } in sessions {
             if let Some(has_ended) = lease {
                 if has_ended {
-                    self.reap_one(session, node, remote::is_expired, &mut reaped).await?;
+                    let one = self.reap_one(session, node, remote::is_expired, &mut reaped).await;
+                    put_off(&mut unread, one)?;
                 }
                 continue;
             }
@@ -357,12 +361,13 @@ impl Store for SqliteStore {
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
                     pass(Point::ReapBefore);
-                    self.reap_one(session, node, |_, _| Ok(true), &mut reaped).await?;
+                    let one = self.reap_one(session, node, |_, _| Ok(true), &mut reaped).await;
+                    put_off(&mut unread, one)?;
                     drop(proof);
                 }
             }
         }
-        Ok(reaped)
+        unread.map(|()| reaped)
     }
 
     async fn submit(&self, submission: Submission) -> Result<RunId> {
@@ -954,13 +959,15 @@ impl Store for SqliteStore {
     }
 
     async fn orders(&self, session: SessionId) -> Result<Orders> {
-        self.look(|connection, _| {
+        let (stops, wishes) = self.look(|connection, _| {
             read::alive(connection, session)?;
-            Ok(Orders {
-                stops: read::stops(connection, session, |no| read::run_id(connection, no))?,
-                wishes: pools::wishes(connection, session)?,
-            })
-        })
+            let stops = read::stops(connection, session, |no| read::run_id(connection, no))?;
+            Ok((stops, pools::wishes(connection, session)?))
+        })?;
+        if stops.has_trouble {
+            self.write(move |txn| lives::examine_held(txn, session)).await?;
+        }
+        Ok(Orders { stops: stops.list, wishes })
     }
 
     async fn wake_at(&self) -> Result<Option<Millis>> {

@@ -58,6 +58,11 @@ pub(super) fn set_aside(txn: &Txn<'_>, failure: &Failure) -> rusqlite::Result<bo
     Ok(added == 1)
 }
 
+/// Whether what was found in a row is to blame for a failure.
+pub(super) fn is_about_a_value(failure: &Failure) -> bool {
+    blame(failure).is_some()
+}
+
 /// What of a run is to blame for a failure, if something is: neither the disk, nor what somebody asked for.
 fn blame(failure: &Failure) -> Option<(String, String)> {
     match failure {

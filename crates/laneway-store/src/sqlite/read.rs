@@ -12,6 +12,7 @@ use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
+use super::quarantine;
 use super::txn::{Done, Head, sql};
 use super::verbs::apply::bundle_of;
 use super::verbs::effects;
@@ -19,6 +20,7 @@ use crate::error::Error;
 use crate::fence::ClaimRef;
 use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait, unreadable};
 use crate::model::{Attempt, Known, Part, Renewed, Stop, Tally};
+use crate::readable::Readable;
 use crate::tally;
 
 /// What expressions may see. Steps are loaded by name, so that a large run costs what is asked for.
@@ -69,43 +71,56 @@ fn item_value(connection: &Connection, head: &Head, position: Position) -> Done<
     Ok(keeper::read_item(item.flatten().as_deref())?)
 }
 
-/// Claims of a session that its holder is asked to stop.
+/// Claims of a session that its holder is asked to stop, as far as they can be read.
 pub(super) fn stops(
     connection: &Connection,
     session: SessionId,
     run_id: impl Fn(i64) -> Done<RunId>,
-) -> Done<Vec<Stop>> {
-    let rows: Vec<(i64, Position, u32, String)> = connection
-        .prepare_cached(sql!("stops"))?
-        .query_map([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    rows.into_iter()
-        .map(|(no, position, attempt, word)| {
-            let claim = ClaimRef { run: run_id(no)?, position, attempt, session };
-            let reason = Reason::parse(&word).ok_or_else(|| unreadable("request to stop", &word))?;
-            Ok(Stop { claim, reason })
-        })
-        .collect()
+) -> Done<Readable<Stop>> {
+    let mut statement = connection.prepare_cached(sql!("stops"))?;
+    let mut rows = statement.query([session.to_string()])?;
+    let mut stops = Readable::new();
+    while let Some(row) = rows.next()? {
+        stops.add(stop(row, session, &run_id), row.get(4)?, quarantine::is_about_a_value)?;
+    }
+    Ok(stops)
 }
 
-/// What a session holds, and what of it is to be stopped.
-pub(super) fn renewed(connection: &Connection, session: SessionId) -> Done<Renewed> {
+/// A row of `stops`.
+pub(super) fn stop(row: &Row<'_>, session: SessionId, run_id: impl Fn(i64) -> Done<RunId>) -> Done<Stop> {
+    let run = run_id(row.get(0)?)?;
+    let claim = ClaimRef { run, position: row.get(1)?, attempt: row.get(2)?, session };
+    let word: String = row.get(3)?;
+    let reason = Reason::parse(&word).ok_or_else(|| unreadable("request to stop", &word))?;
+    Ok(Stop { claim, reason })
+}
+
+/// What a session holds, and what of it is to be stopped, as far as it can be read; and whether there is more.
+pub(super) fn renewed(connection: &Connection, session: SessionId) -> Done<(Renewed, bool)> {
     alive(connection, session)?;
-    let rows: Vec<(i64, Position, u32)> = connection
-        .prepare_cached(sql!("session_claims"))?
-        .query_map([session.to_string()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut held = Vec::with_capacity(rows.len());
-    for of_run in rows.chunk_by(|a, b| a.0 == b.0) {
-        let run = run_id(connection, of_run[0].0)?;
-        held.extend(of_run.iter().map(|(_, position, attempt)| ClaimRef {
-            run,
-            position: *position,
-            attempt: *attempt,
-            session,
-        }));
+    let mut statement = connection.prepare_cached(sql!("session_claims"))?;
+    let mut rows = statement.query([session.to_string()])?;
+    let mut held = Readable::new();
+    // They come run by run.
+    let mut last: Option<(i64, RunId)> = None;
+    while let Some(row) = rows.next()? {
+        let read = || -> Done<ClaimRef> {
+            let no = row.get(0)?;
+            let run = match last {
+                Some((last, run)) if last == no => run,
+                Some(_) | None => run_id(connection, no)?,
+            };
+            Ok(ClaimRef { run, position: row.get(1)?, attempt: row.get(2)?, session })
+        };
+        let read = read();
+        if let Ok(claim) = &read {
+            last = Some((row.get(0)?, claim.run));
+        }
+        held.add(read, row.get(3)?, quarantine::is_about_a_value)?;
     }
-    Ok(Renewed { held, stops: stops(connection, session, |no| run_id(connection, no))? })
+    let stops = stops(connection, session, |no| run_id(connection, no))?;
+    let has_trouble = held.has_trouble || stops.has_trouble;
+    Ok((Renewed { held: held.list, stops: stops.list }, has_trouble))
 }
 
 /// What a session has told of its doing, but for how often it asked, and whether it lives by a lease.

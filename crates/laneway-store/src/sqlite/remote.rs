@@ -10,16 +10,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use laneway_core::id::SessionId;
-use laneway_core::plan::Position;
 use laneway_core::time::Millis;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Shared;
+use super::quarantine;
 use super::read::{self, run_id};
 use super::txn::{Done, Txn, sql};
 use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
 use crate::model::RemoteView;
+use crate::readable::Readable;
 
 /// By session: its last renewal, and since when this process knows of no later one.
 #[derive(Debug, Default)]
@@ -96,16 +97,18 @@ pub(super) fn view(connection: &Connection, shared: &Shared, session: SessionId)
         .query_row([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))
         .optional()?;
     let Some((node, token, slots, is_draining, ttl)) = known else { return Ok(None) };
-    let rows: Vec<(i64, Position, u32, Option<i64>)> = connection
-        .prepare_cached(sql!("remote_claims"))?
-        .query_map([&id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
-        .collect::<rusqlite::Result<_>>()?;
-    let mut held = Vec::with_capacity(rows.len());
-    for (no, position, attempt, started_at) in rows {
-        let at = ClaimRef { run: run_id(connection, no)?, position, attempt, session };
-        held.push((at, started_at.map(Millis)));
+    let mut statement = connection.prepare_cached(sql!("remote_claims"))?;
+    let mut rows = statement.query([&id])?;
+    let mut held = Readable::new();
+    while let Some(row) = rows.next()? {
+        let read = || -> Done<(ClaimRef, Option<Millis>)> {
+            let run = run_id(connection, row.get(0)?)?;
+            let at = ClaimRef { run, position: row.get(1)?, attempt: row.get(2)?, session };
+            Ok((at, row.get::<_, Option<i64>>(3)?.map(Millis)))
+        };
+        held.add(read(), false, quarantine::is_about_a_value)?;
     }
-    let stops = read::stops(connection, session, |no| run_id(connection, no))?;
+    let (held, stops) = (held.list, read::stops(connection, session, |no| run_id(connection, no))?.list);
     let observed_at = shared.moment(connection)?;
     let lease = Duration::from_millis(ttl);
     Ok(Some(RemoteView { session, node, token, slots, lease, is_draining, held, stops, observed_at }))

@@ -219,21 +219,34 @@ pub(super) struct RunsOf {
 }
 
 pub(super) fn runs_of(txn: &Txn<'_>, workflow: &str) -> Done<RunsOf> {
-    let id = |text: String| RunId::parse(&text).ok_or_else(|| unreadable("run id", &text));
     let mut running = Vec::new();
     let mut statement = txn.connection.prepare_cached(sql!("runs_running"))?;
     let mut rows = statement.query([workflow])?;
     while let Some(row) = rows.next()? {
-        let is_canceling: Option<bool> = row.get(1)?;
-        running.push(Running { run: id(row.get(0)?)?, is_canceling: is_canceling == Some(true) });
+        txn.about(row.get(0)?);
+        let is_canceling: Option<bool> = row.get(2)?;
+        let run = match run_id(row) {
+            Ok(run) => Some(run),
+            // It has been set aside for that, and has its place all the same.
+            Err(failure) if row.get(3)? && quarantine::is_about_a_value(&failure) => None,
+            Err(failure) => return Err(failure),
+        };
+        running.push(Running { run, is_canceling: is_canceling == Some(true) });
     }
     let mut queued = Vec::new();
     let mut statement = txn.connection.prepare_cached(sql!("runs_queued"))?;
     let mut rows = statement.query([workflow])?;
     while let Some(row) = rows.next()? {
-        queued.push(id(row.get(0)?)?);
+        txn.about(row.get(0)?);
+        queued.push(run_id(row)?);
     }
     Ok(RunsOf { running, queued })
+}
+
+/// The second column of both.
+fn run_id(row: &Row<'_>) -> Done<RunId> {
+    let text: String = row.get(1)?;
+    Ok(RunId::parse(&text).ok_or_else(|| unreadable("run id", &text))?)
 }
 
 /// Who is next at a key.

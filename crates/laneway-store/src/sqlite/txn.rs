@@ -148,12 +148,17 @@ impl Txn<'_> {
         no
     }
 
+    /// What is read from here on is of no run: none is to blame for it.
+    pub(super) fn about_none(&self) {
+        self.subject.set(None);
+    }
+
     /// The id of a run by its number.
     pub(super) fn run_id(&self, no: i64) -> Done<RunId> {
+        self.about(no);
         if let Some(run) = self.shelf.runs.borrow().get(&no) {
             return Ok(*run);
         }
-        self.subject.set(Some(Subject::No(no)));
         let text: String =
             self.connection.prepare_cached(sql!("run_id"))?.query_row([no], |row| row.get(0))?;
         let run = RunId::parse(&text).ok_or_else(|| unreadable("run id", &text))?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
-use laneway_store::model::{About, Finished, RunFilter, Severity};
-use laneway_store::{Error, Fate, Store};
+use laneway_store::model::{About, Ask, Finished, RunFilter, Severity};
+use laneway_store::{ClaimRef, Error, Fate, Store};
 use rusqlite::Connection;
 
 use crate::audit;
@@ -23,6 +23,9 @@ struct Damage {
     mend: &'static str,
 }
 
+/// Of this one Postgres has no kind: it looks at texts before it keeps them.
+const NO_TEXT: &str = "a text that is none";
+
 /// Met when a dead session's task is returned.
 const DAMAGES: &[Damage] = &[
     Damage {
@@ -36,7 +39,7 @@ const DAMAGES: &[Damage] = &[
         mend: "UPDATE runs SET params = '{}' WHERE no = @V",
     },
     Damage {
-        what: "a text that is none",
+        what: NO_TEXT,
         harm: "UPDATE runs SET reason = CAST(x'ff00ff' AS TEXT) WHERE no = @V",
         mend: "UPDATE runs SET reason = NULL WHERE no = @V",
     },
@@ -57,7 +60,7 @@ const DAMAGES: &[Damage] = &[
     },
     Damage {
         what: "attempt of a task",
-        harm: "UPDATE tasks SET attempt = -1 WHERE run_no = @V AND position = 0",
+        harm: "UPDATE tasks SET attempt = -5 WHERE run_no = @V AND position = 0",
         mend: "UPDATE tasks SET attempt = 1 WHERE run_no = @V AND position = 0",
     },
     Damage {
@@ -77,7 +80,7 @@ const DAMAGES: &[Damage] = &[
     },
     Damage {
         what: "event in the place of the next",
-        harm: "INSERT INTO events SELECT run_no, max(seq) + 1, 0, 'x', 1, '{}' FROM events WHERE run_no = @V",
+        harm: "INSERT INTO events SELECT run_no, max(seq) + 1, 0, 'x', 1, '{}' FROM events WHERE run_no = @V GROUP BY run_no",
         mend: "DELETE FROM events WHERE run_no = @V AND name = 'x'",
     },
     Damage {
@@ -87,11 +90,44 @@ const DAMAGES: &[Damage] = &[
     },
 ];
 
+/// Met when a task ends.
+const MET_LATER: &[Damage] = &[
+    Damage {
+        what: "countdown of a step",
+        harm: "UPDATE needs_sets SET succeeded = -1 WHERE run_no = @V",
+        mend: "UPDATE needs_sets SET succeeded = 0 WHERE run_no = @V",
+    },
+    Damage {
+        what: "countdown that is gone",
+        harm: "DELETE FROM needs_sets WHERE run_no = @V",
+        mend: "INSERT INTO needs_sets VALUES (@V, 0, 1, 0, 0, 0)",
+    },
+];
+
+/// Those that this database can have.
+fn damages(database: Database) -> impl Iterator<Item = &'static Damage> {
+    DAMAGES.iter().filter(move |damage| database == Database::Sqlite || damage.what != NO_TEXT)
+}
+
 fn change(place: &Place, sql: &str) {
     let connection = Connection::open(place.path()).expect("the file");
     connection.pragma_update(None, "ignore_check_constraints", true).expect("a setting");
     connection.pragma_update(None, "foreign_keys", false).expect("a setting");
     let changed = connection.execute(&sql.replace("@V", VICTIM), []);
+    assert_eq!(changed.expect("a statement"), 1, "{sql}");
+}
+
+/// What keeps Postgres from a damage is taken away first.
+const UNGUARD: &str = "DO $$ DECLARE guard record; BEGIN
+    FOR guard IN SELECT conrelid::regclass AS whose, conname FROM pg_constraint
+                 WHERE contype IN ('c', 'f') AND connamespace = current_schema()::regnamespace
+    LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', guard.whose, guard.conname); END LOOP; END $$";
+
+/// The same on whichever database.
+async fn alter(place: &Place, store: &dyn Store, sql: &str) {
+    let Some(beneath) = server::beneath(store.dir()).await else { return change(place, sql) };
+    beneath.batch_execute(UNGUARD).await.expect("no guards");
+    let changed = beneath.execute(&sql.replace("@V", VICTIM), &[]).await;
     assert_eq!(changed.expect("a statement"), 1, "{sql}");
 }
 
@@ -117,12 +153,113 @@ async fn refusal(node: &Node, run: RunId) -> Error {
     node.store.adopt(run, node.session).await.expect_err("it is set aside")
 }
 
-#[test]
-fn whatever_cannot_be_read_of_a_dead_sessions_run_sets_it_aside_and_stops_nobody() {
-    for damage in DAMAGES {
-        let place = Place::new(Database::Sqlite);
-        block_on(sets_aside(&place, damage));
+for_each_database! { by name:
+    whatever_cannot_be_read_of_a_dead_sessions_run_sets_it_aside_and_stops_nobody,
+    whatever_cannot_be_read_of_a_run_that_is_held_stops_neither_its_holder_nor_others,
+    whatever_cannot_be_read_of_a_run_that_waits_stops_neither_nodes_nor_others,
+    history_with_a_hole_sets_its_run_aside_when_somebody_asks,
+}
+
+fn whatever_cannot_be_read_of_a_dead_sessions_run_sets_it_aside_and_stops_nobody(database: Database) {
+    for damage in damages(database) {
+        block_on(sets_aside(&Place::new(database), damage));
     }
+}
+
+fn whatever_cannot_be_read_of_a_run_that_is_held_stops_neither_its_holder_nor_others(database: Database) {
+    for damage in damages(database).chain(MET_LATER) {
+        block_on(stops_no_holder(&Place::new(database), damage));
+    }
+}
+
+fn whatever_cannot_be_read_of_a_run_that_waits_stops_neither_nodes_nor_others(database: Database) {
+    for damage in damages(database).chain(MET_LATER) {
+        block_on(stops_no_taker(&Place::new(database), damage));
+    }
+}
+
+/// Everything that a loop says to the store without having been asked.
+async fn look_around(node: &Node, what: &str) {
+    node.renew().await.unwrap_or_else(|error| panic!("{what}: renew: {error}"));
+    node.store.orders(node.session).await.unwrap_or_else(|error| panic!("{what}: orders: {error}"));
+    node.store.promote().await.unwrap_or_else(|error| panic!("{what}: promote: {error}"));
+    node.store.reap().await.unwrap_or_else(|error| panic!("{what}: reap: {error}"));
+}
+
+/// Takes, starts and ends whatever comes, as a node does.
+async fn work_off(node: &Node, what: &str) {
+    let ask = Ask { session: node.session, run: None, limit: 4, ahead: 0 };
+    loop {
+        look_around(node, what).await;
+        let claims = node.store.claim(ask.clone()).await;
+        let claims = claims.unwrap_or_else(|error| panic!("{what}: claim: {error}"));
+        if claims.is_empty() {
+            return;
+        }
+        let at: Vec<ClaimRef> = claims.iter().map(|claim| claim.at).collect();
+        let names = claims.iter().map(|claim| claim.head.plan.task_name(claim.at.position));
+        assert!(names.count() > 0, "{what}: each has a name");
+        node.store.start(at.clone()).await.unwrap_or_else(|error| panic!("{what}: start: {error}"));
+        end_all(node, &at, what).await;
+    }
+}
+
+async fn end_all(node: &Node, claims: &[ClaimRef], what: &str) -> Vec<Fate> {
+    let end = |claim: &ClaimRef| Finished { claim: *claim, outcome: succeeded(), took: Duration::ZERO };
+    let ask = Ask { session: node.session, run: None, limit: 0, ahead: 0 };
+    let answer = node.store.finish(claims.iter().map(end).collect(), Some(ask)).await;
+    answer.unwrap_or_else(|error| panic!("{what}: finish: {error}")).fates
+}
+
+/// The victim has ended, or is set aside and reported; nobody else is.
+async fn nobody_else_is_set_aside(node: &Node, (victim, other): (RunId, RunId), what: &str) {
+    assert_eq!(node.status(other).await, RunStatus::Succeeded, "{what}");
+    let found = node.store.examine(usize::MAX).await.expect("an answer").findings;
+    let aside = found.iter().filter(|finding| finding.about == About::Quarantine).count();
+    let listed = node.store.runs(RunFilter { limit: 9, ..RunFilter::default() }).await.expect("a list");
+    let of = |run: RunId| listed.iter().find(|summary| summary.run == run);
+    assert!(of(other).is_some_and(|other| other.set_aside.is_none()), "{what}");
+    // What has another id is not listed under its own.
+    if let Some(victim) = of(victim) {
+        assert_eq!(aside, usize::from(victim.set_aside.is_some()), "{what}: {found:#?}");
+        assert!(
+            victim.set_aside.is_some() || victim.status.is_some_and(RunStatus::is_final),
+            "{what}: {:?}",
+            victim.status
+        );
+    }
+}
+
+async fn stops_no_holder(place: &Place, damage: &Damage) {
+    let what = damage.what;
+    let node = Node::worker(place.open(), "one", &[]).await;
+    let victim = node.share(&victim()).await;
+    let other = node.share(&flat(3, 2)).await;
+    let held = node.take_any(2).await;
+    assert_eq!(held.iter().map(|held| held.at.run).collect::<Vec<_>>(), [victim, other]);
+    for held in &held {
+        node.start(held).await;
+    }
+    alter(place, &*node.store, damage.harm).await;
+    let second = Node::worker(place.open(), "two", &[]).await;
+    look_around(&node, what).await;
+    look_around(&second, what).await;
+    let claims: Vec<ClaimRef> = held.iter().map(|held| held.at).collect();
+    assert_eq!(end_all(&node, &claims, what).await[1], Fate::Recorded, "{what}");
+    work_off(&second, what).await;
+    work_off(&node, what).await;
+    nobody_else_is_set_aside(&node, (victim, other), what).await;
+}
+
+async fn stops_no_taker(place: &Place, damage: &Damage) {
+    let what = damage.what;
+    let first = Node::register(place.open(), "one").await;
+    let victim = first.share(&victim()).await;
+    let other = first.share(&flat(3, 2)).await;
+    alter(place, &*first.store, damage.harm).await;
+    let node = Node::worker(place.open(), "two", &[]).await;
+    work_off(&node, what).await;
+    nobody_else_is_set_aside(&node, (victim, other), what).await;
 }
 
 async fn sets_aside(place: &Place, damage: &Damage) {
@@ -130,15 +267,19 @@ async fn sets_aside(place: &Place, damage: &Damage) {
     let dying = place.node("dying").await;
     let run = dying.submit(&victim()).await;
     dying.begin(run, "a").await;
+    let other = dying.submit(&flat(1, 1)).await;
+    dying.begin(other, "s0").await;
     drop(dying);
     assert_eq!(problems(&*place.open()).await, Vec::<String>::new());
-    change(place, damage.harm);
     let node = place.node("one").await;
+    alter(place, &*node.store, damage.harm).await;
     assert!(!problems(&*node.store).await.is_empty(), "{what}: seen before anybody meets it");
 
     node.store.reap().await.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(node.store.reap().await.expect("an answer").nodes, Vec::<String>::new(), "{what}: done once");
     works(&node).await;
+    node.store.adopt(other, node.session).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert_eq!(node.work(other, |_| succeeded()).await, ["s0"], "{what}: what else it held goes on");
     assert_eq!(node.promote().await, None, "{what}: nobody is woken for it");
     let found = node.store.examine(usize::MAX).await.expect("an answer").findings;
     assert!(found.iter().any(|finding| finding.about == About::Quarantine), "{what}: {found:#?}");
@@ -155,7 +296,7 @@ async fn sets_aside(place: &Place, damage: &Damage) {
     }
 
     // Another process, which has no plan on its shelf.
-    change(place, damage.mend);
+    alter(place, &*node.store, damage.mend).await;
     let later = place.node("later").await;
     later.store.release(run).await.unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(problems(&*later.store).await, Vec::<String>::new(), "{what}");
@@ -394,11 +535,11 @@ fn run_whose_events_have_changed_places_is_found_and_can_be_set_aside() {
     });
 }
 
-for_each_database! {
-    history_with_a_hole_sets_its_run_aside_when_somebody_asks,
+fn history_with_a_hole_sets_its_run_aside_when_somebody_asks(database: Database) {
+    block_on(history_with_a_hole(Place::new(database)));
 }
 
-async fn history_with_a_hole_sets_its_run_aside_when_somebody_asks(place: Place) {
+async fn history_with_a_hole(place: Place) {
     let node = Node::register(place.open(), "one").await;
     let run = node.submit(&victim()).await;
     node.begin(run, "a").await;

@@ -1,6 +1,6 @@
 //! `laneway events`: the facts of a run in their order, as sentences or as JSON lines.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use laneway_core::event::Event;
 use laneway_core::id::RunId;
@@ -14,6 +14,9 @@ use crate::text;
 
 /// The hint of a change can be missed.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// How often it is asked whether there can be more, while nothing comes.
+const QUIET: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -60,7 +63,7 @@ pub(super) async fn tell(
 ) -> anyhow::Result<RunStatus> {
     let printer = &context.printer;
     let mut watch = face.watch();
-    let mut cursor = told.after;
+    let (mut cursor, mut asked) = (told.after, None::<Instant>);
     loop {
         // Looked at first: what belongs to an end is there when the run has ended.
         let status = face.status(run).await?;
@@ -85,9 +88,14 @@ pub(super) async fn tell(
         if printer.is_closed() || !has_more && (!told.follow || status.is_final()) {
             return Ok(status);
         }
-        if !has_more {
-            watch.next(LOOK).await;
+        if has_more {
+            continue;
         }
+        if asked.is_none_or(|asked| asked.elapsed() >= QUIET) {
+            asked = Some(Instant::now());
+            face.going_on(run).await?;
+        }
+        watch.next(LOOK).await;
     }
 }
 

@@ -77,8 +77,11 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             break Some(Exit::Succeeded);
         }
         if heard.elapsed() >= QUIET && !is_lost {
-            let seen = face.run(&id.to_string()).await;
-            if seen.is_ok_and(|seen| seen.interrupted) {
+            let seen = match face.going_on(id).await {
+                Err(error) if is_passing(&error) => None,
+                seen => Some(seen?),
+            };
+            if seen.is_some_and(|seen| seen.interrupted) {
                 progress.note(&format!(
                     "the process that ran it is gone; `laneway run --resume {short}` goes on with it"
                 ));

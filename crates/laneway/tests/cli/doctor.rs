@@ -152,6 +152,12 @@ fn a_run_that_cannot_be_read_any_more_while_it_runs_ends_in_words_and_leaves_not
     assert_eq!(show.code, Some(0), "{show}");
     assert!(show.stdout.contains("set aside:"), "{show}");
     assert_eq!(place.laneway("cancel last").code, Some(3));
+    // Nothing comes of it: who waits is told, and does not wait for ever.
+    for waits in ["events last --follow", "watch last"] {
+        let outcome = place.laneway(waits);
+        assert_eq!(outcome.code, Some(3), "{outcome}");
+        assert!(outcome.stderr.contains("is set aside"), "{outcome}");
+    }
 }
 
 #[test]

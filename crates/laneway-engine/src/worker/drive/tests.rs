@@ -128,6 +128,81 @@ async fn whoever_interrupts_twice_does_not_wait_for_space_on_the_disk() {
     assert!(matches!(error, Error::Store(_)), "{error}");
 }
 
+fn unreadable() -> laneway_store::Error {
+    laneway_store::Error::Unreadable { what: "row".to_owned(), why: "`wild` is not known".to_owned() }
+}
+
+/// The same loop, as that of a node that takes whatever comes.
+async fn loop_of_anything(dir: &std::path::Path) -> Loop {
+    let mut work = idle_loop(dir).await;
+    work.aim = Aim::Any { shutdown_grace: Duration::from_secs(1), watches_engine: false };
+    work
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_and_is_nobodys_fault_ends_no_node_and_is_asked_for_again() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = loop_of_anything(dir.path()).await;
+    let claim =
+        ClaimRef { run: RunId::new(uuid::Uuid::now_v7()), position: 0, attempt: 1, session: work.session };
+    let messages: [fn(ClaimRef) -> Message; 7] = [
+        |_| Message::Claimed(Wanted::default(), Err(unreadable())),
+        |_| Message::Recorded(Wanted::default(), Err(unreadable())),
+        |claim| Message::Started(vec![claim], Err(unreadable())),
+        |claim| Message::GivenBack(vec![claim], Err(unreadable())),
+        |_| Message::Promoted(Err(unreadable())),
+        |_| Message::Looked(Err(unreadable())),
+        |_| Message::Renewed(Instant::now(), Err(unreadable())),
+    ];
+    for message in messages {
+        (work.look_at, work.wake_at) = (None, None);
+        work.unsaid.clear();
+        work.on_message(message(claim)).expect("a node goes on");
+        let again = work.look_at.or(work.wake_at).or(work.say_at()).expect("it is tried again");
+        assert!(again > Instant::now() + ASK_AGAIN / 2, "not at once");
+    }
+    work.sweep_at = None;
+    work.on_message(Message::Swept(Err(unreadable()))).expect("a node goes on");
+    assert!(work.sweep_at.is_some());
+    assert_eq!(work.told_of_faults.len(), 1, "told once");
+    assert_eq!(work.unreturned, [claim]);
+}
+
+#[tokio::test]
+async fn node_that_leaves_does_not_wait_for_what_cannot_be_read() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = loop_of_anything(dir.path()).await;
+    let claim =
+        ClaimRef { run: RunId::new(uuid::Uuid::now_v7()), position: 0, attempt: 1, session: work.session };
+    let outcome = Outcome::Canceled { reason: Reason::Canceled };
+    work.recording = Some(vec![Finished { claim, outcome, took: Duration::ZERO }]);
+    work.urge = Urge::Cancel;
+    work.on_message(Message::Recorded(Wanted::default(), Err(unreadable()))).expect("it goes on to its end");
+    work.on_message(Message::GivenBack(vec![claim], Err(unreadable()))).expect("it goes on to its end");
+    assert!(work.is_idle(), "its session returns them");
+}
+
+#[tokio::test]
+async fn what_must_end_a_loop_ends_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = loop_of_anything(dir.path()).await;
+    let over = laneway_store::Error::SessionOver { session: work.session };
+    let closed = laneway_store::Error::Closed { why: "it is gone".to_owned() };
+    for error in [over, closed] {
+        work.on_message(Message::Looked(Err(error.clone()))).expect_err("nothing can be said any more");
+        work.on_message(Message::Swept(Err(error))).expect_err("nothing can be said any more");
+    }
+}
+
+#[tokio::test]
+async fn whoever_drives_a_run_is_told_what_is_wrong_with_it_and_bears_what_is_wrong_with_others() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = idle_loop(dir.path()).await;
+    work.on_message(Message::Promoted(Err(unreadable()))).expect("that may be any run");
+    let error = work.on_message(Message::Claimed(Wanted::default(), Err(unreadable()))).expect_err("its own");
+    assert!(matches!(error, Error::Store(_)), "{error}");
+}
+
 /// Longer than any test waits.
 const NEVER: Duration = Duration::from_secs(3_600);
 

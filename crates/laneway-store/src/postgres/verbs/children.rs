@@ -293,11 +293,11 @@ async fn unless_away<T>(link: &Link, run: RunId, done: Done<T>) -> Done<Option<T
         Ok(done) => Ok(Some(done)),
         Err(Failure::Refused(Error::NoSuchRun { .. } | Error::SetAside { .. })) => Ok(None),
         // What cannot be read may be its document, without which nobody comes as far as to look.
-        Err(Failure::Blamed { no, run: blamed, failure }) if blamed == run => {
+        Err(Failure::Blamed { no, run: blamed, failure }) if blamed == Some(run) => {
             let is_readable = !matches!(*failure, Failure::Refused(Error::Unreadable { .. }));
             let numbers = vec![no];
             if is_readable || link.row(sql!("quarantine_read", INT8_ARRAY), &[&numbers]).await?.is_none() {
-                return Err(Failure::Blamed { no, run, failure });
+                return Err(Failure::Blamed { no, run: blamed, failure });
             }
             Ok(None)
         }

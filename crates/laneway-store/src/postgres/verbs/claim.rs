@@ -12,6 +12,7 @@ use tokio_postgres::Row;
 
 use crate::error::Error;
 use crate::fence::ClaimRef;
+use crate::keeper::unreadable;
 use crate::model::{Ask, Claim};
 use crate::postgres::base::set_aside;
 use crate::postgres::fault::{Done, Failure};
@@ -148,50 +149,86 @@ impl Asked {
         rows.sort_unstable_by_key(|found| found.get::<_, i64>(2));
         let mut claims = Vec::with_capacity(rows.len());
         for found in &rows {
-            let (position, attempt) = (row::number(found, 0)?, row::number(found, 1)?);
-            let head = match row::maybe_word(found, 3, "run id", RunId::parse)? {
-                Some(child) => shelf.head(link, child).await?,
-                None => Arc::clone(own),
-            };
-            let at = ClaimRef { run: head.head.run, position, attempt, session: self.ask.session };
-            claims.push(Claim { at, head: Arc::clone(&head.head) });
+            match self.one_of(shelf, link, own, found).await {
+                Ok(claim) => claims.push(claim),
+                Err(failure) => self.leave(link, failure).await?,
+            }
         }
         Ok(claims)
+    }
+
+    async fn one_of(&self, shelf: &Shelf, link: &Link, own: &Arc<Head>, found: &Row) -> Done<Claim> {
+        let no = found.try_get(4)?;
+        let child = row::maybe_word(found, 3, "run id", RunId::parse);
+        let head = match child.map_err(|failure| failure.about(no, None))? {
+            Some(child) => shelf.head(link, child).await?,
+            None => Arc::clone(own),
+        };
+        self.read(&head, found, (0, 1))
     }
 
     async fn hear_of_all(&self, shelf: &Shelf, link: &Link, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
         rows.sort_unstable_by_key(|found| found.get::<_, i64>(15));
         let (mut claims, mut heads) = (Vec::with_capacity(rows.len()), HashMap::new());
         for found in &rows {
-            let run = row::word(found, 12, "run id", RunId::parse)?;
-            let head = match heads.get(&run) {
-                Some(head) => Arc::clone(head),
-                // The first of a run brings it along.
-                None => match shelf.head_of_row(link, run, found).await {
-                    Ok(head) => head,
-                    Err(failure) => {
-                        self.leave(link, (found.try_get(0)?, run), failure).await?;
-                        continue;
-                    }
-                },
-            };
-            let (position, attempt) = (row::number(found, 13)?, row::number(found, 14)?);
-            let at = ClaimRef { run, position, attempt, session: self.ask.session };
-            claims.push(Claim { at, head: Arc::clone(&head.head) });
-            heads.insert(run, head);
+            match self.one_of_all(shelf, link, &mut heads, found).await {
+                Ok(claim) => claims.push(claim),
+                Err(failure) => self.leave(link, failure).await?,
+            }
         }
         Ok(claims)
     }
-}
 
-impl Asked {
+    async fn one_of_all(
+        &self,
+        shelf: &Shelf,
+        link: &Link,
+        heads: &mut HashMap<i64, Arc<Head>>,
+        found: &Row,
+    ) -> Done<Claim> {
+        let no = found.try_get(0)?;
+        let head = match heads.get(&no) {
+            Some(head) => Arc::clone(head),
+            // The first of a run brings it along.
+            None => {
+                let run = row::word(found, 12, "run id", RunId::parse);
+                let run = run.map_err(|failure| failure.about(no, None))?;
+                let head = shelf.head_of_row(link, run, found).await;
+                head.map_err(|failure| failure.about(no, run))?
+            }
+        };
+        heads.insert(no, Arc::clone(&head));
+        self.read(&head, found, (13, 14))
+    }
+
+    /// Where the row says position and attempt.
+    fn read(&self, head: &Head, found: &Row, (position, attempt): (usize, usize)) -> Done<Claim> {
+        let run = head.head.run;
+        let read = || -> Done<ClaimRef> {
+            let position: Position = row::number(found, position)?;
+            // Who holds a task that stands nowhere in the plan of its run could not even name it.
+            if head.head.plan.base(position).is_none() {
+                return Err(unreadable("position of a task", &position.to_string()).into());
+            }
+            Ok(ClaimRef { run, position, attempt: row::number(found, attempt)?, session: self.ask.session })
+        };
+        let at = read().map_err(|failure| failure.about(head.no, run))?;
+        Ok(Claim { at, head: Arc::clone(&head.head) })
+    }
+
     /// A run that cannot be read is set aside, with what was taken of it; the others are given.
-    async fn leave(&self, link: &Link, (no, run): (i64, RunId), failure: Failure) -> Done<()> {
-        let failure = failure.about(no, run);
-        if !matches!(failure, Failure::Blamed { .. }) {
-            return Err(failure);
+    async fn leave(&self, link: &Link, failure: Failure) -> Done<()> {
+        match &failure {
+            Failure::Blamed { no, run, .. } => {
+                set_aside(link, self.now, (*no, *run), &failure).await.map(drop)
+            }
+            Failure::Refused(_)
+            | Failure::Postgres(_)
+            | Failure::Unanswered(_)
+            | Failure::Missing
+            | Failure::Panicked(_)
+            | Failure::Unconnected(_) => Err(failure),
         }
-        set_aside(link, self.now, (no, run), &failure).await.map(drop)
     }
 }
 

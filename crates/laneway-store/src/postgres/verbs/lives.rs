@@ -24,9 +24,10 @@ use crate::postgres::fault::Done;
 use crate::postgres::follow::{Follows, follow, work};
 use crate::postgres::link::{Begin, Link, Sql, sql};
 use crate::postgres::migrate::KNOWN;
+use crate::postgres::read::{self, claim_of, run_of};
+use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
-use crate::postgres::{read, row};
 use crate::tally;
 
 /// Gives what schema the store has, if this program is too old for it.
@@ -130,9 +131,9 @@ async fn take_all(shelf: &Shelf, link: &Link, terms: Terms, session: SessionId, 
 fn by_run(rows: &[Row]) -> Done<Vec<Waiting>> {
     let mut of_runs: BTreeMap<i64, Waiting> = BTreeMap::new();
     for found in rows {
-        let run = row::word(found, 1, "run id", RunId::parse)?;
-        let of_run = of_runs.entry(found.try_get(0)?).or_insert_with(|| (run, Vec::new()));
-        of_run.1.push(row::number(found, 2)?);
+        let (no, run) = run_of(found)?;
+        let position = row::number(found, 2).map_err(|failure| failure.about(no, run))?;
+        of_runs.entry(no).or_insert_with(|| (run, Vec::new())).1.push(position);
     }
     Ok(of_runs.into_values().collect())
 }
@@ -140,6 +141,7 @@ fn by_run(rows: &[Row]) -> Done<Vec<Waiting>> {
 async fn examine(shelf: &Shelf, link: &Link, terms: Terms, waiting: &[Waiting]) -> Done<()> {
     for (run, positions) in waiting {
         let head = shelf.head(link, *run).await?;
+        head.check(positions)?;
         let mut seed = Missing::for_examining(&head.head.plan, positions);
         positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
         let within = Terms { is_begun: true, ..terms };
@@ -155,13 +157,13 @@ async fn examine(shelf: &Shelf, link: &Link, terms: Terms, waiting: &[Waiting]) 
     Ok(())
 }
 
-/// What the session holds; `None` when it is over.
+/// What the session holds, as far as it can be read, and whether there is more; `None` when it is over.
 pub(in crate::postgres) async fn renew(
     link: &Link,
     terms: Terms,
     session: SessionId,
     tally: Tally,
-) -> Done<Option<Renewed>> {
+) -> Done<Option<(Renewed, bool)>> {
     let (id, now, done) = (session.to_string(), terms.now.map(|now| now.0), tally::to_text(tally));
     let [asks, contentions] = [tally.asks, tally.contentions].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
     let mut flight = link.begin(Begin::Write);
@@ -174,16 +176,30 @@ pub(in crate::postgres) async fn renew(
     if renewed.is_empty() {
         return Ok(None);
     }
-    let held = held.iter().map(|found| Ok(claim_of(found, session)?.1)).collect::<Done<_>>()?;
-    let stops = stops.iter().map(|found| read::stop(found, session)).collect::<Done<_>>()?;
-    Ok(Some(Renewed { held, stops }))
+    // Its lease has been renewed, whatever can be read of what it holds.
+    let (held, stops) = (read::claims(held, session)?, read::stops(stops, session)?);
+    let has_trouble = held.has_trouble || stops.has_trouble;
+    Ok(Some((Renewed { held: held.list, stops: stops.list }, has_trouble)))
 }
 
-/// A row of `tasks_held` or `session_claims`: the run's number, and the claim.
-fn claim_of(found: &Row, session: SessionId) -> Done<(i64, ClaimRef)> {
-    let run = row::word(found, 1, "run id", RunId::parse)?;
-    let (position, attempt): (Position, u32) = (row::number(found, 2)?, row::number(found, 3)?);
-    Ok((found.try_get(0)?, ClaimRef { run, position, attempt, session }))
+/// Reads what a session holds as a verb: who only looks cannot set a run aside of which it could not read something, and nobody else may
+/// ever look at it while its holder lives.
+pub(in crate::postgres) async fn examine_held(link: &Link, session: SessionId) -> Done<()> {
+    let id = session.to_string();
+    let mut flight = link.flight();
+    flight.ask(sql!("tasks_held", TEXT), vec![&id]);
+    flight.ask(sql!("stops", TEXT), vec![&id]);
+    let answers = flight.land().await?;
+    let [held, stops] = answers.as_slice() else { return Ok(()) };
+    for found in held {
+        claim_of(found, session)?;
+    }
+    for found in stops {
+        if !found.try_get::<_, bool>(5)? {
+            read::stop(found, session)?;
+        }
+    }
+    Ok(())
 }
 
 /// They keep what they hold, and are offered nothing more.
@@ -346,8 +362,8 @@ pub(in crate::postgres) async fn reap(
     let mut of_runs: BTreeMap<i64, (RunId, Vec<ClaimRef>)> = BTreeMap::new();
     for found in owned {
         if found.try_get(2)? {
-            let run = row::word(found, 1, "run id", RunId::parse)?;
-            of_runs.insert(found.try_get(0)?, (run, Vec::new()));
+            let (no, run) = run_of(found)?;
+            of_runs.insert(no, (run, Vec::new()));
         }
     }
     for (no, claim) in claims {
@@ -357,6 +373,7 @@ pub(in crate::postgres) async fn reap(
     let mut jobs = Vec::with_capacity(of_runs.len());
     for (run, of_run) in &of_runs {
         let head = shelf.head(link, *run).await?;
+        head.check(of_run.iter().map(|claim| &claim.position))?;
         let seed = Missing::for_ends(&head.head.plan, of_run.iter());
         jobs.push(Job { head, seed });
     }

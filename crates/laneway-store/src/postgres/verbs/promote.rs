@@ -14,6 +14,7 @@ use super::on_run;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
 use crate::postgres::link::{Link, sql};
+use crate::postgres::read::run_of;
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
@@ -33,18 +34,17 @@ pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>) -> Done<V
     flight.ask(sql!("promote_due", INT8), vec![&now]);
     let answers = flight.land().await?;
     let rows = |at: usize| answers.get(at).into_iter().flatten();
-    let named = |found: &Row| -> Done<DueRun> {
-        let run = row::word(found, 1, "run id", RunId::parse)?;
-        Ok(DueRun { run, positions: BTreeSet::new() })
-    };
+    let named = |found: &Row| Ok(DueRun { run: run_of(found)?.1, positions: BTreeSet::new() });
     let overdue: Vec<DueRun> = rows(0).map(named).collect::<Done<_>>()?;
     let mut with_tasks: BTreeMap<i64, DueRun> = BTreeMap::new();
     for found in rows(1) {
-        let of_run = match with_tasks.entry(found.try_get(0)?) {
+        let no = found.try_get(0)?;
+        let of_run = match with_tasks.entry(no) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(named(found)?),
         };
-        of_run.positions.insert(row::number(found, 2)?);
+        let position = row::number(found, 2).map_err(|failure| failure.about(no, of_run.run))?;
+        of_run.positions.insert(position);
     }
     Ok(overdue.into_iter().chain(with_tasks.into_values()).collect())
 }
@@ -52,6 +52,7 @@ pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>) -> Done<V
 /// One run, one transaction: a large one holds up no other.
 pub(in crate::postgres) async fn promote(shelf: &Shelf, link: &Link, terms: Terms, due: &DueRun) -> Done<()> {
     let head = shelf.head(link, due.run).await?;
+    head.check(&due.positions)?;
     let positions: Vec<Position> = due.positions.iter().copied().collect();
     let mut seed = Missing::for_examining(&head.head.plan, &positions);
     due.positions.iter().for_each(|position| seed.add_keys(&head.head, *position));

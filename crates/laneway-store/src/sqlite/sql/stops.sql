@@ -1,2 +1,3 @@
--- What a session is asked to stop. Index: tasks_stopping.
-SELECT run_no, position, attempt, stop FROM tasks WHERE stop IS NOT NULL AND session = ?1;
+-- What a session is asked to stop, and whether its run is set aside. Index: tasks_stopping.
+SELECT run_no, position, attempt, stop, run_no IN (SELECT run_no FROM quarantine)
+FROM tasks WHERE stop IS NOT NULL AND session = ?1;

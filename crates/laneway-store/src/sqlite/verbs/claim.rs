@@ -15,6 +15,7 @@ use laneway_torture::{Bug, has};
 use rusqlite::params;
 
 use crate::fence::ClaimRef;
+use crate::keeper::unreadable;
 use crate::model::{Ask, Claim};
 use crate::sqlite::quarantine;
 use crate::sqlite::txn::{Done, Head, Txn, sql};
@@ -23,6 +24,7 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
     if ask.limit + ask.ahead == 0 {
         return Ok(Vec::new());
     }
+    txn.about_none();
     let next = match ask.run {
         Some(run) => own_line(txn, ask, run)?,
         None => shared_line(txn, ask)?,
@@ -54,6 +56,7 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
 }
 
 fn take(txn: &Txn<'_>, ask: &Ask, next: &Next) -> Done<bool> {
+    txn.about(next.head.no);
     let claim = params![next.head.no, next.position, ask.session.to_string(), next.attempt, txn.now.0];
     Ok(txn.connection.prepare_cached(sql!("claim"))?.execute(claim)? == 1)
 }
@@ -99,15 +102,17 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
     let mut line = Vec::new();
     // Runs that this one has started are claimed with it; of them nothing is held ahead.
     for (_, no, position, attempt) in available(txn, head.head.own_class, wanted)? {
-        let is_clean = no == head.no;
+        let is_clean = txn.about(no) == head.no;
         if !is_clean && !is_owned(txn, no, ask.session)? {
             continue;
         }
         let head = if is_clean { Arc::clone(&head) } else { txn.head(txn.run_id(no)?)? };
+        check_position(&head, position)?;
         line.push(Next { head, position, attempt, is_available: true, is_clean });
     }
     let rest = ask.ahead.min(wanted - line.len());
     if rest > 0 {
+        txn.about(head.no);
         let mut waiting = txn.connection.prepare_cached(sql!("claim_waiting"))?;
         let waiting = waiting.query_map(params![head.no, count(rest)], |row| {
             Ok(Next {
@@ -119,7 +124,9 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
             })
         })?;
         for next in waiting {
-            line.push(next?);
+            let next = next?;
+            check_position(&head, next.position)?;
+            line.push(next);
         }
     }
     Ok(line)
@@ -171,9 +178,18 @@ fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
     let mut line = Vec::with_capacity(rows.len());
     for (_, no, position, attempt, _) in rows {
         let head = txn.head(txn.run_id(no)?)?;
+        check_position(&head, position)?;
         line.push(Next { head, position, attempt, is_available: true, is_clean: true });
     }
     Ok(line)
+}
+
+/// A task that stands nowhere in the plan of its run is given to nobody: who holds it could not even name it.
+fn check_position(head: &Head, position: Position) -> Done<()> {
+    match head.head.plan.base(position) {
+        Some(_) => Ok(()),
+        None => Err(unreadable("position of a task", &position.to_string()).into()),
+    }
 }
 
 /// Rank, run, position and last attempt of what can be claimed of a class.
@@ -182,7 +198,8 @@ fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<(i64, i64, Pos
         .connection
         .prepare_cached(sql!("claim_available"))?
         .query_map(params![class, count(limit)], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            let no = txn.about(row.get(1)?);
+            Ok((row.get(0)?, no, row.get(2)?, row.get(3)?))
         })?
         .collect::<rusqlite::Result<_>>()?)
 }

@@ -21,8 +21,10 @@ pub(in crate::sqlite) fn finish(txn: &Txn<'_>, finished: &[Finished], ask: Optio
     }
     if let Some(ask) = ask {
         answer.claims = claim(txn, ask)?;
-        answer.stops = read::stops(txn.connection, ask.session, |no| txn.run_id(no))?;
+        // Those that cannot be read are dealt with by who looks for orders.
+        answer.stops = read::stops(txn.connection, ask.session, |no| txn.run_id(no))?.list;
     }
+    txn.about_none();
     answer.wake_at = promote::next(txn.connection)?;
     Ok(answer)
 }

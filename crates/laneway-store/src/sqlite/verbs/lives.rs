@@ -20,6 +20,7 @@ use crate::model::{LOSSES_KEPT, NewSession, Tally, Whom};
 use crate::offer;
 use crate::sqlite::classes;
 use crate::sqlite::migrate::KNOWN;
+use crate::sqlite::read;
 use crate::sqlite::run_work::{Follows, follow, on_run};
 use crate::sqlite::txn::{Done, Failure, Txn, sql};
 use crate::tally;
@@ -57,6 +58,29 @@ pub(in crate::sqlite) fn renew(txn: &Txn<'_>, session: SessionId, tally: Tally) 
         0 => Err(Error::SessionOver { session }.into()),
         _ => Ok(()),
     }
+}
+
+/// Reads what a session holds as a verb: who only looks cannot set a run aside of which it could not read something, and nobody else may
+/// ever look at it while its holder lives.
+pub(in crate::sqlite) fn examine_held(txn: &Txn<'_>, session: SessionId) -> Done<()> {
+    let id = session.to_string();
+    let held: Vec<(i64, Position, u32)> = txn
+        .connection
+        .prepare_cached(sql!("tasks_held"))?
+        .query_map([&id], |row| Ok((txn.about(row.get(0)?), row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (no, _, _) in held {
+        txn.run_id(no)?;
+    }
+    let mut statement = txn.connection.prepare_cached(sql!("stops"))?;
+    let mut rows = statement.query([&id])?;
+    while let Some(row) = rows.next()? {
+        let is_set_aside: bool = row.get(4)?;
+        if !is_set_aside {
+            read::stop(row, session, |no| txn.run_id(no))?;
+        }
+    }
+    Ok(())
 }
 
 /// Its engine has come or gone: it takes other classes from here on.
