@@ -93,7 +93,7 @@ impl Face {
     pub(crate) async fn status(&self, run: RunId) -> anyhow::Result<RunStatus> {
         Ok(match self {
             Self::Store(store) => store.status(run).await?,
-            Self::Server(client) => client.run(&run.to_string()).await?.status,
+            Self::Server(client) => client.run_in_short(&run.to_string()).await?.status,
         })
     }
 

@@ -14,6 +14,7 @@ mod exit;
 mod face;
 mod firing;
 mod hints;
+mod patience;
 mod print;
 mod progress;
 mod pruning;

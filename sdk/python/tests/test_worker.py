@@ -10,7 +10,7 @@ import time
 import unittest
 from typing import Any, Callable, Dict, List
 
-from laneway import ApiError, Client, EffectLacking, EffectUnknown, Task, Worker
+from laneway import ApiError, Client, EffectLacking, EffectUnknown, Task, Unreachable, Worker
 from laneway._http import Transport
 from laneway.task import MAX_UNSENT
 
@@ -336,6 +336,23 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(done.status, "succeeded")
         self.assertEqual([task.attempt for task in done.tasks], [1, 1])
         self.assertEqual(worker.end(), 0)
+
+    def test_who_waits_for_a_run_outlives_a_restart_of_the_service(self) -> None:
+        run = self.submit("  a: {wait: {signal: go}}\n")
+        self.service.kill()
+        with self.assertRaises(TimeoutError) as late:
+            self.client.wait(run, 0.2)
+        self.assertIsInstance(late.exception.__cause__, Unreachable)
+        with self.assertRaises(Unreachable):
+            # Nobody has ever answered there.
+            Client(self.service.url, self.service.operator_token).wait(run, SOON)
+        ended: List[str] = []
+        waiting = threading.Thread(target=lambda: ended.append(self.wait(run).status))
+        waiting.start()
+        self.service.start()
+        self.client.signal(run, "a", "go")
+        waiting.join(SOON)
+        self.assertEqual(ended, ["succeeded"])
 
     def test_result_of_a_lost_claim_is_dropped_and_the_handler_is_told(self) -> None:
         beside = InThread(self.service)
