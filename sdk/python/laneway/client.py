@@ -117,8 +117,14 @@ class Client:
         self._transport.request("POST", f"/v1/runs/{quote(run, safe='')}/cancel", {})
 
     def retry(self, run: str) -> List[str]:
-        """Runs again what did not succeed, and what is behind it; the names of those steps."""
-        answer = self._transport.request("POST", f"/v1/runs/{quote(run, safe='')}/retry", {})
+        """Runs again what did not succeed, and what is behind it; the names of those steps.
+
+        A run that went on since this looked at it is left alone (`ApiError` with the code `run_went_on`): so a request that had to
+        be said twice, because its answer was lost, opens it once.
+        """
+        seen = self._transport.request("GET", f"/v1/runs/{quote(run, safe='')}?items=0&causes_up_to=0")
+        body = {"last_event": seen["last_event"]}
+        answer = self._transport.request("POST", f"/v1/runs/{seen['run']}/retry", body)
         return [str(step) for step in answer["steps"]]
 
     def signal(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import os
 import re
 import threading
 import time
 import unittest
 from typing import Any, Callable, Dict, List
+from unittest import mock
 
 from laneway import ApiError, Client, EffectLacking, EffectUnknown, Task, Unreachable, Worker
 from laneway._http import Transport
@@ -217,6 +219,44 @@ class WorkerTest(unittest.TestCase):
             self.assertIn("Traceback", log)
             self.assertIn("ValueError: attempt 1 is unlucky", log)
             self.assertEqual((done.task("b").status, done.task("b").reason), ("failed", "bad_output"))
+
+    def test_retry_whose_answer_is_lost_opens_the_run_once(self) -> None:
+        beside = InThread(self.service)
+        with beside as worker:
+
+            @worker.handler("q")
+            def handle(task: Task) -> None:
+                raise ValueError("never")
+
+            beside.start()
+            run = self.submit("  a: {queue: q}\n")
+            self.assertEqual(self.wait(run).status, "failed")
+            answered, others = http.client.HTTPConnection.getresponse, Client(self.service.url, self.service.operator_token)
+            me, lost = threading.get_ident(), []
+
+            def lose(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
+                response = answered(connection)
+                if threading.get_ident() == me and not lost and response.status == 200 and asked:
+                    lost.append(response.read())
+                    # What it opened has ended again: nothing but what was seen tells the second one from a new wish.
+                    until(lambda: others.run(run).has_ended, "the end of the second attempt")
+                    raise ConnectionResetError("the answer is lost")
+                return response
+
+            asked: List[str] = []
+            request = http.client.HTTPConnection.request
+
+            def ask(connection: http.client.HTTPConnection, method: str, path: str, *args: Any, **more: Any) -> None:
+                if path.endswith("/retry"):
+                    asked.append(path)
+                request(connection, method, path, *args, **more)
+
+            with mock.patch.multiple(http.client.HTTPConnection, getresponse=lose, request=ask):
+                with self.assertRaises(ApiError) as refused:
+                    self.client.retry(run)
+            self.assertEqual((len(asked), refused.exception.code), (2, "run_went_on"))
+            self.assertEqual(self.client.run(run).task("a").attempt, 2)
+            self.assertEqual(self.client.retry(run), ["a"])
 
     def test_cancel_and_timeout_reach_the_handler(self) -> None:
         beside = InThread(self.service)
