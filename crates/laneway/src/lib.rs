@@ -6,6 +6,7 @@
 mod children;
 mod cli;
 mod command;
+mod deed;
 mod document;
 mod drive;
 mod dry_run;

@@ -287,3 +287,68 @@ fn link_to_the_web_page_signs_in_once() {
     let gone = place.laneway("web --server http://127.0.0.1:1");
     assert_eq!(gone.code, Some(3), "{gone}");
 }
+
+#[test]
+fn what_is_changed_beside_a_store_is_in_its_audit_log() {
+    let place = Place::with(
+        "flow.yaml",
+        "name: flow\nexecution: levels\nschedule: [{cron: '0 0 1 1 *'}]\nsteps: {a: {run: 'true'}, b: {needs: [a], run: 'true'}}\n",
+    );
+    let done = |line: &str| {
+        let outcome = place.laneway(line);
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+    };
+    for line in [
+        "apply flow.yaml",
+        "schedule pause flow",
+        "schedule resume flow",
+        "limit set api 3",
+        "start flow --paused",
+        "advance last",
+        "resume last",
+        "pause last",
+        "cancel last",
+        "start flow --paused",
+        "cancel last",
+        "prune --keep 1",
+        "cache clear",
+        "pause --workflow flow",
+        "resume --workflow flow",
+        "token create ci --role viewer",
+        "run flow.yaml",
+        "retry last --from b",
+    ] {
+        done(line);
+    }
+    place.write("value", "a value that is long enough");
+    let mut set = place.command(&["secret", "set", "db"]);
+    set.stdin(std::fs::File::open(place.path("value")).expect("a file"));
+    assert_eq!(place.outcome("secret set db", set).code, Some(0));
+    done("secret remove db");
+    let store = rusqlite::Connection::open(place.path(".laneway/laneway.db")).expect("the store");
+    let mut entries = store
+        .prepare("SELECT by || ' ' || act || ' ' || what || ' by ' || origin FROM audit ORDER BY seq")
+        .expect("the log");
+    let entries = entries.query_map((), |row| row.get::<_, String>(0)).expect("entries");
+    let entries: Vec<String> = entries.collect::<Result<_, _>>().expect("text");
+    assert_snapshot!(crate::place::steady(&entries.join("\n"), &place.path("")), @"
+    ada bring bundle [version] by command line
+    ada apply workflow flow as version 1 by command line
+    ada pause_triggers workflow flow by command line
+    ada resume_triggers workflow flow by command line
+    ada set_limit limit api to 3 by command line
+    ada advance run [uuid] by command line
+    ada resume run [uuid] by command line
+    ada pause run [uuid] by command line
+    ada cancel run [uuid] by command line
+    ada cancel run [uuid] by command line
+    ada prune 1 run, 0 recorded results by command line
+    ada clear_cache all results by command line
+    ada pause workflow flow by command line
+    ada resume workflow flow by command line
+    ada create_token token ci with the role viewer by command line
+    ada retry run [uuid] from b by command line
+    ada set_secret secret db by command line
+    ada remove_secret secret db by command line
+    ");
+}
