@@ -352,3 +352,34 @@ fn what_is_changed_beside_a_store_is_in_its_audit_log() {
     ada remove_secret secret db by command line
     ");
 }
+
+const COMPOSE: &str = include_str!("../../../../packaging/docker/compose.yaml");
+
+#[test]
+fn compose_file_names_settings_that_there_are() {
+    let known = include_str!("../../../../docs/reference/settings.md");
+    let names = regex::Regex::new(r"\bLANEWAY_[A-Z_]+").expect("a pattern");
+    let names: Vec<&str> = names.find_iter(COMPOSE).map(|name| name.as_str()).collect();
+    assert!(names.len() >= 5, "{names:?}");
+    for name in names {
+        assert!(known.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
+fn compose_file_asks_the_node_itself_whether_it_is_healthy() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--no-worker"]);
+    let port = served.url().rsplit(':').next().expect("a port").to_owned();
+    let test = COMPOSE.lines().find_map(|line| line.trim().strip_prefix("test: ")).expect("a check");
+    let test: Vec<String> = serde_json::from_str(test).expect("a list");
+    assert!(test[0] == "CMD" && test.iter().any(|word| word.contains("7878")), "{test:?}");
+    let is_healthy = || {
+        let words: Vec<String> = test[1..].iter().map(|word| word.replace("7878", &port)).collect();
+        let mut check = std::process::Command::new(&words[0]);
+        check.args(&words[1..]).stderr(Stdio::null()).status().expect("it runs").success()
+    };
+    assert!(is_healthy());
+    assert_eq!(served.end().0, Some(0));
+    assert!(!is_healthy());
+}
