@@ -221,7 +221,7 @@ mod tests {
                         Admission::Replace { which, .. } => {
                             queued.retain(|run| !which.contains(run));
                             for running in &mut live {
-                                running.is_canceling |= which.contains(&running.run);
+                                running.is_canceling |= running.run.is_some_and(|run| which.contains(&run));
                             }
                             queued.push(id(number));
                             let lively = live.iter().filter(|running| !running.is_canceling).count();

@@ -20,7 +20,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::{Stream, unfold};
 use laneway_core::id::RunId;
 use laneway_core::time::Millis;
-use laneway_store::Result;
+use laneway_store::{Error, Result};
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -73,12 +73,16 @@ pub(crate) async fn events(
         Some(_) => return Err(Problem::new(Code::BadRequest, "`changes` is 1, or left out")),
     };
     cursors.check(wants_changes)?;
-    if let Some(id) = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty())
-    {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).filter(|id| !id.is_empty());
+    if let Some(id) = last {
         cursors.resume(id)?;
     }
     for (run, _) in &cursors.runs {
-        app.store.status(*run).await?;
+        match app.store.status(*run).await {
+            // It was there, and was removed since: nothing comes of it any more, and the others go on, as on a stream that did not break.
+            Err(Error::NoSuchRun { .. }) if last.is_some() => {}
+            found => drop(found?),
+        }
     }
     // Before the first read, so that nothing comes in between.
     let beats = pulse::listen(&app);

@@ -721,6 +721,14 @@ pub struct RunOutcome {
     pub finished_at: Option<Millis>,
 }
 
+/// What is in a file that is kept, to be read.
+#[derive(Debug)]
+pub enum Opened {
+    /// At its beginning. It stays readable when the store lets it go.
+    File(std::fs::File),
+    Bytes(Vec<u8>),
+}
+
 /// A file that a step left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {

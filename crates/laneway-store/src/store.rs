@@ -36,9 +36,9 @@ use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
-    Losses, NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView,
-    Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled,
-    Stamp, Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
+    Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
+    RemoteView, Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView,
+    SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -182,6 +182,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Writes what is kept under a hash to a file that is not there yet.
     async fn fetch_file(&self, hash: &ContentHash, to: &Path) -> Result<()>;
+
+    /// Opens what is kept under a hash. Of an embedded store it is the file itself: however large, nothing is copied.
+    async fn open_file(&self, hash: &ContentHash) -> Result<Opened>;
 
     /// Names the files that an attempt leaves behind, which are kept already. They are its artifacts if it succeeds.
     async fn keep_artifacts(&self, claim: ClaimRef, artifacts: Vec<Artifact>) -> Result<Fate>;

@@ -20,6 +20,8 @@ use laneway_store::cache::Which;
 use laneway_store::model::{LogName, Pausable, Placed, Reopen, RunFilter, Whom};
 use tokio::sync::watch;
 
+use crate::command::retry;
+use crate::deed::record;
 use crate::env;
 use crate::exit::Refusal;
 
@@ -112,7 +114,7 @@ impl Face {
     pub(crate) async fn status(&self, run: RunId) -> anyhow::Result<RunStatus> {
         Ok(match self {
             Self::Store(store) => store.status(run).await?,
-            Self::Server(client) => client.run(&run.to_string()).await?.status,
+            Self::Server(client) => client.run_in_short(&run.to_string()).await?.status,
         })
     }
 
@@ -196,7 +198,11 @@ impl Face {
 
     pub(crate) async fn cancel(&self, run: RunId) -> anyhow::Result<wire::Canceled> {
         Ok(match self {
-            Self::Store(store) => ask::cancel(store.as_ref(), run, &env::person()).await?,
+            Self::Store(store) => {
+                let canceled = ask::cancel(store.as_ref(), run, &env::person()).await?;
+                record(store.as_ref(), "cancel", format!("run {run}")).await?;
+                canceled
+            }
             Self::Server(client) => client.cancel(&run.to_string()).await?,
         })
     }
@@ -220,7 +226,17 @@ impl Face {
             Self::Store(store) => {
                 let id = EffectId::new(&settle.name, &settle.key)
                     .map_err(|error| Refusal::new(error.to_string()))?;
-                ask::settle_effect(store.as_ref(), run, step, (id, settle.settle), &env::person()).await?
+                let settled =
+                    ask::settle_effect(store.as_ref(), run, step, (id, settle.settle), &env::person())
+                        .await?;
+                let how = match settle.settle {
+                    wire::Settle::Done => "has happened",
+                    wire::Settle::Again => "is to run again",
+                };
+                let key = if settle.key.is_empty() { String::new() } else { format!(" ({})", settle.key) };
+                let what = format!("effect {}{key} of step {step} of run {run} {how}", settle.name);
+                record(store.as_ref(), "settle_effect", what).await?;
+                settled
             }
             Self::Server(client) => client.settle_effect(&run.to_string(), step, &settle).await?,
         })
@@ -234,7 +250,16 @@ impl Face {
         signal: wire::Signal,
     ) -> anyhow::Result<wire::Signaled> {
         Ok(match self {
-            Self::Store(store) => ask::signal(store.as_ref(), run, step, signal, &env::person()).await?,
+            Self::Store(store) => {
+                let why = signal.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+                let what = format!("{} to step {step} of run {run}{why}", signal.signal);
+                let signaled = ask::signal(store.as_ref(), run, step, signal, &env::person()).await?;
+                // One that came second has changed nothing.
+                if signaled.result != wire::SignalResult::Before {
+                    record(store.as_ref(), "signal", what).await?;
+                }
+                signaled
+            }
             Self::Server(client) => client.signal(&run.to_string(), step, &signal).await?,
         })
     }
@@ -258,7 +283,11 @@ impl Face {
     /// Opens an ended run again, for whoever takes its tasks.
     pub(crate) async fn retry(&self, run: RunId, what: Reopen<'_>) -> anyhow::Result<Vec<String>> {
         Ok(match self {
-            Self::Store(store) => store.retry(run, what, &env::person()).await?,
+            Self::Store(store) => {
+                let steps = store.retry(run, what, &env::person()).await?;
+                record(store.as_ref(), "retry", format!("run {run}{}", retry::from(what.from))).await?;
+                steps
+            }
             Self::Server(client) => client.retry(&run.to_string(), what).await?.steps,
         })
     }
@@ -266,7 +295,11 @@ impl Face {
     /// Lets an ended run go on past a failed step.
     pub(crate) async fn skip(&self, run: RunId, step: &str) -> anyhow::Result<Vec<String>> {
         Ok(match self {
-            Self::Store(store) => store.skip(run, step, &env::person()).await?,
+            Self::Store(store) => {
+                let steps = store.skip(run, step, &env::person()).await?;
+                record(store.as_ref(), "skip", format!("step {step} of run {run}")).await?;
+                steps
+            }
             Self::Server(client) => client.skip(&run.to_string(), step).await?.steps,
         })
     }
@@ -274,7 +307,11 @@ impl Face {
     /// Gives the level that is under way now.
     pub(crate) async fn advance(&self, run: RunId) -> anyhow::Result<u32> {
         match self {
-            Self::Store(store) => Ok(store.advance(run, &env::person()).await?),
+            Self::Store(store) => {
+                let level = store.advance(run, &env::person()).await?;
+                record(store.as_ref(), "advance", format!("run {run}")).await?;
+                Ok(level)
+            }
             Self::Server(client) => Ok(client.advance(&run.to_string()).await?.level),
         }
     }
@@ -318,8 +355,14 @@ impl Face {
     /// Lets a workflow start by itself no more, or again.
     pub(crate) async fn pause_triggers(&self, workflow: &str, is_paused: bool) -> anyhow::Result<()> {
         match (self, is_paused) {
-            (Self::Store(store), true) => store.pause_triggers(workflow, &env::person()).await?,
-            (Self::Store(store), false) => store.resume_triggers(workflow).await?,
+            (Self::Store(store), true) => {
+                store.pause_triggers(workflow, &env::person()).await?;
+                record(store.as_ref(), "pause_triggers", format!("workflow {workflow}")).await?;
+            }
+            (Self::Store(store), false) => {
+                store.resume_triggers(workflow).await?;
+                record(store.as_ref(), "resume_triggers", format!("workflow {workflow}")).await?;
+            }
             (Self::Server(client), _) => {
                 client.pause_triggers(workflow, is_paused).await?;
             }
@@ -369,7 +412,12 @@ impl Face {
         asked: &wire::WarmPool,
     ) -> anyhow::Result<wire::AskedPool> {
         Ok(match self {
-            Self::Store(store) => ask::warm_pool(store.as_ref(), pool, asked).await?,
+            Self::Store(store) => {
+                let told = ask::warm_pool(store.as_ref(), pool, asked).await?;
+                let what = format!("pool {pool} to {}{}", asked.count, places(&told));
+                record(store.as_ref(), "warm_pool", what).await?;
+                told
+            }
             Self::Server(client) => client.warm_pool(pool, asked).await?,
         })
     }
@@ -380,7 +428,11 @@ impl Face {
         asked: &wire::DrainPool,
     ) -> anyhow::Result<wire::AskedPool> {
         Ok(match self {
-            Self::Store(store) => ask::drain_pool(store.as_ref(), pool, asked).await?,
+            Self::Store(store) => {
+                let told = ask::drain_pool(store.as_ref(), pool, asked).await?;
+                record(store.as_ref(), "drain_pool", format!("pool {pool}{}", places(&told))).await?;
+                told
+            }
             Self::Server(client) => client.drain_pool(pool, asked).await?,
         })
     }
@@ -389,6 +441,7 @@ impl Face {
         match self {
             Self::Store(store) => {
                 store.drain(Whom::Node(node.to_owned()), Leaving::drained_by(env::person())).await?;
+                record(store.as_ref(), "drain", format!("node {node}")).await?;
             }
             Self::Server(client) => {
                 client.drain(node).await?;
@@ -414,14 +467,27 @@ impl Face {
 
     pub(crate) async fn clear_results(&self, which: Which) -> anyhow::Result<wire::CacheCleared> {
         Ok(match self {
-            Self::Store(store) => ask::clear_results(store.as_ref(), which).await?,
+            Self::Store(store) => {
+                let of = match (&which.workflow, &which.step) {
+                    (Some(workflow), Some(step)) => format!("results of {step} of {workflow}"),
+                    (Some(workflow), None) => format!("results of {workflow}"),
+                    (None, _) => "all results".to_owned(),
+                };
+                let cleared = ask::clear_results(store.as_ref(), which).await?;
+                record(store.as_ref(), "clear_cache", of).await?;
+                cleared
+            }
             Self::Server(client) => client.clear_results(&which).await?,
         })
     }
 
     pub(crate) async fn set_limit(&self, name: &str, limit: Limit) -> anyhow::Result<()> {
         match self {
-            Self::Store(store) => store.set_limit(name, limit, &env::person()).await?,
+            Self::Store(store) => {
+                let what = format!("limit {name} to {limit}");
+                store.set_limit(name, limit, &env::person()).await?;
+                record(store.as_ref(), "set_limit", what).await?;
+            }
             Self::Server(client) => {
                 client.set_limit(name, &limit.to_string()).await?;
             }
@@ -480,12 +546,24 @@ impl Watch {
 
 async fn pause(store: &dyn Store, what: Pausable, is_paused: bool) -> anyhow::Result<()> {
     let by = env::person();
+    let named = match &what {
+        Pausable::Run(run) => format!("run {run}"),
+        Pausable::Workflow(name) => format!("workflow {name}"),
+    };
     if is_paused {
-        store.pause(what, &by).await?
+        store.pause(what, &by).await?;
+        record(store, "pause", named).await
     } else {
-        store.resume(what, &by).await?
+        store.resume(what, &by).await?;
+        record(store, "resume", named).await
     }
-    Ok(())
+}
+
+/// Where it was asked for, for the audit log.
+fn places(told: &wire::AskedPool) -> String {
+    let mut nodes: Vec<&str> = told.nodes.iter().map(|node| node.node.as_str()).collect();
+    nodes.dedup();
+    format!(" on {}", nodes.join(", "))
 }
 
 fn frame(piece: &wire::LogPiece) -> Frame {

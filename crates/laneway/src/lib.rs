@@ -6,6 +6,7 @@
 mod children;
 mod cli;
 mod command;
+mod deed;
 mod document;
 mod drive;
 mod dry_run;
@@ -14,6 +15,7 @@ mod exit;
 mod face;
 mod firing;
 mod hints;
+mod patience;
 mod print;
 mod progress;
 mod pruning;

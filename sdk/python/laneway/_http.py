@@ -45,6 +45,8 @@ class Transport:
         self._token = token
         self._context = context
         self._mine = threading.local()
+        #: Somebody was there: who answered once comes back after a restart, who never did may be a wrong address.
+        self.has_answered = False
 
     def request(
         self,
@@ -74,6 +76,7 @@ class Transport:
                 if is_kept and not is_last and not isinstance(error, socket.timeout):
                     continue
                 raise Unreachable(f"{method} {path}: {error or type(error).__name__}") from error
+            self.has_answered = True
             if response.will_close:
                 self.close()
             return _read(response.status, text)

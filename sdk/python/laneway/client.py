@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional
 from urllib.parse import quote
 
-from ._http import Json, Transport
+from ._http import ApiError, Json, Transport, Unreachable
 
 _FINAL = ("succeeded", "failed", "canceled")
 
@@ -87,25 +87,44 @@ class Client:
         return _run(self._transport.request("GET", f"/v1/runs/{quote(run, safe='')}"))
 
     def wait(self, run: str, timeout: Optional[float] = None) -> Run:
-        """Until it has ended. Raises TimeoutError if that takes too long."""
+        """Until it has ended, also over a restart of the service. Raises TimeoutError if that takes too long."""
         until = None if timeout is None else time.monotonic() + timeout
         pause = _PAUSE
         while True:
-            found = self.run(run)
-            if found.has_ended:
-                return found
-            if until is not None and time.monotonic() + pause > until:
+            lost: Optional[Exception] = None
+            try:
+                found = self.run(run)
+                if found.has_ended:
+                    return found
                 waits = ", ".join(f"{task.step}: {task.cause or task.status}" for task in found.tasks)
-                raise TimeoutError(f"run {run} is {found.status} after {timeout} s ({waits})")
+                state = f"{found.status} after {timeout} s ({waits})"
+            except (ApiError, Unreachable) as error:
+                # The run does not wait for the service, which comes back.
+                if not self._comes_back(error):
+                    raise
+                lost, state = error, f"not known after {timeout} s ({error})"
+            if until is not None and time.monotonic() + pause > until:
+                raise TimeoutError(f"run {run} is {state}") from lost
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+    def _comes_back(self, error: Exception) -> bool:
+        if isinstance(error, ApiError):
+            return error.is_passing
+        return self._transport.has_answered
 
     def cancel(self, run: str) -> None:
         self._transport.request("POST", f"/v1/runs/{quote(run, safe='')}/cancel", {})
 
     def retry(self, run: str) -> List[str]:
-        """Runs again what did not succeed, and what is behind it; the names of those steps."""
-        answer = self._transport.request("POST", f"/v1/runs/{quote(run, safe='')}/retry", {})
+        """Runs again what did not succeed, and what is behind it; the names of those steps.
+
+        A run that went on since this looked at it is left alone (`ApiError` with the code `run_went_on`): so a request that had to
+        be said twice, because its answer was lost, opens it once.
+        """
+        seen = self._transport.request("GET", f"/v1/runs/{quote(run, safe='')}?items=0&causes_up_to=0")
+        body = {"last_event": seen["last_event"]}
+        answer = self._transport.request("POST", f"/v1/runs/{seen['run']}/retry", body)
         return [str(step) for step in answer["steps"]]
 
     def signal(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import os
 import re
 import threading
 import time
 import unittest
 from typing import Any, Callable, Dict, List
+from unittest import mock
 
-from laneway import ApiError, Client, EffectLacking, EffectUnknown, Task, Worker
+from laneway import ApiError, Client, EffectLacking, EffectUnknown, Task, Unreachable, Worker
 from laneway._http import Transport
 from laneway.task import MAX_UNSENT
 
@@ -218,6 +220,44 @@ class WorkerTest(unittest.TestCase):
             self.assertIn("ValueError: attempt 1 is unlucky", log)
             self.assertEqual((done.task("b").status, done.task("b").reason), ("failed", "bad_output"))
 
+    def test_retry_whose_answer_is_lost_opens_the_run_once(self) -> None:
+        beside = InThread(self.service)
+        with beside as worker:
+
+            @worker.handler("q")
+            def handle(task: Task) -> None:
+                raise ValueError("never")
+
+            beside.start()
+            run = self.submit("  a: {queue: q}\n")
+            self.assertEqual(self.wait(run).status, "failed")
+            answered, others = http.client.HTTPConnection.getresponse, Client(self.service.url, self.service.operator_token)
+            me, lost = threading.get_ident(), []
+
+            def lose(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
+                response = answered(connection)
+                if threading.get_ident() == me and not lost and response.status == 200 and asked:
+                    lost.append(response.read())
+                    # What it opened has ended again: nothing but what was seen tells the second one from a new wish.
+                    until(lambda: others.run(run).has_ended, "the end of the second attempt")
+                    raise ConnectionResetError("the answer is lost")
+                return response
+
+            asked: List[str] = []
+            request = http.client.HTTPConnection.request
+
+            def ask(connection: http.client.HTTPConnection, method: str, path: str, *args: Any, **more: Any) -> None:
+                if path.endswith("/retry"):
+                    asked.append(path)
+                request(connection, method, path, *args, **more)
+
+            with mock.patch.multiple(http.client.HTTPConnection, getresponse=lose, request=ask):
+                with self.assertRaises(ApiError) as refused:
+                    self.client.retry(run)
+            self.assertEqual((len(asked), refused.exception.code), (2, "run_went_on"))
+            self.assertEqual(self.client.run(run).task("a").attempt, 2)
+            self.assertEqual(self.client.retry(run), ["a"])
+
     def test_cancel_and_timeout_reach_the_handler(self) -> None:
         beside = InThread(self.service)
         with beside as worker:
@@ -336,6 +376,23 @@ class WorkerTest(unittest.TestCase):
         self.assertEqual(done.status, "succeeded")
         self.assertEqual([task.attempt for task in done.tasks], [1, 1])
         self.assertEqual(worker.end(), 0)
+
+    def test_who_waits_for_a_run_outlives_a_restart_of_the_service(self) -> None:
+        run = self.submit("  a: {wait: {signal: go}}\n")
+        self.service.kill()
+        with self.assertRaises(TimeoutError) as late:
+            self.client.wait(run, 0.2)
+        self.assertIsInstance(late.exception.__cause__, Unreachable)
+        with self.assertRaises(Unreachable):
+            # Nobody has ever answered there.
+            Client(self.service.url, self.service.operator_token).wait(run, SOON)
+        ended: List[str] = []
+        waiting = threading.Thread(target=lambda: ended.append(self.wait(run).status))
+        waiting.start()
+        self.service.start()
+        self.client.signal(run, "a", "go")
+        waiting.join(SOON)
+        self.assertEqual(ended, ["succeeded"])
 
     def test_result_of_a_lost_claim_is_dropped_and_the_handler_is_told(self) -> None:
         beside = InThread(self.service)

@@ -5,7 +5,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use laneway_store::model::Opened;
 use serde::Deserialize;
+use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 use utoipa::IntoParams;
 
@@ -42,8 +44,12 @@ pub(crate) async fn fetch(
         Problem::new(Code::NoSuchArtifact, format!("step `{step}` left no artifact `{name}` behind"))
             .hint("/v1/runs/RUN/artifacts lists them")
     })?;
-    let file = opened(&app, &wanted.artifact.hash).await?;
-    let mut response = Body::from_stream(ReaderStream::new(file)).into_response();
+    // Of an embedded store nothing is copied first: the answer begins at once, however large the file is.
+    let body = match store.open_file(&wanted.artifact.hash).await? {
+        Opened::File(file) => Body::from_stream(ReaderStream::new(File::from_std(file))),
+        Opened::Bytes(bytes) => Body::from(bytes),
+    };
+    let mut response = body.into_response();
     let headers = response.headers_mut();
     // Whatever it is, a browser keeps it and shows nothing of it.
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -53,31 +59,4 @@ pub(crate) async fn fetch(
         headers.insert(header::ETAG, tag);
     }
     Ok(response)
-}
-
-/// What is kept under a hash, as a file that is gone when it is closed.
-async fn opened(app: &App, hash: &laneway_core::hash::ContentHash) -> Answer<tokio::fs::File> {
-    let inside = |error: std::io::Error| {
-        tracing::error!(%error, "an artifact cannot be given out");
-        Problem::new(Code::Internal, "something inside went wrong; the server's log says what")
-    };
-    // A name that nobody else has: two may ask for the same at once.
-    let mut digits = [0; 16];
-    getrandom::fill(&mut digits).map_err(|error| inside(std::io::Error::other(error)))?;
-    let name: String = digits.iter().map(|byte| format!("{byte:02x}")).collect();
-    let dir = app.store.dir().join("scratch");
-    tokio::fs::create_dir_all(&dir).await.map_err(inside)?;
-    let path = dir.join(format!("fetched-{name}"));
-    let (store, hash) = (app.store.clone(), hash.clone());
-    // On its own: whoever asked may be gone before it is there, and it must not stay.
-    let fetched = tokio::spawn(async move {
-        let file = match store.fetch_file(&hash, &path).await {
-            Ok(()) => tokio::fs::File::open(&path).await.map_err(inside),
-            Err(error) => Err(error.into()),
-        };
-        // On Linux what is open is still there.
-        let _ = tokio::fs::remove_file(&path).await;
-        file
-    });
-    fetched.await.unwrap_or_else(|error| Err(inside(std::io::Error::other(error))))
 }

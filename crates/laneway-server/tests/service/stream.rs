@@ -180,6 +180,36 @@ async fn who_comes_back_goes_on_without_gap_or_repeat_also_to_another_server_on_
     read_in_pieces(Place::postgres().await).await;
 }
 
+/// A tab that slept over night comes back to runs of which one is kept no longer.
+async fn come_back_after_a_prune(place: Place) {
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let (gone, newer) = (server.submit(FLOW).await, server.submit(FLOW).await);
+    actor.work(true).await;
+    let query = format!("runs={gone},{newer}:1");
+    let first = Reading::open(&server, &query, None).await.next().await.expect("an event");
+    assert!(server.store.prune(gone).await.expect("it has ended"));
+    let mut reading = Reading::open(&server, &query, Some(&first.id)).await;
+    let last = server.store.run_state(newer).await.expect("a run").last_event;
+    let seen = reading.take(usize::try_from(last - 1).expect("few")).await;
+    let places: Vec<_> = (2..=last).map(|seq| (newer.to_string(), seq)).collect();
+    assert_eq!(seen.iter().map(Seen::place).collect::<Vec<_>>(), places);
+    // Who was never there cannot have seen it end.
+    let path = format!("/v1/events?{query}");
+    assert_eq!(server.get(&path).await.refusal(), (404, "no_such_run".to_owned()));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_was_removed_meanwhile_ends_for_who_comes_back_and_the_others_go_on() {
+    come_back_after_a_prune(Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_that_was_removed_meanwhile_ends_for_who_comes_back_on_postgres() {
+    come_back_after_a_prune(Place::postgres().await).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stream_ends_when_the_server_does() {
     let place = Place::sqlite();

@@ -75,8 +75,8 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
     Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
-    NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView, Renewed,
-    Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled,
+    NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped, RemoteView,
+    Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled,
     Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
@@ -374,6 +374,10 @@ impl Store for PostgresStore {
     async fn fetch_file(&self, hash: &ContentHash, to: &Path) -> Result<()> {
         let bytes = self.blob(hash).await?;
         std::fs::write(to, bytes).map_err(|error| Error::Io { path: to.to_owned(), why: error.to_string() })
+    }
+
+    async fn open_file(&self, hash: &ContentHash) -> Result<Opened> {
+        Ok(Opened::Bytes(self.blob(hash).await?))
     }
 
     async fn keep_artifacts(&self, claim: ClaimRef, artifacts: Vec<Artifact>) -> Result<Fate> {

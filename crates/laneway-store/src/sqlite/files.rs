@@ -61,6 +61,14 @@ pub(super) fn fetch(dir: &Path, hash: &ContentHash, to: &Path) -> Result<()> {
     }
 }
 
+pub(super) fn open(dir: &Path, hash: &ContentHash) -> Result<File> {
+    let path = place(dir, hash);
+    File::open(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::NoSuchBlob { hash: hash.to_string() },
+        _ => failed(&path, &error),
+    })
+}
+
 /// While this is held nothing is removed.
 pub(crate) fn hold(dir: &Path) -> Result<File> {
     let held = lock(dir).and_then(|file| file.lock_shared().map(|()| file));

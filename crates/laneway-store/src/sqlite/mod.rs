@@ -74,9 +74,9 @@ use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
-    Losses, NewSession, NewSignal, NewToken, NodeView, Orders, Pausable, PoolView, Reaped, RemoteView,
-    Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled,
-    Stamp, Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
+    Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
+    RemoteView, Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView,
+    SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -471,6 +471,11 @@ impl Store for SqliteStore {
         let (dir, hash, to) = (self.dir.clone(), hash.clone(), to.to_owned());
         let fetched = tokio::task::spawn_blocking(move || files::fetch(&dir, &hash, &to));
         fetched.await.map_err(|error| Error::Closed { why: error.to_string() })?
+    }
+
+    async fn open_file(&self, hash: &ContentHash) -> Result<Opened> {
+        let (dir, hash) = (self.dir.clone(), hash.clone());
+        Ok(Opened::File(prune::blocking(move || files::open(&dir, &hash)).await??))
     }
 
     async fn keep_artifacts(&self, claim: ClaimRef, artifacts: Vec<Artifact>) -> Result<Fate> {

@@ -1,12 +1,13 @@
 //! S8, W3: applied workflows, bytes by their hash, and logs by claim.
 
+use std::io::Read as _;
 use std::sync::Arc;
 
 use laneway_core::artifact::ArtifactName;
 use laneway_core::hash::ContentHash;
 use laneway_core::state::RunStatus;
 use laneway_store::model::{
-    Application, Applied, Artifact, Ask, Claim, LogName, LogPiece, RunFilter, Submission,
+    Application, Applied, Artifact, Ask, Claim, LogName, LogPiece, Opened, RunFilter, Submission,
 };
 use laneway_store::{Error, Fate, Store};
 use serde_json::json;
@@ -216,6 +217,16 @@ async fn file_comes_out_as_it_went_in(place: Place) {
     assert_eq!(store.keep_file(&path).await.expect("kept").0, hash, "twice is once");
     place.open().fetch_file(&hash, &to).await.expect("fetched");
     assert!(std::fs::read(&to).expect("there") == bytes);
+    let mut opened = Vec::new();
+    match place.open().open_file(&hash).await.expect("opened") {
+        Opened::File(mut file) => {
+            file.read_to_end(&mut opened).expect("read");
+        }
+        Opened::Bytes(bytes) => opened = bytes,
+    }
+    assert!(opened == bytes);
+    let missing = store.open_file(&ContentHash::of(b"none")).await;
+    assert!(matches!(missing, Err(Error::NoSuchBlob { .. })), "{missing:?}");
     let missing = store.fetch_file(&ContentHash::of(b"none"), &dir.path().join("none")).await;
     assert!(matches!(missing, Err(Error::NoSuchBlob { .. })), "{missing:?}");
     let large = std::fs::File::create(dir.path().join("large")).expect("made");

@@ -5,6 +5,7 @@ use laneway_store::Error;
 use laneway_store::model::Placed;
 
 use super::Context;
+use crate::deed::record;
 use crate::drive::{self, DriveArgs, Until};
 use crate::env;
 use crate::exit::Exit;
@@ -31,6 +32,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let (store, run) = context.find(&args.run).await?;
     let told = store.run_state(run).await?.last_event;
     let level = store.advance(run, &env::person()).await?;
+    record(store.as_ref(), "advance", format!("run {run}")).await?;
     let goes_on = format!("run {} goes on with level {level}", run.short());
     if store.head(run).await?.placed != Placed::Local {
         context.printer.line(&format!("{goes_on}, on whichever node takes it"))?;

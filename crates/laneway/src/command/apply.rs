@@ -13,6 +13,7 @@ use laneway_store::model::Application;
 
 use super::Context;
 use crate::children;
+use crate::deed::record;
 use crate::document::{self, Document};
 use crate::exit::{Exit, Refusal};
 use crate::{env, text};
@@ -85,7 +86,11 @@ impl Target {
 
     async fn bring(&self, bundle: Bundle) -> anyhow::Result<ContentHash> {
         match self {
-            Self::Store(store) => Ok(store.keep_blob(bundle.bytes).await?),
+            Self::Store(store) => {
+                let hash = store.keep_blob(bundle.bytes).await?;
+                record(store.as_ref(), "bring", format!("bundle {hash}")).await?;
+                Ok(hash)
+            }
             Self::Server(client) => {
                 let hash = ContentHash::of(&bundle.bytes);
                 client.bring(hash.as_str(), bundle.bytes).await?;
@@ -106,6 +111,8 @@ impl Target {
             Self::Store(store) => {
                 let (plan, document, by) = (Arc::new(plan), document.source.text, env::person());
                 let applied = store.apply(Application { plan, document, dir, bundle, by }).await?;
+                let what = format!("workflow {workflow} as version {}", applied.no);
+                record(store.as_ref(), "apply", what).await?;
                 let changed = !applied.was_there;
                 Ok(wire::Applied { workflow, version: applied.no, changed, bundle: hash })
             }

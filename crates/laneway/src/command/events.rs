@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 use laneway_core::event::Event;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
+use laneway_server::wire;
 
 use super::Context;
 use crate::exit::Exit;
 use crate::face::Face;
+use crate::patience::Patience;
 use crate::progress::sentence;
 use crate::text;
 
@@ -64,10 +66,17 @@ pub(super) async fn tell(
     let printer = &context.printer;
     let mut watch = face.watch();
     let (mut cursor, mut asked) = (told.after, None::<Instant>);
+    let mut patience = Patience::new(printer, told.follow);
     loop {
-        // Looked at first: what belongs to an end is there when the run has ended.
-        let status = face.status(run).await?;
-        let page = face.events(run, cursor).await?;
+        let (status, page) = match look(face, run, cursor).await {
+            Ok(found) => found,
+            Err(error) => {
+                patience.bear(error)?;
+                watch.next(LOOK).await;
+                continue;
+            }
+        };
+        patience.answered();
         // One that cannot be read does not hide those behind it.
         for unreadable in &page.unreadable {
             printer.warning(&format!("{unreadable}; `laneway doctor` says more"));
@@ -93,10 +102,18 @@ pub(super) async fn tell(
         }
         if asked.is_none_or(|asked| asked.elapsed() >= QUIET) {
             asked = Some(Instant::now());
-            face.going_on(run).await?;
+            if let Err(error) = face.going_on(run).await {
+                patience.bear(error)?;
+            }
         }
         watch.next(LOOK).await;
     }
+}
+
+/// The status is looked at first: what belongs to an end is there when the run has ended.
+async fn look(face: &Face, run: RunId, after: u64) -> anyhow::Result<(RunStatus, wire::EventList)> {
+    let status = face.status(run).await?;
+    Ok((status, face.events(run, after).await?))
 }
 
 /// What progress leaves out is said here: this is the record.

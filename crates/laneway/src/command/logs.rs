@@ -15,6 +15,7 @@ use serde_json::json;
 use super::Context;
 use crate::exit::{Exit, Refusal};
 use crate::face::Face;
+use crate::patience::Patience;
 use crate::print::Printer;
 use crate::progress::why;
 use crate::text;
@@ -69,12 +70,19 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         opened: HashMap::new(),
     };
     let (mut watch, mut looks) = (face.watch(), 0_u32);
+    let mut patience = Patience::new(&context.printer, args.follow);
     let look = if face.is_embedded() { LOOK } else { LOOK_AT_SHARED };
     loop {
         reader.open(&run, &args);
-        reader.drain(&run).await?;
+        let has_all = match reader.drain(&run).await {
+            Ok(()) => true,
+            Err(error) => {
+                patience.bear(error)?;
+                false
+            }
+        };
         let is_over = run.tasks.iter().filter(|task| is_asked(task, &args)).all(|task| is_over(task, &run));
-        if !args.follow || is_over || args.attempt.is_some() && reader.sources.is_empty() {
+        if !args.follow || has_all && is_over || args.attempt.is_some() && reader.sources.is_empty() {
             break;
         }
         if context.printer.is_closed() {
@@ -86,7 +94,14 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if !watch.has_hint() && !looks.is_multiple_of(LOOKS_WITHOUT_HINT) {
             continue;
         }
-        run = face.run(&run.run.to_string()).await?;
+        run = match face.run(&run.run.to_string()).await {
+            Ok(found) => found,
+            Err(error) => {
+                patience.bear(error)?;
+                continue;
+            }
+        };
+        patience.answered();
         if run.interrupted {
             context.printer.warning(&format!(
                 "the process that ran it is gone; `laneway run --resume {}` goes on with it",
@@ -234,23 +249,21 @@ impl Reader<'_> {
         }
     }
 
-    /// Shows all that is there; logs of attempts that had ended when `run` was read are then done with.
+    /// Shows all that is there; logs of attempts that had ended when `run` was read are then done with. After an error it goes on
+    /// where each of them was.
     async fn drain(&mut self, run: &Run) -> anyhow::Result<()> {
         let tasks: HashMap<String, &Task> = run.tasks.iter().map(|task| (task.name(), task)).collect();
         let mut open = Vec::new();
-        for mut source in std::mem::take(&mut self.sources) {
-            loop {
-                let part = self.face.log(&source.of, source.offset).await?;
-                (source.offset, source.may_lack_end) = (part.next_offset, part.may_lack_end);
-                for frame in &part.frames {
-                    self.show(&mut source, frame)?;
-                    if self.printer.is_closed() {
-                        return Ok(());
-                    }
-                }
-                if part.frames.is_empty() {
-                    break;
-                }
+        let mut rest = std::mem::take(&mut self.sources).into_iter();
+        while let Some(mut source) = rest.next() {
+            if let Err(error) = self.read(&mut source).await {
+                open.push(source);
+                open.extend(rest);
+                self.sources = open;
+                return Err(error);
+            }
+            if self.printer.is_closed() {
+                return Ok(());
             }
             let runs = tasks
                 .get(source.of.step.as_str())
@@ -263,6 +276,22 @@ impl Reader<'_> {
         }
         self.sources = open;
         Ok(())
+    }
+
+    async fn read(&self, source: &mut Source) -> anyhow::Result<()> {
+        loop {
+            let part = self.face.log(&source.of, source.offset).await?;
+            (source.offset, source.may_lack_end) = (part.next_offset, part.may_lack_end);
+            for frame in &part.frames {
+                self.show(source, frame)?;
+                if self.printer.is_closed() {
+                    return Ok(());
+                }
+            }
+            if part.frames.is_empty() {
+                return Ok(());
+            }
+        }
     }
 
     fn finish(mut self) -> anyhow::Result<()> {

@@ -4,11 +4,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use laneway_engine::prune::{Pruned, prune};
+use laneway_store::Store;
 use laneway_store::cache::Forgotten;
 use laneway_store::prune::{Keep, Prunable, Swept};
 use serde_json::{Value, json};
 
 use super::Context;
+use crate::deed::record;
 use crate::exit::{Exit, Refusal};
 use crate::settings::{bytes, count, span};
 use crate::text;
@@ -46,6 +48,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     if args.cache {
         let store = context.open()?;
         let gone = store.prune_results(results).await?;
+        note(store.as_ref(), &Pruned::default(), &gone).await?;
         let swept = store.sweep().await?;
         return tell(context, &args, &[], (&Pruned::default(), &gone, &swept));
     }
@@ -66,9 +69,19 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let mut runs = Vec::new();
     let pruned = prune(&*store, keep, usize::MAX, |run| runs.push(run.clone())).await?;
     let gone = store.prune_results(results).await?;
+    note(store.as_ref(), &pruned, &gone).await?;
     store.prune_records(context.settings.keep_records()?).await?;
     let swept = store.sweep().await?;
     tell(context, &args, &runs, (&pruned, &gone, &swept))
+}
+
+/// That somebody removed something, for the audit log; what goes by itself is in none.
+async fn note(store: &dyn Store, pruned: &Pruned, gone: &Forgotten) -> anyhow::Result<()> {
+    if pruned.runs == 0 && gone.results == 0 {
+        return Ok(());
+    }
+    let (runs, results) = (text::count(pruned.runs, "run"), text::count(gone.results, "recorded result"));
+    record(store, "prune", format!("{runs}, {results}")).await
 }
 
 fn tell(

@@ -8,6 +8,7 @@ use laneway_engine::secret::{KEY_VARIABLE, Key, MAX_LENGTH, MIN_LENGTH, strip_ne
 use serde_json::json;
 
 use super::Context;
+use crate::deed::record;
 use crate::exit::{Exit, Refusal};
 use crate::{env, text};
 
@@ -61,6 +62,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             })?;
             let sealed = key.seal(&name, &value)?;
             store.set_secret(&name, sealed, &env::person()).await?;
+            record(store.as_ref(), "set_secret", format!("secret {name}")).await?;
             context.printer.line(&format!("secret {name} is set"))?;
         }
         What::List { json } => {
@@ -86,7 +88,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             }
         }
         What::Remove { name } => {
-            context.open()?.remove_secret(&name).await?;
+            let store = context.open()?;
+            store.remove_secret(&name).await?;
+            record(store.as_ref(), "remove_secret", format!("secret {name}")).await?;
             context.printer.line(&format!("secret {name} is removed"))?;
         }
     }

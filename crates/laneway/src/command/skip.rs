@@ -1,6 +1,7 @@
 //! `laneway skip`: lets a run go on past a failed step, and goes on with it here. The step stays marked.
 
 use super::Context;
+use crate::deed::record;
 use crate::drive::{self, DriveArgs, Until};
 use crate::env;
 use crate::exit::Exit;
@@ -26,5 +27,6 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let (store, run) = context.find(&args.run).await?;
     let told = store.run_state(run).await?.last_event;
     store.skip(run, &args.step, &env::person()).await?;
+    record(store.as_ref(), "skip", format!("step {} of run {run}", args.step)).await?;
     drive::take_over(context, store, run, told, (args.drive, Until::Over)).await
 }

@@ -4,10 +4,9 @@ use clap::Subcommand;
 use comfy_table::Cell;
 use laneway_core::role::Role;
 use laneway_server::{access, wire};
-use laneway_store::Store;
-use laneway_store::model::Deed;
 
 use super::Context;
+use crate::deed::record;
 use crate::exit::{Exit, Refusal};
 use crate::{env, text};
 
@@ -105,13 +104,6 @@ fn show(context: &Context, made: wire::CreatedToken, is_json: bool) -> anyhow::R
         context.printer.note("keep it: it cannot be shown again");
     }
     Ok(Exit::Succeeded)
-}
-
-/// Whoever has the store has all of it; what they do to tokens is in the log like what others do.
-async fn record(store: &dyn Store, act: &str, what: String) -> anyhow::Result<()> {
-    let (by, act, origin) = (env::person(), act.to_owned(), "command line".to_owned());
-    store.record(Deed { by, act, what, origin }).await?;
-    Ok(())
 }
 
 fn table(context: &Context, tokens: &[wire::Token]) -> String {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use laneway_core::event::Event;
 use laneway_core::state::RunStatus;
-use laneway_server::client;
 use tokio::time::{Instant, interval, sleep};
 
 use super::Context;
 use crate::drive::Interrupts;
 use crate::exit::Exit;
 use crate::hints::Hints;
+use crate::patience::is_passing;
 use crate::progress::{self, Progress};
 
 /// How often what moves is moved.
@@ -116,11 +116,4 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     }
     let status = tally.finished.as_ref().map_or(RunStatus::Running, |(status, _)| *status);
     Ok(Exit::of_run(status, false))
-}
-
-/// Whether it may be over in a moment.
-fn is_passing(error: &anyhow::Error) -> bool {
-    let of_store = error.downcast_ref::<laneway_store::Error>().is_some_and(laneway_store::Error::is_passing);
-    let of_server = error.downcast_ref::<client::Error>().is_some_and(client::Error::is_about_the_server);
-    of_store || of_server
 }

@@ -171,6 +171,54 @@ fn watch_goes_through_a_server_and_back_to_it() {
 }
 
 #[test]
+fn whoever_follows_a_run_through_a_server_outlives_a_restart_of_it() {
+    let place = Place::new();
+    place.pipe("go");
+    let go = place.path("go").display().to_string();
+    let flow = format!(
+        "name: flow\nsteps: {{a: {{run: 'echo before; cat {go}'}}, b: {{needs: [a], run: 'echo behind; exit 1'}}}}\n"
+    );
+    // Not beside the pipe, which cannot be packed.
+    std::fs::create_dir(place.path("flows")).expect("a directory");
+    place.write("flows/flow.yaml", &flow);
+    let served = Served::start(&place, &["--no-worker"]);
+    let worker = place.spawn("worker --shutdown-grace 1s");
+    assert_eq!(place.laneway("apply flows/flow.yaml").code, Some(0));
+    let follow = |line: &str, seen: &str| {
+        let mut running = place.spawn(&format!("{line} --server {}", served.url()));
+        running.wait_for(seen);
+        running
+    };
+    let mut following = [
+        follow("start flow --wait", "a started"),
+        follow("events last --follow", "a started"),
+        follow("logs last --follow", "before"),
+        follow("logs last a --follow", "before"),
+    ];
+    let address = served.url().trim_start_matches("http://").to_owned();
+    assert_eq!(served.end().0, Some(0));
+    following.iter_mut().for_each(|running| running.wait_for_note("cannot be reached"));
+    std::fs::write(&go, "on\n").expect("the step reads it");
+    until("the end of the run", || place.json("show last --json")["status"] == "failed");
+    let served = Served::start_at(&place, &address, &["--no-worker"]);
+    let [started, events, logs, log] = following.map(|running| running.wait());
+    assert_eq!(started.code, Some(1), "as the run: {started}");
+    assert!(started.stdout.contains("run failed"), "{started}");
+    assert!(events.code == Some(0) && events.stdout.contains("run failed"), "{events}");
+    assert!(logs.code == Some(0) && logs.stdout.contains("on\n") && logs.stdout.contains("behind"), "{logs}");
+    // What was shown before is not shown again, and what came meanwhile is.
+    assert_eq!((log.code, log.stdout.trim_start()), (Some(0), "on\n"), "{log}");
+    // Once, however often it was tried.
+    assert_eq!(started.stderr.matches("cannot be reached").count(), 0, "{started}");
+    let address = served.url().to_owned();
+    served.end();
+    // Who does not follow is told at once.
+    assert_eq!(place.laneway(&format!("events last --server {address}")).code, Some(3));
+    worker.signal(Signal::TERM);
+    worker.wait();
+}
+
+#[test]
 fn every_command_has_a_manual_page() {
     let place = Place::new();
     assert_eq!(place.laneway("man pages").code, Some(0));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Read as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -131,22 +131,30 @@ impl Running {
     /// Waits until a line of stdout contains a text. What was read so far is not part of the outcome.
     pub(crate) fn wait_for(&mut self, text: &str) {
         let stdout = self.child.as_mut().and_then(|child| child.stdout.as_mut()).expect("stdout is a pipe");
-        // Byte by byte: a buffer would keep what belongs to the outcome.
-        let (mut line, mut byte) = (Vec::new(), [0]);
-        while !String::from_utf8_lossy(&line).contains(text) {
-            if byte == *b"\n" {
-                line.clear();
-            }
-            stdout
-                .read_exact(&mut byte)
-                .unwrap_or_else(|error| panic!("`{text}` was never printed: {error}"));
-            line.extend(byte);
-        }
+        read_to(stdout, text);
+    }
+
+    /// The same of stderr.
+    pub(crate) fn wait_for_note(&mut self, text: &str) {
+        let stderr = self.child.as_mut().and_then(|child| child.stderr.as_mut()).expect("stderr is a pipe");
+        read_to(stderr, text);
     }
 
     pub(crate) fn wait(mut self) -> Outcome {
         let child = self.child.take().expect("it is waited for once");
         Outcome::new(&self.line, &self.dir, child.wait_with_output().expect("it ends"))
+    }
+}
+
+fn read_to(pipe: &mut impl Read, text: &str) {
+    // Byte by byte: a buffer would keep what belongs to the outcome.
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while !String::from_utf8_lossy(&line).contains(text) {
+        if byte == *b"\n" {
+            line.clear();
+        }
+        pipe.read_exact(&mut byte).unwrap_or_else(|error| panic!("`{text}` was never printed: {error}"));
+        line.extend(byte);
     }
 }
 

@@ -287,3 +287,99 @@ fn link_to_the_web_page_signs_in_once() {
     let gone = place.laneway("web --server http://127.0.0.1:1");
     assert_eq!(gone.code, Some(3), "{gone}");
 }
+
+#[test]
+fn what_is_changed_beside_a_store_is_in_its_audit_log() {
+    let place = Place::with(
+        "flow.yaml",
+        "name: flow\nexecution: levels\nschedule: [{cron: '0 0 1 1 *'}]\nsteps: {a: {run: 'true'}, b: {needs: [a], run: 'true'}}\n",
+    );
+    let done = |line: &str| {
+        let outcome = place.laneway(line);
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+    };
+    for line in [
+        "apply flow.yaml",
+        "schedule pause flow",
+        "schedule resume flow",
+        "limit set api 3",
+        "start flow --paused",
+        "advance last",
+        "resume last",
+        "pause last",
+        "cancel last",
+        "start flow --paused",
+        "cancel last",
+        "prune --keep 1",
+        "cache clear",
+        "pause --workflow flow",
+        "resume --workflow flow",
+        "token create ci --role viewer",
+        "run flow.yaml",
+        "retry last --from b",
+    ] {
+        done(line);
+    }
+    place.write("value", "a value that is long enough");
+    let mut set = place.command(&["secret", "set", "db"]);
+    set.stdin(std::fs::File::open(place.path("value")).expect("a file"));
+    assert_eq!(place.outcome("secret set db", set).code, Some(0));
+    done("secret remove db");
+    let store = rusqlite::Connection::open(place.path(".laneway/laneway.db")).expect("the store");
+    let mut entries = store
+        .prepare("SELECT by || ' ' || act || ' ' || what || ' by ' || origin FROM audit ORDER BY seq")
+        .expect("the log");
+    let entries = entries.query_map((), |row| row.get::<_, String>(0)).expect("entries");
+    let entries: Vec<String> = entries.collect::<Result<_, _>>().expect("text");
+    assert_snapshot!(crate::place::steady(&entries.join("\n"), &place.path("")), @"
+    ada bring bundle [version] by command line
+    ada apply workflow flow as version 1 by command line
+    ada pause_triggers workflow flow by command line
+    ada resume_triggers workflow flow by command line
+    ada set_limit limit api to 3 by command line
+    ada advance run [uuid] by command line
+    ada resume run [uuid] by command line
+    ada pause run [uuid] by command line
+    ada cancel run [uuid] by command line
+    ada cancel run [uuid] by command line
+    ada prune 1 run, 0 recorded results by command line
+    ada clear_cache all results by command line
+    ada pause workflow flow by command line
+    ada resume workflow flow by command line
+    ada create_token token ci with the role viewer by command line
+    ada retry run [uuid] from b by command line
+    ada set_secret secret db by command line
+    ada remove_secret secret db by command line
+    ");
+}
+
+const COMPOSE: &str = include_str!("../../../../packaging/docker/compose.yaml");
+
+#[test]
+fn compose_file_names_settings_that_there_are() {
+    let known = include_str!("../../../../docs/reference/settings.md");
+    let names = regex::Regex::new(r"\bLANEWAY_[A-Z_]+").expect("a pattern");
+    let names: Vec<&str> = names.find_iter(COMPOSE).map(|name| name.as_str()).collect();
+    assert!(names.len() >= 5, "{names:?}");
+    for name in names {
+        assert!(known.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+#[test]
+fn compose_file_asks_the_node_itself_whether_it_is_healthy() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--no-worker"]);
+    let port = served.url().rsplit(':').next().expect("a port").to_owned();
+    let test = COMPOSE.lines().find_map(|line| line.trim().strip_prefix("test: ")).expect("a check");
+    let test: Vec<String> = serde_json::from_str(test).expect("a list");
+    assert!(test[0] == "CMD" && test.iter().any(|word| word.contains("7878")), "{test:?}");
+    let is_healthy = || {
+        let words: Vec<String> = test[1..].iter().map(|word| word.replace("7878", &port)).collect();
+        let mut check = std::process::Command::new(&words[0]);
+        check.args(&words[1..]).stderr(Stdio::null()).status().expect("it runs").success()
+    };
+    assert!(is_healthy());
+    assert_eq!(served.end().0, Some(0));
+    assert!(!is_healthy());
+}
