@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use laneway_core::class::Offer;
 use laneway_core::definition::Placement;
@@ -41,6 +41,9 @@ const PASSED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR"];
 
 /// Tasks of a run at once, where its workflow says nothing.
 const MAX_PARALLEL: u32 = 4;
+
+/// How often it is asked whether a run that somebody waits for can still end: all of it is read for that.
+const QUIET: Duration = Duration::from_secs(5);
 
 /// How an engine is to be.
 #[derive(Debug)]
@@ -374,6 +377,7 @@ impl Run {
         // Asked for first, so that no change is missed.
         let mut changes = store.changes();
         let patience = store.max_poll_interval().min(Duration::from_secs(1));
+        let mut asked = Instant::now();
         loop {
             if store.status(self.id).await?.is_final() {
                 return Ok(Outcome::new(store.run_state(self.id).await?));
@@ -381,8 +385,10 @@ impl Run {
             if let Some(why) = self.engine.inner.life.why() {
                 return Err(Error::Stopped(why));
             }
-            if tokio::time::timeout(patience, changes.changed()).await.is_err() {
+            drop(tokio::time::timeout(patience, changes.changed()).await);
+            if asked.elapsed() >= QUIET {
                 self.check_going_on().await?;
+                asked = Instant::now();
             }
         }
     }

@@ -26,7 +26,7 @@ pub async fn run_at(store: &dyn Store, run: RunId, at: u64) -> Answer<wire::Run>
         let hint = format!("`laneway doctor` says more; `laneway replay {}` compares all of it", run.short());
         Problem::new(Code::Unreadable, what).hint(hint)
     })?;
-    Ok(wire::Run::past(&state, &view.plan, view.dir, view.submitted_by))
+    Ok(wire::Run::past(&view, &state))
 }
 
 async fn fold(store: &dyn Store, view: &RunView, at: u64) -> laneway_store::Result<Result<RunState, Broken>> {

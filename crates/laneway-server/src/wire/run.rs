@@ -7,7 +7,6 @@ use laneway_core::definition::Execution;
 use laneway_core::event::Closing;
 use laneway_core::growth::{self, ItemName};
 use laneway_core::id::RunId;
-use laneway_core::plan::Plan;
 use laneway_core::reason::Reason;
 use laneway_core::run_state::{RunState, TaskState};
 use laneway_core::state::{RunStatus, TaskStatus};
@@ -342,8 +341,8 @@ fn dataflow() -> String {
 }
 
 impl Run {
-    /// What its events say of it; nothing of what is so only now.
-    pub fn past(state: &RunState, plan: &Plan, directory: String, submitted_by: String) -> Self {
+    /// What its events say of it, and what never changes; nothing of what is so only now.
+    pub fn past(view: &model::RunView, state: &RunState) -> Self {
         Self {
             run: state.run,
             workflow: state.workflow.clone(),
@@ -356,18 +355,18 @@ impl Run {
             },
             params: state.params.clone(),
             max_parallel: state.max_parallel,
-            execution: match plan.workflow.execution {
+            execution: match view.plan.workflow.execution {
                 Execution::Dataflow => dataflow(),
                 Execution::Levels => "levels".to_owned(),
             },
-            submitted_by,
+            submitted_by: view.submitted_by.clone(),
             submitted_at: Moment(state.submitted_at),
             started_at: state.started_at.map(Moment),
             finished_at: state.finished_at.map(Moment),
-            directory,
+            directory: view.dir.clone(),
             version: state.version.to_string(),
             owner: None,
-            local: false,
+            local: view.placed == Placed::Local,
             interrupted: false,
             set_aside: None,
             paused: state.paused.iter().map(ToString::to_string).collect(),
@@ -404,12 +403,11 @@ impl Run {
 
 impl From<&model::RunView> for Run {
     fn from(view: &model::RunView) -> Self {
-        let mut run = Self::past(&view.state, &view.plan, view.dir.clone(), view.submitted_by.clone());
+        let mut run = Self::past(view, &view.state);
         for (task, cause) in run.tasks.iter_mut().zip(&view.causes) {
             task.cause = cause.as_ref().map(Cause::from);
         }
         run.owner.clone_from(&view.owner);
-        run.local = view.placed == Placed::Local;
         run.interrupted = view.is_interrupted;
         run.set_aside = view.set_aside.as_ref().map(SetAside::from);
         run

@@ -359,7 +359,7 @@ fn wanted(plan: &Plan, begun: Position, is_of_directories: bool) -> Vec<(definit
         None => &[],
     };
     // An item begins in the place of its step.
-    let begun = plan.item(begun).map_or(begun, |(step, _)| step);
+    let begun = plan.base(begun).unwrap_or(begun);
     if !steps(before).contains(&begun) && !steps(parallel).contains(&begun) {
         return Vec::new();
     }
@@ -411,7 +411,22 @@ steps:
     fn the_lane_before_the_first_parallel_one_warms_its_pools_and_no_others() {
         assert_eq!(warmed(STEPS, "a"), [("warm".to_owned(), 2)]);
         assert_eq!(warmed(STEPS, "first"), []);
-        assert_eq!(warmed(STEPS, "b"), []);
+        assert_eq!(
+            warmed(STEPS, "b"),
+            [("warm".to_owned(), 2)],
+            "late: the lane before was not executed here"
+        );
+    }
+
+    #[test]
+    fn an_item_of_the_lane_before_warms_as_its_step_does() {
+        let text = STEPS.replace("a: {run", "a: {for_each: [1, 2], run");
+        let source = Source { file: "t".into(), default_name: "t".into(), text };
+        let plan = compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)));
+        let step = plan.position("a").expect("a step");
+        let item = plan.items_of(step).start + 1;
+        assert_eq!(wanted(&plan, item, false).len(), wanted(&plan, step, false).len());
+        assert!(!wanted(&plan, item, false).is_empty());
     }
 
     #[test]
