@@ -31,6 +31,10 @@ const BESIDE: &str = "/beside";
 /// How many containers a lane has.
 const WIDTH: u32 = 8;
 
+/// How many lanes of each kind a round has: when eight programs begin on a few cores is mostly chance, and one lane in a
+/// round says little.
+const LANES: usize = 5;
+
 /// Everything of one run, in milliseconds.
 #[derive(Debug, Serialize)]
 pub(crate) struct ContainersResult {
@@ -116,8 +120,10 @@ impl Bench {
             figures[1].push(bare_task(&self.docker, &self.bare[0]).await?);
             figures[2].push(self.cold()?);
             dagu.extend(self.dagu.as_deref().map(|program| self.dagu_run(program)).transpose()?);
-            figures[3].push(self.lane().await?);
-            figures[4].push(self.bare_lane().await?);
+            for _ in 0..LANES {
+                figures[3].push(self.lane().await?);
+                figures[4].push(self.bare_lane().await?);
+            }
             figures[5].push(self.abort().await?);
             figures[6].push(self.bare_abort().await?);
             self.warm_up().await?;
