@@ -3,14 +3,16 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
 
 use crate::program::{Program, said};
 use crate::shell::{Shell, program};
 use crate::stage::note;
+use crate::venv;
 
 /// Another version makes other requests.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
@@ -28,20 +30,39 @@ const PATIENCE: &str = "600";
 /// What does not fit: a stream has no end, and whoever takes the token that asks ends all questions.
 const LEFT_OUT: &str = "^/v1/(events$|tokens/|bundles/|workers)";
 
+/// The description, and the same for one worker.
+const DESCRIPTION: &str = "openapi.json";
+const FOR_WORKER: &str = "openapi-worker.json";
+
+/// Registers a worker, and prints its session.
+const REGISTER: &str = r#"
+import json, sys, urllib.request
+url, token = sys.argv[1:]
+body = json.dumps({"name": "elsewhere", "queues": ["mail"], "slots": 4}).encode()
+headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+with urllib.request.urlopen(urllib.request.Request(url + "/v1/workers", body, headers)) as answer:
+    print(json.load(answer)["session"])
+"#;
+
 pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
-    let schemathesis = bring(shell, &laneway.scratch)?;
+    let schemathesis = venv::bring(shell, &laneway.scratch, SCHEMATHESIS)?;
     let home = laneway.scratch.join("api");
     if home.exists() {
         fs::remove_dir_all(&home).with_context(|| home.display().to_string())?;
     }
     fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
-    fs::copy(shell.root().join("docs/reference/openapi.json"), home.join("openapi.json"))?;
+    fs::copy(shell.root().join("docs/reference/openapi.json"), home.join(DESCRIPTION))?;
     let server = Server::start(laneway, &home)?;
     let admin = fs::read_to_string(home.join(".laneway/admin.token")).context("the token of the server")?;
     let worker = prepare(shell, laneway, &home)?;
     let asked = Asked { shell, schemathesis: &schemathesis, home: &home, server: &server };
-    asked.about(admin.trim(), &["--exclude-path-regex", LEFT_OUT])?;
-    asked.about(worker.trim(), &["--include-path-regex", "^/v1/workers"])?;
+    asked.about(admin.trim(), DESCRIPTION, &["--exclude-path-regex", LEFT_OUT])?;
+    // Of a worker that lives: all that is said in its name, and in the end that it leaves.
+    let worker = worker.trim();
+    describe_for(&home, &register(shell, &server, worker)?)?;
+    let of_workers = ["--include-path-regex", "^/v1/workers"];
+    asked.about(worker, FOR_WORKER, &[&of_workers[..], &["--exclude-method", "DELETE"]].concat())?;
+    asked.about(worker, FOR_WORKER, &[&of_workers[..], &["--include-method", "DELETE"]].concat())?;
     server.end()
 }
 
@@ -51,11 +72,17 @@ fn prepare(shell: &Shell, laneway: &Program, home: &Path) -> Result<String> {
         home.join("nightly.yaml"),
         "name: nightly\nschedule: {cron: '0 2 * * *'}\nsteps: {build: {run: 'true'}}\n",
     )?;
+    fs::write(
+        home.join("mail.yaml"),
+        "name: mail\nsteps: {letter: {queue: mail, for_each: [1, 2, 3, 4, 5, 6, 7, 8]}}\n",
+    )?;
     let path = home.join("nightly.yaml");
     let file = path.to_str().context("the path is no text")?;
     let mut said = String::new();
-    for words in [&["apply", file][..], &["run", file], &["token", "create", "elsewhere", "--role", "worker"]]
-    {
+    let mail = home.join("mail.yaml");
+    let mail = mail.to_str().context("the path is no text")?;
+    let making = ["token", "create", "elsewhere", "--role", "worker"];
+    for words in [&["apply", file][..], &["run", file], &["submit", mail], &making] {
         let mut command = laneway.command(words);
         command.arg("--store").arg(home.join(".laneway/laneway.db"));
         let output = shell.output(command)?;
@@ -71,6 +98,35 @@ fn prepare(shell: &Shell, laneway: &Program, home: &Path) -> Result<String> {
     Ok(token.context("no token was told")?.to_owned())
 }
 
+/// Gives the session.
+fn register(shell: &Shell, server: &Server, token: &str) -> Result<String> {
+    let mut python = program("python3");
+    python.args(["-c", REGISTER, &server.url, token]);
+    let output = shell.output(python)?;
+    ensure!(output.status.success(), "no worker could be registered: {}", said(&output));
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+/// The description in which a session is that of one worker.
+fn describe_for(home: &Path, session: &str) -> Result<()> {
+    let text = fs::read_to_string(home.join(DESCRIPTION))?;
+    let mut described: Value = serde_json::from_str(&text)?;
+    let paths = described["paths"].as_object_mut().context("no paths are described")?;
+    let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|of| of.values_mut());
+    let parameters = operations.filter_map(|operation| operation["parameters"].as_array_mut()).flatten();
+    let mut count = 0;
+    for parameter in parameters.filter(|parameter| parameter["name"] == "session") {
+        parameter["example"] = json!(session);
+        parameter["schema"] = json!({ "type": "string", "enum": [session] });
+        count += 1;
+    }
+    ensure!(count > 0, "no route speaks of a session");
+    // Whoever asks for work would wait for it most of the time.
+    described["components"]["schemas"]["AskForWork"]["properties"]["wait"] =
+        json!({ "type": "integer", "minimum": 0, "maximum": 1 });
+    Ok(fs::write(home.join(FOR_WORKER), described.to_string())?)
+}
+
 struct Asked<'a> {
     shell: &'a Shell,
     schemathesis: &'a Path,
@@ -79,12 +135,12 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn about(&self, token: &str, which: &[&str]) -> Result<()> {
+    fn about(&self, token: &str, described: &str, which: &[&str]) -> Result<()> {
         let Self { shell, schemathesis, home, server } = self;
         // It leaves files where it runs.
         let mut command = program("env");
         command.arg("-C").arg(home).args(["timeout", "--kill-after=10", PATIENCE]).arg(schemathesis);
-        command.args(["run", "openapi.json", "--url", &server.url]).args(which);
+        command.args(["run", described, "--url", &server.url]).args(which);
         command.args(["--header", &format!("Authorization: Bearer {token}")]);
         command.args([
             "--checks",
@@ -119,27 +175,6 @@ impl Asked<'_> {
     }
 }
 
-/// In an environment of its own, beside what was built: it is brought once.
-fn bring(shell: &Shell, scratch: &Path) -> Result<PathBuf> {
-    let home = scratch.join("schemathesis");
-    let (python, found) = (home.join("bin/python"), home.join("bin/schemathesis"));
-    if found.is_file() {
-        return Ok(found);
-    }
-    let mut venv = program("python3");
-    venv.args(["-m", "venv"]).arg(&home);
-    if shell.run(venv).is_err() {
-        crate::tools::install("venv of python3", "python3-venv")?;
-        let mut venv = program("python3");
-        venv.args(["-m", "venv", "--clear"]).arg(&home);
-        shell.run(venv)?;
-    }
-    let mut pip = program(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", SCHEMATHESIS]);
-    shell.run(pip).context("Schemathesis comes from PyPI, which has to be reached")?;
-    Ok(found)
-}
-
 /// What was found, without what it was found by.
 fn summary(said: &str) -> String {
     let interesting = |line: &&str| !line.trim().is_empty() && !line.contains("Reproduce with");
@@ -156,7 +191,8 @@ impl Server {
     fn start(laneway: &Program, home: &Path) -> Result<Self> {
         // Nothing that it is told to run is run: steps of documents that nobody has read would be.
         let mut command = laneway.command(&["serve", "--listen", "127.0.0.1:0", "--no-worker"]);
-        command.current_dir(home);
+        // A worker that is asked for at random renews its lease at random.
+        command.current_dir(home).env("LANEWAY_LEASE_TTL", "30m");
         let stderr = fs::File::create(home.join("said"))?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().context("the server cannot be started")?;

@@ -18,6 +18,7 @@ mod stage;
 mod tools;
 mod torture;
 mod tutorial;
+mod venv;
 mod web;
 
 use std::ffi::OsString;

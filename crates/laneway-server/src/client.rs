@@ -215,8 +215,13 @@ impl Client {
         self.get("/v1/workflows").await
     }
 
-    pub async fn versions(&self, name: &str, limit: usize) -> Result<wire::VersionList> {
-        self.get(&format!("/v1/workflows/{}/versions?limit={limit}", part(name))).await
+    pub async fn versions(
+        &self,
+        name: &str,
+        (limit, cursor): (usize, Option<&str>),
+    ) -> Result<wire::VersionList> {
+        let name = part(name);
+        self.get(&format!("/v1/workflows/{name}/versions?limit={limit}{}", behind(cursor))).await
     }
 
     pub async fn apply(&self, apply: &wire::Apply) -> Result<wire::Applied> {
@@ -287,9 +292,13 @@ impl Client {
         self.call(Method::PUT, &format!("/v1/limits/{}", part(name)), Some(&set), &[]).await
     }
 
-    pub async fn results(&self, which: &Which, limit: usize) -> Result<wire::CacheList> {
+    pub async fn results(
+        &self,
+        which: &Which,
+        (limit, cursor): (usize, Option<&str>),
+    ) -> Result<wire::CacheList> {
         let mut query = meant(which);
-        query.push(format!("limit={limit}"));
+        query.push(format!("limit={limit}{}", behind(cursor)));
         self.get(&format!("/v1/cache?{}", query.join("&"))).await
     }
 
@@ -298,8 +307,8 @@ impl Client {
         self.call::<(), _>(Method::DELETE, &path, None, &[]).await
     }
 
-    pub async fn tokens(&self) -> Result<wire::TokenList> {
-        self.get("/v1/tokens").await
+    pub async fn tokens(&self, (limit, cursor): (usize, Option<&str>)) -> Result<wire::TokenList> {
+        self.get(&format!("/v1/tokens?limit={limit}{}", behind(cursor))).await
     }
 
     pub async fn create_token(&self, create: &wire::CreateToken) -> Result<wire::CreatedToken> {
@@ -308,6 +317,18 @@ impl Client {
 
     pub async fn revoke_token(&self, name: &str) -> Result<wire::Revoked> {
         self.call::<(), _>(Method::DELETE, &format!("/v1/tokens/{}", part(name)), None, &[]).await
+    }
+
+    pub async fn secrets(&self) -> Result<wire::SecretList> {
+        self.get("/v1/secrets").await
+    }
+
+    pub async fn set_secret(&self, name: &str, set: &wire::SetSecret) -> Result<wire::SecretSet> {
+        self.call(Method::PUT, &format!("/v1/secrets/{}", part(name)), Some(set), &[]).await
+    }
+
+    pub async fn remove_secret(&self, name: &str) -> Result<wire::SecretSet> {
+        self.call::<(), _>(Method::DELETE, &format!("/v1/secrets/{}", part(name)), None, &[]).await
     }
 
     pub async fn make_code(&self, make: &wire::MakeCode) -> Result<wire::SignInCode> {
@@ -468,6 +489,11 @@ fn meant(which: &Which) -> Vec<String> {
     let of =
         |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("{name}={}", part(value)));
     of("workflow", &which.workflow).into_iter().chain(of("step", &which.step)).collect()
+}
+
+/// Which page, behind another parameter.
+fn behind(cursor: Option<&str>) -> String {
+    cursor.map(|cursor| format!("&cursor={}", part(cursor))).unwrap_or_default()
 }
 
 fn part(text: &str) -> String {

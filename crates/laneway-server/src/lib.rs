@@ -26,6 +26,7 @@ mod openapi;
 mod page;
 mod problem;
 mod pulse;
+mod refusals;
 mod routes;
 mod service;
 mod sign;

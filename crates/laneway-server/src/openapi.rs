@@ -17,6 +17,7 @@ use utoipa::openapi::{
 
 use crate::access::Who;
 use crate::problem::Problem;
+use crate::refusals::by_status;
 use crate::sign;
 use crate::table::{Answers, Route, Shape, table};
 
@@ -88,44 +89,48 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
         let body = RequestBodyBuilder::new().content(kind, content(None));
         operation = operation.request_body(Some(body.required(Some(Required::True)).build()));
     }
-    let Answers { status, kind, shape, also, is_tagged, or_status } = answer;
+    let Answers { status, kind, shape, also, is_ranged, is_tagged, or_status } = answer;
     let shape = shape.map(|shape| shape());
     let mut done = ResponseBuilder::new().description("Done").content(*kind, content(shape.as_ref()));
     if let Some(also) = also {
         done = done.content(*also, content(None));
     }
-    let refused = |why: &str| {
-        let described = ResponseBuilder::new().description(why);
-        described.content("application/problem+json", content(Some(problem))).build()
-    };
     operation = operation.response(status.to_string(), done.build());
     if let Some(status) = or_status {
         let not = ResponseBuilder::new().description("Not now").content(*kind, content(shape.as_ref()));
         operation = operation.response(status.to_string(), not.build());
     }
-    match rule.who {
-        Who::Anybody => {
-            operation = operation.securities(Some([SecurityRequirement::default()]));
-        }
+    operation = match rule.who {
+        Who::Anybody => operation.securities(Some([SecurityRequirement::default()])),
         Who::Signed => {
-            operation = operation
-                .description(Some(sign::ABOUT))
-                .securities(Some([SecurityRequirement::default()]))
-                .response("401", refused("It is not signed as it has to be, or nobody listens there"));
+            operation.description(Some(sign::ABOUT)).securities(Some([SecurityRequirement::default()]))
         }
-        Who::AtLeast(role) => {
-            operation = operation
-                .description(Some(format!("Role: {role}")))
-                .securities(Some([SecurityRequirement::new("token", [role.as_str()])]))
-                .response("401", refused("There is no token, or it is not good any more"))
-                .response("403", refused("The token's role does not allow it"));
-        }
+        Who::AtLeast(role) => operation
+            .description(Some(format!("Role: {role}")))
+            .securities(Some([SecurityRequirement::new("token", [role.as_str()])])),
+    };
+    if let Some(also) = also.filter(|_| *is_ranged) {
+        let some = ResponseBuilder::new()
+            .description("The bytes that `Range` names, as far as they are there")
+            .content(also, content(None));
+        operation = operation.parameter(range()).response("206", some.build());
     }
     if *is_tagged {
         let same = ResponseBuilder::new().description("Still the version that `If-None-Match` names").build();
         operation = operation.response("304", same);
     }
-    operation.response("default", refused("It was not done; `code` says why"))
+    for (status, codes) in by_status(route) {
+        // What comes with the same status and is no problem was said above.
+        if Some(status) == *or_status {
+            continue;
+        }
+        let words: Vec<String> = codes.iter().map(|code| format!("`{}`", code.as_str())).collect();
+        let refused = ResponseBuilder::new()
+            .description(format!("It was not done. `code`: {}", words.join(", ")))
+            .content("application/problem+json", content(Some(problem)));
+        operation = operation.response(status.to_string(), refused.build());
+    }
+    operation
 }
 
 /// `get_v1_runs_run_tasks`.
@@ -156,6 +161,16 @@ fn path_part(name: &str) -> Parameter {
         .description(part.map(|(_, about, _)| *about))
         .example(example)
         .schema(Some(ObjectBuilder::new().schema_type(kind)))
+        .build()
+}
+
+fn range() -> Parameter {
+    ParameterBuilder::new()
+        .name("Range")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("Some of the bytes, such as `bytes=100-199`, or the last ones: `bytes=-1000`"))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
         .build()
 }
 

@@ -90,6 +90,8 @@ codes! {
     NoSuchToken = "no_such_token", NOT_FOUND;
     NoTriggers = "no_triggers", NOT_FOUND;
     NoSuchArtifact = "no_such_artifact", NOT_FOUND;
+    /// What was printed does not reach that far.
+    NoSuchRange = "no_such_range", RANGE_NOT_SATISFIABLE;
     NoSuchBytes = "no_such_bytes", NOT_FOUND;
     NoSuchSecret = "no_such_secret", NOT_FOUND;
     /// A remote worker has no such session: it is over, or that of another token. Register anew.
@@ -187,6 +189,8 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = (self.code.status(), Json(&self)).into_response();
+        // The guard in front of the route looks whether it is one of those that the route may say.
+        response.extensions_mut().insert(self.code);
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         match self.code.status() {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use laneway_core::id::SessionId;
 use laneway_core::role::Role;
 use laneway_store::Store;
-use laneway_store::model::Deed;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -129,11 +128,8 @@ impl App {
         self.codes.mint(role, (by, token), Instant::now())
     }
 
-    /// Writes down what was changed. Awaited between the change and its answer, so that whatever was acknowledged is in the
-    /// log: a change whose entry cannot be written is not acknowledged.
+    /// Writes down what was changed and is no question of a store alone (`ask::Author::record`).
     pub(crate) async fn record(&self, caller: &Caller, act: &str, what: impl Into<String>) -> Answer<()> {
-        let Caller { name, origin, .. } = caller.clone();
-        self.store.record(Deed { by: name, act: act.to_owned(), what: what.into(), origin }).await?;
-        Ok(())
+        Ok(caller.author().record(self.store.as_ref(), act, what).await?)
     }
 }

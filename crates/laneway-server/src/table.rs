@@ -14,9 +14,11 @@ use utoipa::openapi::{HttpMethod, RefOr, Schema};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Guarded, Who, admit, front, no_method};
+use crate::problem::Code;
+use crate::refusals::refusals;
 use crate::routes::{
-    OfNodes, access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, overview, pools,
-    runs, sign_in, tasks, triggers, validate, workers, workflows,
+    OfNodes, Paged, access, artifacts, cache, effects, events, health, hooks, limits, logs, nodes, overview,
+    pools, runs, secrets, sign_in, tasks, triggers, validate, workers, workflows,
 };
 use crate::service::App;
 use crate::{page, sse, wire};
@@ -42,6 +44,8 @@ pub(crate) struct Route {
     /// Nothing at all is a body too.
     pub(crate) is_body_optional: bool,
     pub(crate) answer: Answers,
+    /// With what it may refuse, beyond what every route of its kind does (`refusals.rs`).
+    pub(crate) refuses: &'static [Code],
     /// What it does is done to its end, also if whoever asked hangs up: a change, so that it is recorded.
     goes_on: bool,
     router: MethodRouter<App>,
@@ -64,6 +68,8 @@ pub(crate) struct Answers {
     pub(crate) shape: Option<Shapely>,
     /// The same in another form, for who asks for that.
     pub(crate) also: Option<&'static str>,
+    /// Of that other form some bytes can be asked for (`Range`).
+    pub(crate) is_ranged: bool,
     /// Whoever has it already is told so.
     pub(crate) is_tagged: bool,
     /// A status with which the shape comes too, and not a problem.
@@ -89,6 +95,12 @@ const WORKER: Who = Who::AtLeast(Role::Worker);
 
 #[rustfmt::skip]
 pub(crate) fn table() -> Vec<Route> {
+    use Code::{
+        AmbiguousRun, BadCode, BadDocument, BadParams, BadRequest, EffectRuns, Illegal, KeyTaken, LeadsBack, NoContainers, NoSuchArtifact,
+        NoSuchBytes, NoSuchEffect, NoSuchEvent, NoSuchLimit, NoSuchNode, NoSuchPool, NoSuchRange, NoSuchRoute, NoSuchRun, NoSuchSecret, NoSuchSignal, NoSuchStep,
+        NoSuchToken, NoSuchVersion, NoSuchWorkflow, NoTriggers, NotAdvancing, NotRunnable, NothingToRetry, PathTaken, RunEnded, RunLocal,
+        RunNotEnded, RunOwned, RunWentOn, StepNotFailed, StepNotWaiting, TokenExists, TriggersPaused, UnderWay,
+    };
     vec![
         get("/healthz", Who::Anybody, health::alive, "Whether the process lives").json::<wire::Health>(),
         get("/readyz", Who::Anybody, health::ready, "Whether it can do its work").json::<wire::Health>().or_status(503),
@@ -96,47 +108,61 @@ pub(crate) fn table() -> Vec<Route> {
         get("/openapi.json", VIEWER, health::openapi, "This description").gives("application/json"),
 
         get("/", Who::Anybody, page::index, "The web page; it answers too at every address that is no other route, to who accepts text/html")
-            .gives("text/html"),
-        get("/assets/{file}", Who::Anybody, page::asset, "What the web page is made of").gives("*/*"),
-        post("/v1/sign-in", Who::Anybody, sign_in::sign_in, "Get a token for a code, once").takes::<wire::SignIn>().created::<wire::CreatedToken>(),
+            .gives("text/html")
+            .refuses(&[NoSuchRoute]),
+        get("/assets/{file}", Who::Anybody, page::asset, "What the web page is made of").gives("*/*")
+            .refuses(&[NoSuchRoute]),
+        post("/v1/sign-in", Who::Anybody, sign_in::sign_in, "Get a token for a code, once").takes::<wire::SignIn>().created::<wire::CreatedToken>()
+            .refuses(&[BadCode, TokenExists]),
         post("/v1/sign-in/codes", VIEWER, sign_in::make_code, "Make a code with which somebody signs in at the web page, once")
             .maybe_takes::<wire::MakeCode>().created::<wire::SignInCode>(),
         get("/v1/me", VIEWER, sign_in::me, "Whose token it is, and what it may do").json::<wire::Me>(),
 
         get("/v1/runs", VIEWER, runs::list, "List runs, newest first").asks::<runs::ListQuery>().json::<wire::RunList>(),
         post("/v1/runs", OPERATOR, runs::submit, "Submit a run; with the header Idempotency-Key, once for each key")
-            .takes::<wire::Submit>().created::<wire::Submitted>(),
-        get("/v1/runs/{run}", VIEWER, runs::show, "A run and its tasks, as it is or as it was").asks::<runs::ShowQuery>().json::<wire::Run>(),
+            .takes::<wire::Submit>().created::<wire::Submitted>()
+            .refuses(&[BadRequest, BadDocument, BadParams, NotRunnable, NoSuchWorkflow, NoSuchLimit, NoSuchBytes, KeyTaken, UnderWay]),
+        get("/v1/runs/{run}", VIEWER, runs::show, "A run and its tasks, as it is or as it was").asks::<runs::ShowQuery>().json::<wire::Run>()
+            .refuses(&[NoSuchEvent]),
         get("/v1/runs/{run}/explain", VIEWER, runs::explain, "Why the tasks of a run wait, or ended so").json::<wire::ExplainedRun>(),
         get("/v1/runs/{run}/graph", VIEWER, runs::graph, "Its graph, laid out: where each step stands").json::<wire::Graph>().tagged(),
         get("/v1/runs/{run}/events", VIEWER, events::of_run, "Events of a run, in their order").asks::<events::EventsQuery>().json::<wire::EventList>(),
         post("/v1/runs/{run}/cancel", OPERATOR, runs::cancel, "End a run; nothing of it starts any more").json::<wire::Canceled>(),
         post("/v1/runs/{run}/retry", OPERATOR, runs::retry, "Run again what did not succeed, and everything behind it")
-            .maybe_takes::<wire::Retry>().json::<wire::Reopened>(),
-        post("/v1/runs/{run}/pause", OPERATOR, runs::pause, "Let a run start nothing new").json::<wire::Paused>(),
-        post("/v1/runs/{run}/advance", OPERATOR, runs::advance, "Let a paused run go on by one level").json::<wire::Advanced>(),
+            .maybe_takes::<wire::Retry>().json::<wire::Reopened>()
+            .refuses(&[NoSuchStep, NotRunnable, RunNotEnded, RunOwned, RunLocal, NothingToRetry, RunWentOn]),
+        post("/v1/runs/{run}/pause", OPERATOR, runs::pause, "Let a run start nothing new").json::<wire::Paused>()
+            .refuses(&[RunEnded]),
+        post("/v1/runs/{run}/advance", OPERATOR, runs::advance, "Let a paused run go on by one level").json::<wire::Advanced>()
+            .refuses(&[RunEnded, NotAdvancing]),
         post("/v1/runs/{run}/resume", OPERATOR, runs::resume, "Let a paused run go on").json::<wire::Paused>(),
         get("/v1/runs/{run}/tasks", VIEWER, tasks::list, "The tasks of a run, or the items of one of its steps").asks::<tasks::ListQuery>().json::<wire::TaskList>(),
         get("/v1/runs/{run}/tasks/{step}", VIEWER, tasks::show, "One task").json::<wire::Task>(),
         get("/v1/runs/{run}/tasks/{step}/explain", VIEWER, tasks::explain, "Why a task waits, or ended so, with what it waits for")
             .json::<wire::ExplainedStep>(),
-        post("/v1/runs/{run}/tasks/{step}/skip", OPERATOR, tasks::skip, "Let a run go on past a failed step").json::<wire::Reopened>(),
+        post("/v1/runs/{run}/tasks/{step}/skip", OPERATOR, tasks::skip, "Let a run go on past a failed step").json::<wire::Reopened>()
+            .refuses(&[NotRunnable, RunNotEnded, RunEnded, RunOwned, RunLocal, StepNotFailed, Illegal]),
         post("/v1/runs/{run}/tasks/{step}/signal", OPERATOR, tasks::signal, "Say what a step waits for; the first one counts")
-            .takes::<wire::Signal>().json::<wire::Signaled>(),
+            .takes::<wire::Signal>().json::<wire::Signaled>()
+            .refuses(&[NoSuchSignal, StepNotWaiting]),
         get("/v1/runs/{run}/tasks/{step}/attempts", VIEWER, tasks::attempts, "The attempts of a task, oldest first").json::<wire::AttemptList>(),
         get("/v1/runs/{run}/tasks/{step}/attempts/{attempt}/log", VIEWER, logs::read, "What an attempt printed, from an offset on")
-            .asks::<logs::LogQuery>().json::<wire::LogPage>().also("application/octet-stream"),
+            .asks::<logs::LogQuery>().json::<wire::LogPage>().also("application/octet-stream").ranged()
+            .refuses(&[NoSuchBytes, NoSuchRange]),
 
         get("/v1/runs/{run}/effects", VIEWER, effects::list, "What the steps of a run did to the world, without what they printed").json::<wire::EffectList>(),
         post("/v1/runs/{run}/tasks/{step}/effects/settle", OPERATOR, effects::settle, "Say what became of an effect that nobody runs any more")
-            .takes::<wire::SettleEffect>().json::<wire::SettledEffect>(),
+            .takes::<wire::SettleEffect>().json::<wire::SettledEffect>()
+            .refuses(&[NoSuchEffect, EffectRuns]),
 
         get("/v1/runs/{run}/artifacts", VIEWER, artifacts::list, "Files that the steps of a run left behind").json::<wire::ArtifactList>(),
         get("/v1/runs/{run}/tasks/{step}/artifact", VIEWER, artifacts::fetch, "What is in one of them")
-            .asks::<artifacts::FetchQuery>().gives("application/octet-stream"),
+            .asks::<artifacts::FetchQuery>().gives("application/octet-stream")
+            .refuses(&[NoSuchArtifact, NoSuchBytes]),
 
         get("/v1/events", VIEWER, sse::events, "Events of many runs, of nodes and of pools as they happen, on one connection")
-            .asks::<sse::StreamQuery>().gives("text/event-stream"),
+            .asks::<sse::StreamQuery>().gives("text/event-stream")
+            .refuses(&[NoSuchRun, AmbiguousRun]),
 
         get("/v1/nodes", VIEWER, nodes::list, "Nodes that are alive").json::<wire::NodeList>(),
         get("/v1/nodes/events", VIEWER, nodes::events, "What nodes told of themselves").asks::<OfNodes>().json::<wire::NodeEventList>(),
@@ -146,15 +172,19 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/pools", VIEWER, pools::list, "Warm containers of nodes that are alive, by pool").json::<wire::PoolList>(),
         get("/v1/pools/events", VIEWER, pools::events, "What warm containers did").asks::<OfNodes>().json::<wire::PoolEventList>(),
         post("/v1/pools/{name}/warm", OPERATOR, pools::warm, "Let nodes keep so many containers of a pool warm")
-            .takes::<wire::WarmPool>().json::<wire::AskedPool>(),
+            .takes::<wire::WarmPool>().json::<wire::AskedPool>()
+            .refuses(&[NoSuchPool, NoSuchWorkflow, NoSuchNode, NoContainers]),
         post("/v1/pools/{name}/drain", OPERATOR, pools::drain, "Let nodes remove the containers of a pool; those in use after their task")
-            .maybe_takes::<wire::DrainPool>().json::<wire::AskedPool>(),
+            .maybe_takes::<wire::DrainPool>().json::<wire::AskedPool>()
+            .refuses(&[NoSuchPool, NoSuchNode, NoContainers]),
 
         get("/v1/overview", VIEWER, overview::show, "What runs, ended, failed and waits of late").json::<wire::Overview>(),
         get("/v1/limits", VIEWER, limits::list, "Named limits, and how far they are used").json::<wire::LimitList>(),
-        get("/v1/limits/{name}", VIEWER, limits::show, "A limit, who holds it and who waits for it").json::<wire::LimitLine>(),
+        get("/v1/limits/{name}", VIEWER, limits::show, "A limit, who holds it and who waits for it").json::<wire::LimitLine>()
+            .refuses(&[NoSuchLimit]),
         get("/v1/locks", VIEWER, limits::locks, "Locks that somebody holds or waits for, and orders on which somebody stands").json::<wire::LockList>(),
-        put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>(),
+        put("/v1/limits/{name}", ADMIN, limits::set, "Make a limit, or change it for everybody").takes::<wire::SetLimit>().json::<wire::Limit>()
+            .refuses(&[NoSuchLimit]),
 
         get("/v1/cache", VIEWER, cache::list, "Results that steps with `cache` may take, those that were used last first")
             .asks::<cache::ListQuery>().json::<wire::CacheList>(),
@@ -163,26 +193,37 @@ pub(crate) fn table() -> Vec<Route> {
 
         get("/v1/workflows", VIEWER, workflows::list, "Workflows that were applied, and how each ran last").json::<wire::WorkflowList>(),
         post("/v1/workflows", OPERATOR, workflows::apply, "Make a workflow known by its name; its triggers are armed")
-            .takes::<wire::Apply>().json::<wire::Applied>(),
+            .takes::<wire::Apply>().json::<wire::Applied>()
+            .refuses(&[BadDocument, NotRunnable, NoSuchBytes, PathTaken, LeadsBack]),
         put("/v1/bundles/{hash}", OPERATOR, workflows::bring, "Bring the files that go with a workflow, as a tar, under their BLAKE3 hash")
             .takes_bytes("application/x-tar").json::<wire::Brought>(),
         get("/v1/workflows/{name}/versions", VIEWER, workflows::versions, "What was applied under a name, newest first")
-            .asks::<workflows::VersionsQuery>().json::<wire::VersionList>(),
+            .asks::<workflows::VersionsQuery>().json::<wire::VersionList>()
+            .refuses(&[NoSuchWorkflow]),
         post("/v1/hooks/{path}", Who::Signed, hooks::take, "Start a run from a webhook: signed, and once for each delivery")
-            .takes_bytes("application/json").created::<wire::Submitted>(),
+            .takes_bytes("application/json").created::<wire::Submitted>()
+            .refuses(&[BadParams, NotRunnable, NoSuchWorkflow, NoSuchLimit, NoSuchBytes, KeyTaken, UnderWay, TriggersPaused]),
         get("/v1/triggers", VIEWER, triggers::list, "What starts by itself, and when").json::<wire::TriggerList>(),
-        post("/v1/workflows/{name}/triggers/pause", OPERATOR, triggers::pause, "Let a workflow start by itself no more").json::<wire::TriggersPaused>(),
-        post("/v1/workflows/{name}/triggers/resume", OPERATOR, triggers::resume, "Let it start by itself again, from now on").json::<wire::TriggersPaused>(),
-        get("/v1/workflows/{name}", VIEWER, workflows::show, "The newest version of a workflow").json::<wire::Workflow>().tagged(),
+        post("/v1/workflows/{name}/triggers/pause", OPERATOR, triggers::pause, "Let a workflow start by itself no more").json::<wire::TriggersPaused>()
+            .refuses(&[NoTriggers]),
+        post("/v1/workflows/{name}/triggers/resume", OPERATOR, triggers::resume, "Let it start by itself again, from now on").json::<wire::TriggersPaused>()
+            .refuses(&[NoTriggers]),
+        get("/v1/workflows/{name}", VIEWER, workflows::show, "The newest version of a workflow").json::<wire::Workflow>().tagged()
+            .refuses(&[NoSuchWorkflow]),
         get("/v1/workflows/{name}/document", VIEWER, workflows::document, "Its document, as it was submitted")
-            .asks::<workflows::VersionQuery>().gives("application/yaml").tagged(),
+            .asks::<workflows::VersionQuery>().gives("application/yaml").tagged()
+            .refuses(&[NoSuchWorkflow, NoSuchVersion]),
         get("/v1/workflows/{name}/graph", VIEWER, workflows::graph, "Its graph, laid out: where each step stands")
-            .asks::<workflows::VersionQuery>().json::<wire::Graph>().tagged(),
+            .asks::<workflows::VersionQuery>().json::<wire::Graph>().tagged()
+            .refuses(&[NoSuchWorkflow, NoSuchVersion]),
         post("/v1/validate", VIEWER, validate::validate, "Say what is wrong with a document, and draw one that is good")
             .takes::<wire::Validate>().json::<wire::Validated>().ends_with_its_line(),
-        get("/v1/workflows/{name}/plan", VIEWER, workflows::plan, "Its plan: order, levels, lanes").gives("application/json").tagged(),
-        post("/v1/workflows/{name}/pause", OPERATOR, workflows::pause, "Let no run of a workflow start anything new").json::<wire::Paused>(),
-        post("/v1/workflows/{name}/resume", OPERATOR, workflows::resume, "Let a paused workflow go on").json::<wire::Paused>(),
+        get("/v1/workflows/{name}/plan", VIEWER, workflows::plan, "Its plan: order, levels, lanes").gives("application/json").tagged()
+            .refuses(&[NoSuchWorkflow]),
+        post("/v1/workflows/{name}/pause", OPERATOR, workflows::pause, "Let no run of a workflow start anything new").json::<wire::Paused>()
+            .refuses(&[NoSuchWorkflow]),
+        post("/v1/workflows/{name}/resume", OPERATOR, workflows::resume, "Let a paused workflow go on").json::<wire::Paused>()
+            .refuses(&[NoSuchWorkflow]),
 
         post("/v1/workers", WORKER, workers::register, "Begin a session of a remote worker; it belongs to the token")
             .takes::<wire::Register>().created::<wire::Registered>(),
@@ -200,9 +241,16 @@ pub(crate) fn table() -> Vec<Route> {
         post("/v1/workers/{session}/give_back", WORKER, workers::give_back, "Return tasks that never began").takes::<wire::Claims>().json::<wire::Fates>(),
         delete("/v1/workers/{session}", WORKER, workers::leave, "End a session; what it still holds goes on elsewhere").json::<wire::Left>(),
 
-        get("/v1/tokens", ADMIN, access::tokens, "Tokens, without their secrets").json::<wire::TokenList>(),
-        post("/v1/tokens", ADMIN, access::create, "Make a token; its secret is shown once").takes::<wire::CreateToken>().created::<wire::CreatedToken>(),
-        delete("/v1/tokens/{name}", ADMIN, access::revoke, "End a token, at once").json::<wire::Revoked>(),
+        get("/v1/tokens", ADMIN, access::tokens, "Tokens, without their secrets; those in use first, by name").asks::<Paged>().json::<wire::TokenList>(),
+        post("/v1/tokens", ADMIN, access::create, "Make a token; its secret is shown once").takes::<wire::CreateToken>().created::<wire::CreatedToken>()
+            .refuses(&[TokenExists]),
+        delete("/v1/tokens/{name}", ADMIN, access::revoke, "End a token, at once").json::<wire::Revoked>()
+            .refuses(&[NoSuchToken]),
+        get("/v1/secrets", ADMIN, secrets::list, "Secrets of the store by name, without their values").json::<wire::SecretList>(),
+        put("/v1/secrets/{name}", ADMIN, secrets::set, "Set a secret; its value is told to nobody again")
+            .takes::<wire::SetSecret>().json::<wire::SecretSet>(),
+        delete("/v1/secrets/{name}", ADMIN, secrets::remove, "Remove a secret").json::<wire::SecretSet>()
+            .refuses(&[NoSuchSecret]),
         get("/v1/audit", ADMIN, access::audit, "What was changed, by whom, newest first").asks::<access::AuditQuery>().json::<wire::AuditLog>(),
     ]
 }
@@ -210,8 +258,10 @@ pub(crate) fn table() -> Vec<Route> {
 /// All of it, guarded.
 pub(crate) fn router(app: &App) -> Router {
     let mut router: Router<App> = Router::new();
-    for Route { rule, goes_on, router: handler, .. } in table() {
-        let guarded = Guarded { app: app.clone(), who: rule.who, path: rule.path, goes_on };
+    for route in table() {
+        let refuses = refusals(&route).into();
+        let Route { rule, goes_on, router: handler, .. } = route;
+        let guarded = Guarded { app: app.clone(), who: rule.who, path: rule.path, refuses, goes_on };
         router = router.route(rule.path, handler.route_layer(from_fn_with_state(guarded, admit)));
     }
     router
@@ -243,11 +293,13 @@ where
         body: None,
         bytes: None,
         is_body_optional: false,
+        refuses: &[],
         answer: Answers {
             status: 200,
             kind: "application/json",
             shape: None,
             also: None,
+            is_ranged: false,
             is_tagged: false,
             or_status: None,
         },
@@ -318,8 +370,18 @@ impl Route {
         self
     }
 
+    fn refuses(mut self, codes: &'static [Code]) -> Self {
+        self.refuses = codes;
+        self
+    }
+
     fn also(mut self, kind: &'static str) -> Self {
         self.answer.also = Some(kind);
+        self
+    }
+
+    fn ranged(mut self) -> Self {
+        self.answer.is_ranged = true;
         self
     }
 

@@ -107,6 +107,13 @@ pub struct ResultView {
     pub last_used_at: Millis,
 }
 
+/// A result as a place in their list, behind which others stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    pub last_used_at: Millis,
+    pub key: ContentHash,
+}
+
 /// Which results are meant: all, or those of a workflow, or of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Which {

@@ -27,7 +27,7 @@ use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use tokio::sync::watch;
 
-use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
+use crate::cache::{Behind, Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
@@ -229,8 +229,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Why a task was executed although it might have taken a result, if that was said.
     async fn missed(&self, run: RunId, step: &str) -> Result<Option<Missed>>;
 
-    /// Those that were used last first.
-    async fn results(&self, which: Which, limit: usize) -> Result<Vec<ResultView>>;
+    /// Those that were used last first, behind one of them.
+    async fn results(&self, which: Which, behind: Option<Behind>, limit: usize) -> Result<Vec<ResultView>>;
 
     /// Forgets results, in transactions for which nobody waits long. Their files go with the next `sweep`.
     async fn forget_results(&self, which: Which) -> Result<Forgotten>;
@@ -351,8 +351,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn workflows(&self) -> Result<Vec<WorkflowView>>;
     /// The newest runs of workflows, up to `limit` of each, newest first, in the order of the names.
     async fn outcomes(&self, workflows: Vec<String>, limit: usize) -> Result<Vec<RunOutcome>>;
-    /// What was applied under a name, newest first.
-    async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>>;
+    /// What was applied under a name, newest first; those below a number, where one is given.
+    async fn versions(&self, workflow: &str, below: Option<u32>, limit: usize) -> Result<Vec<Definition>>;
     /// What starts under a name: what was applied last, or else what ran last, with its directory.
     async fn latest(&self, workflow: &str) -> Result<Known>;
     /// What the expressions of a task may see: `params`, `run`, and the named steps.

@@ -10,19 +10,16 @@ use laneway_core::effect::EffectId;
 use laneway_core::hash::ContentHash;
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
-use laneway_core::node_event::Leaving;
 use laneway_core::state::RunStatus;
 use laneway_engine::log::{Frame, Part, Stream, read_part};
 use laneway_server::client::Client;
 use laneway_server::{ask, wire};
 use laneway_store::Store;
 use laneway_store::cache::Which;
-use laneway_store::model::{LogName, Pausable, Placed, Reopen, RunFilter, Whom};
+use laneway_store::model::{LogName, Pausable, Placed, Reopen, RunFilter};
 use tokio::sync::watch;
 
-use crate::command::retry;
-use crate::deed::record;
-use crate::env;
+use crate::deed::author;
 use crate::exit::Refusal;
 
 /// How often a server is asked for something that may have changed: it tells nobody who does not ask.
@@ -198,11 +195,7 @@ impl Face {
 
     pub(crate) async fn cancel(&self, run: RunId) -> anyhow::Result<wire::Canceled> {
         Ok(match self {
-            Self::Store(store) => {
-                let canceled = ask::cancel(store.as_ref(), run, &env::person()).await?;
-                record(store.as_ref(), "cancel", format!("run {run}")).await?;
-                canceled
-            }
+            Self::Store(store) => ask::cancel(store.as_ref(), run, &author()).await?,
             Self::Server(client) => client.cancel(&run.to_string()).await?,
         })
     }
@@ -226,17 +219,7 @@ impl Face {
             Self::Store(store) => {
                 let id = EffectId::new(&settle.name, &settle.key)
                     .map_err(|error| Refusal::new(error.to_string()))?;
-                let settled =
-                    ask::settle_effect(store.as_ref(), run, step, (id, settle.settle), &env::person())
-                        .await?;
-                let how = match settle.settle {
-                    wire::Settle::Done => "has happened",
-                    wire::Settle::Again => "is to run again",
-                };
-                let key = if settle.key.is_empty() { String::new() } else { format!(" ({})", settle.key) };
-                let what = format!("effect {}{key} of step {step} of run {run} {how}", settle.name);
-                record(store.as_ref(), "settle_effect", what).await?;
-                settled
+                ask::settle_effect(store.as_ref(), run, step, (id, settle.settle), &author()).await?
             }
             Self::Server(client) => client.settle_effect(&run.to_string(), step, &settle).await?,
         })
@@ -250,16 +233,7 @@ impl Face {
         signal: wire::Signal,
     ) -> anyhow::Result<wire::Signaled> {
         Ok(match self {
-            Self::Store(store) => {
-                let why = signal.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-                let what = format!("{} to step {step} of run {run}{why}", signal.signal);
-                let signaled = ask::signal(store.as_ref(), run, step, signal, &env::person()).await?;
-                // One that came second has changed nothing.
-                if signaled.result != wire::SignalResult::Before {
-                    record(store.as_ref(), "signal", what).await?;
-                }
-                signaled
-            }
+            Self::Store(store) => ask::signal(store.as_ref(), run, step, signal, &author()).await?,
             Self::Server(client) => client.signal(&run.to_string(), step, &signal).await?,
         })
     }
@@ -267,7 +241,10 @@ impl Face {
     /// Holds a run up, or lets it go on.
     pub(crate) async fn pause_run(&self, run: RunId, is_paused: bool) -> anyhow::Result<()> {
         match self {
-            Self::Store(store) => pause(store.as_ref(), Pausable::Run(run), is_paused).await,
+            Self::Store(store) => {
+                ask::pause(store.as_ref(), Pausable::Run(run), is_paused, &author()).await?;
+                Ok(())
+            }
             Self::Server(client) => Ok(client.pause_run(&run.to_string(), is_paused).await.map(drop)?),
         }
     }
@@ -283,11 +260,7 @@ impl Face {
     /// Opens an ended run again, for whoever takes its tasks.
     pub(crate) async fn retry(&self, run: RunId, what: Reopen<'_>) -> anyhow::Result<Vec<String>> {
         Ok(match self {
-            Self::Store(store) => {
-                let steps = store.retry(run, what, &env::person()).await?;
-                record(store.as_ref(), "retry", format!("run {run}{}", retry::from(what.from))).await?;
-                steps
-            }
+            Self::Store(store) => ask::retry(store.as_ref(), run, what, &author()).await?.steps,
             Self::Server(client) => client.retry(&run.to_string(), what).await?.steps,
         })
     }
@@ -295,11 +268,7 @@ impl Face {
     /// Lets an ended run go on past a failed step.
     pub(crate) async fn skip(&self, run: RunId, step: &str) -> anyhow::Result<Vec<String>> {
         Ok(match self {
-            Self::Store(store) => {
-                let steps = store.skip(run, step, &env::person()).await?;
-                record(store.as_ref(), "skip", format!("step {step} of run {run}")).await?;
-                steps
-            }
+            Self::Store(store) => ask::skip(store.as_ref(), run, step, &author()).await?.steps,
             Self::Server(client) => client.skip(&run.to_string(), step).await?.steps,
         })
     }
@@ -307,11 +276,7 @@ impl Face {
     /// Gives the level that is under way now.
     pub(crate) async fn advance(&self, run: RunId) -> anyhow::Result<u32> {
         match self {
-            Self::Store(store) => {
-                let level = store.advance(run, &env::person()).await?;
-                record(store.as_ref(), "advance", format!("run {run}")).await?;
-                Ok(level)
-            }
+            Self::Store(store) => Ok(ask::advance(store.as_ref(), run, &author()).await?.level),
             Self::Server(client) => Ok(client.advance(&run.to_string()).await?.level),
         }
     }
@@ -319,9 +284,9 @@ impl Face {
     pub(crate) async fn pause_workflow(&self, name: &str, is_paused: bool) -> anyhow::Result<()> {
         match self {
             Self::Store(store) => {
-                // A name that nobody has used is a slip of the finger.
-                store.latest(name).await?;
-                pause(store.as_ref(), Pausable::Workflow(name.to_owned()), is_paused).await
+                let workflow = Pausable::Workflow(name.to_owned());
+                ask::pause(store.as_ref(), workflow, is_paused, &author()).await?;
+                Ok(())
             }
             Self::Server(client) => Ok(client.pause_workflow(name, is_paused).await.map(drop)?),
         }
@@ -339,10 +304,22 @@ impl Face {
     }
 
     pub(crate) async fn versions(&self, name: &str, limit: usize) -> anyhow::Result<Vec<wire::Definition>> {
-        Ok(match self {
-            Self::Store(store) => ask::versions(store.as_ref(), name, limit).await?.versions,
-            Self::Server(client) => client.versions(name, limit.min(PAGE)).await?.versions,
-        })
+        let client = match self {
+            Self::Store(store) => {
+                return Ok(ask::versions(store.as_ref(), name, None, limit).await?.versions);
+            }
+            Self::Server(client) => client,
+        };
+        let (mut versions, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = (limit - versions.len()).min(PAGE);
+            let page = client.versions(name, (page, cursor.as_deref())).await?;
+            versions.extend(page.versions);
+            cursor = page.next_cursor;
+            if cursor.is_none() || versions.len() >= limit {
+                return Ok(versions);
+            }
+        }
     }
 
     pub(crate) async fn triggers(&self) -> anyhow::Result<Vec<wire::Trigger>> {
@@ -354,16 +331,11 @@ impl Face {
 
     /// Lets a workflow start by itself no more, or again.
     pub(crate) async fn pause_triggers(&self, workflow: &str, is_paused: bool) -> anyhow::Result<()> {
-        match (self, is_paused) {
-            (Self::Store(store), true) => {
-                store.pause_triggers(workflow, &env::person()).await?;
-                record(store.as_ref(), "pause_triggers", format!("workflow {workflow}")).await?;
+        match self {
+            Self::Store(store) => {
+                ask::pause_triggers(store.as_ref(), workflow, is_paused, &author()).await?;
             }
-            (Self::Store(store), false) => {
-                store.resume_triggers(workflow).await?;
-                record(store.as_ref(), "resume_triggers", format!("workflow {workflow}")).await?;
-            }
-            (Self::Server(client), _) => {
+            Self::Server(client) => {
                 client.pause_triggers(workflow, is_paused).await?;
             }
         }
@@ -412,12 +384,7 @@ impl Face {
         asked: &wire::WarmPool,
     ) -> anyhow::Result<wire::AskedPool> {
         Ok(match self {
-            Self::Store(store) => {
-                let told = ask::warm_pool(store.as_ref(), pool, asked).await?;
-                let what = format!("pool {pool} to {}{}", asked.count, places(&told));
-                record(store.as_ref(), "warm_pool", what).await?;
-                told
-            }
+            Self::Store(store) => ask::warm_pool(store.as_ref(), pool, asked, &author()).await?,
             Self::Server(client) => client.warm_pool(pool, asked).await?,
         })
     }
@@ -428,11 +395,7 @@ impl Face {
         asked: &wire::DrainPool,
     ) -> anyhow::Result<wire::AskedPool> {
         Ok(match self {
-            Self::Store(store) => {
-                let told = ask::drain_pool(store.as_ref(), pool, asked).await?;
-                record(store.as_ref(), "drain_pool", format!("pool {pool}{}", places(&told))).await?;
-                told
-            }
+            Self::Store(store) => ask::drain_pool(store.as_ref(), pool, asked, &author()).await?,
             Self::Server(client) => client.drain_pool(pool, asked).await?,
         })
     }
@@ -440,8 +403,7 @@ impl Face {
     pub(crate) async fn drain(&self, node: &str) -> anyhow::Result<()> {
         match self {
             Self::Store(store) => {
-                store.drain(Whom::Node(node.to_owned()), Leaving::drained_by(env::person())).await?;
-                record(store.as_ref(), "drain", format!("node {node}")).await?;
+                ask::drain(store.as_ref(), node, &author()).await?;
             }
             Self::Server(client) => {
                 client.drain(node).await?;
@@ -459,24 +421,25 @@ impl Face {
 
     /// Results that steps may take, those that were used last first.
     pub(crate) async fn results(&self, which: Which, limit: usize) -> anyhow::Result<Vec<wire::CacheEntry>> {
-        Ok(match self {
-            Self::Store(store) => ask::results(store.as_ref(), which, limit).await?.entries,
-            Self::Server(client) => client.results(&which, limit.min(PAGE)).await?.entries,
-        })
+        let client = match self {
+            Self::Store(store) => return Ok(ask::results(store.as_ref(), which, None, limit).await?.entries),
+            Self::Server(client) => client,
+        };
+        let (mut entries, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = (limit - entries.len()).min(PAGE);
+            let page = client.results(&which, (page, cursor.as_deref())).await?;
+            entries.extend(page.entries);
+            cursor = page.next_cursor;
+            if cursor.is_none() || entries.len() >= limit {
+                return Ok(entries);
+            }
+        }
     }
 
     pub(crate) async fn clear_results(&self, which: Which) -> anyhow::Result<wire::CacheCleared> {
         Ok(match self {
-            Self::Store(store) => {
-                let of = match (&which.workflow, &which.step) {
-                    (Some(workflow), Some(step)) => format!("results of {step} of {workflow}"),
-                    (Some(workflow), None) => format!("results of {workflow}"),
-                    (None, _) => "all results".to_owned(),
-                };
-                let cleared = ask::clear_results(store.as_ref(), which).await?;
-                record(store.as_ref(), "clear_cache", of).await?;
-                cleared
-            }
+            Self::Store(store) => ask::clear_results(store.as_ref(), which, &author()).await?,
             Self::Server(client) => client.clear_results(&which).await?,
         })
     }
@@ -484,9 +447,7 @@ impl Face {
     pub(crate) async fn set_limit(&self, name: &str, limit: Limit) -> anyhow::Result<()> {
         match self {
             Self::Store(store) => {
-                let what = format!("limit {name} to {limit}");
-                store.set_limit(name, limit, &env::person()).await?;
-                record(store.as_ref(), "set_limit", what).await?;
+                ask::set_limit(store.as_ref(), name, limit, &author()).await?;
             }
             Self::Server(client) => {
                 client.set_limit(name, &limit.to_string()).await?;
@@ -496,10 +457,43 @@ impl Face {
     }
 
     pub(crate) async fn tokens(&self) -> anyhow::Result<Vec<wire::Token>> {
+        let client = match self {
+            Self::Store(store) => return Ok(ask::tokens(store.as_ref(), None, usize::MAX).await?.tokens),
+            Self::Server(client) => client,
+        };
+        let (mut tokens, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = client.tokens((PAGE, cursor.as_deref())).await?;
+            tokens.extend(page.tokens);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(tokens);
+            }
+        }
+    }
+
+    /// By name, without their values.
+    pub(crate) async fn secrets(&self) -> anyhow::Result<Vec<wire::StoredSecret>> {
         Ok(match self {
-            Self::Store(store) => ask::tokens(store.as_ref()).await?.tokens,
-            Self::Server(client) => client.tokens().await?.tokens,
+            Self::Store(store) => ask::secrets(store.as_ref()).await?.secrets,
+            Self::Server(client) => client.secrets().await?.secrets,
         })
+    }
+
+    pub(crate) async fn set_secret(&self, name: &str, value: String) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => ask::set_secret(store.as_ref(), name, &value, &author()).await?,
+            Self::Server(client) => client.set_secret(name, &wire::SetSecret { value }).await?,
+        };
+        Ok(())
+    }
+
+    pub(crate) async fn remove_secret(&self, name: &str) -> anyhow::Result<()> {
+        match self {
+            Self::Store(store) => ask::remove_secret(store.as_ref(), name, &author()).await?,
+            Self::Server(client) => client.remove_secret(name).await?,
+        };
+        Ok(())
     }
 
     /// Whether everything is on this host, so that to look costs little.
@@ -542,28 +536,6 @@ impl Watch {
             None => tokio::time::sleep(patience.max(LOOK)).await,
         }
     }
-}
-
-async fn pause(store: &dyn Store, what: Pausable, is_paused: bool) -> anyhow::Result<()> {
-    let by = env::person();
-    let named = match &what {
-        Pausable::Run(run) => format!("run {run}"),
-        Pausable::Workflow(name) => format!("workflow {name}"),
-    };
-    if is_paused {
-        store.pause(what, &by).await?;
-        record(store, "pause", named).await
-    } else {
-        store.resume(what, &by).await?;
-        record(store, "resume", named).await
-    }
-}
-
-/// Where it was asked for, for the audit log.
-fn places(told: &wire::AskedPool) -> String {
-    let mut nodes: Vec<&str> = told.nodes.iter().map(|node| node.node.as_str()).collect();
-    nodes.dedup();
-    format!(" on {}", nodes.join(", "))
 }
 
 fn frame(piece: &wire::LogPiece) -> Frame {

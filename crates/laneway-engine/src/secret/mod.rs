@@ -40,6 +40,33 @@ pub enum Error {
     Store(#[from] laneway_store::Error),
 }
 
+/// Why a value cannot be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadValue {
+    #[error("a secret has at most {MAX_LENGTH} bytes, and no NUL")]
+    Unfit,
+    #[error("a secret has at least {MIN_LENGTH} characters")]
+    Short,
+}
+
+impl BadValue {
+    /// What to do next.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Unfit => "keep what is larger where the step can read it, and only its key as a secret",
+            Self::Short => "a shorter one could not be kept out of logs: it would be found everywhere",
+        }
+    }
+}
+
+/// Whether a value can be kept, and kept out of logs.
+pub fn check(value: &str) -> Result<(), BadValue> {
+    if value.len() > MAX_LENGTH || value.contains('\0') {
+        return Err(BadValue::Unfit);
+    }
+    if value.len() < MIN_LENGTH { Err(BadValue::Short) } else { Ok(()) }
+}
+
 impl Error {
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_passing())
@@ -74,12 +101,10 @@ pub async fn find(store: &dyn Store, name: &str, source: &SecretSource, dir: &Pa
             key.open(stored, &sealed).map_err(failed)?
         }
     };
-    if value.len() > MAX_LENGTH || value.contains('\0') {
-        return Err(unfit());
-    }
-    if value.len() < MIN_LENGTH {
-        return Err(Error::TooShort { name: name.to_owned() });
-    }
+    check(&value).map_err(|bad| match bad {
+        BadValue::Unfit => unfit(),
+        BadValue::Short => Error::TooShort { name: name.to_owned() },
+    })?;
     Ok(value)
 }
 

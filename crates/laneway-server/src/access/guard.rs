@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::HttpBody as _;
@@ -70,13 +71,15 @@ pub(crate) struct Guarded {
     pub(crate) app: App,
     pub(crate) who: Who,
     pub(crate) path: &'static str,
+    /// With what it may refuse.
+    pub(crate) refuses: Arc<[Code]>,
     /// What was begun is done to its end, whatever becomes of who asked for it.
     pub(crate) goes_on: bool,
 }
 
 /// In front of one route, with its rule.
 pub(crate) async fn admit(
-    State(Guarded { app, who, path, goes_on }): State<Guarded>,
+    State(Guarded { app, who, path, refuses, goes_on }): State<Guarded>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -104,7 +107,15 @@ pub(crate) async fn admit(
         }
         Err(problem) => problem.into_response(),
     };
-    response.extensions_mut().insert(RoutePath(path));
+    let extensions = response.extensions_mut();
+    if let Some(code) = extensions.get::<Code>() {
+        debug_assert!(
+            refuses.contains(code),
+            "{path} refuses with {}, and its description does not say so",
+            code.as_str()
+        );
+    }
+    extensions.insert(RoutePath(path));
     response
 }
 

@@ -16,6 +16,8 @@ pub use token::{Secret, admin_token, check_name, make, read_admin_token};
 use laneway_core::role::Role;
 use laneway_store::model::Stamp;
 
+use crate::ask::Author;
+
 /// Who may ask for something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
@@ -39,4 +41,11 @@ pub struct Caller {
     pub origin: String,
     /// How far the store had come when its token was looked at.
     pub(crate) stamp: Option<Stamp>,
+}
+
+impl Caller {
+    /// As what they change is written down.
+    pub(crate) fn author(&self) -> Author {
+        Author { name: self.name.clone(), origin: self.origin.clone() }
+    }
 }

@@ -4,22 +4,25 @@ use std::path::Path;
 use std::sync::Arc;
 
 use laneway_core::hash::ContentHash;
-use laneway_store::Store;
+use laneway_core::plan::Plan;
 use laneway_store::model::Application;
+use laneway_store::{Result, Store};
 
+use super::Author;
 use super::documents::{compile, name_of};
 use super::submit::absolute;
 use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
 /// Keeps files of a workflow under their hash, which whoever brings them has to know: what was broken on the way is refused.
-pub async fn bring(store: &dyn Store, hash: &str, bytes: Vec<u8>) -> Answer<wire::Brought> {
+pub async fn bring(store: &dyn Store, hash: &str, bytes: Vec<u8>, author: &Author) -> Answer<wire::Brought> {
     let told = ContentHash::parse(hash).ok_or_else(|| bad_hash(hash))?;
     if ContentHash::of(&bytes) != told {
         return Err(Problem::new(Code::BadBody, "the body has another hash than the address says"));
     }
     let length = bytes.len() as u64;
     let hash = store.keep_blob(bytes).await?;
+    author.record(store, "bring", format!("bundle {hash}")).await?;
     Ok(wire::Brought { hash: hash.to_string(), bytes: length })
 }
 
@@ -27,7 +30,7 @@ pub async fn bring(store: &dyn Store, hash: &str, bytes: Vec<u8>) -> Answer<wire
 pub async fn apply(
     store: &dyn Store,
     asked: wire::Apply,
-    by: &str,
+    author: &Author,
     otherwise: &Path,
 ) -> Answer<wire::Applied> {
     let wire::Apply { document, name, bundle, directory } = asked;
@@ -37,15 +40,22 @@ pub async fn apply(
     let bundle = bundle.map(|hash| ContentHash::parse(&hash).ok_or_else(|| bad_hash(&hash))).transpose()?;
     let directory = directory.map(|given| absolute(&given)).transpose()?;
     let (plan, document) = compile(document, name_of(name)?).await?;
+    let dir = directory.as_deref().unwrap_or(otherwise);
+    Ok(apply_plan(store, (plan, document), (dir, bundle), author).await?)
+}
+
+/// The same of a document that was read, with where it lies and the files that were brought with it.
+pub async fn apply_plan(
+    store: &dyn Store,
+    (plan, document): (Plan, String),
+    (dir, bundle): (&Path, Option<ContentHash>),
+    author: &Author,
+) -> Result<wire::Applied> {
     let workflow = plan.workflow.name.clone();
-    let application = Application {
-        plan: Arc::new(plan),
-        document,
-        dir: directory.as_deref().unwrap_or(otherwise).to_string_lossy().into_owned(),
-        bundle: bundle.clone(),
-        by: by.to_owned(),
-    };
-    let applied = store.apply(application).await?;
+    let (dir, by) = (dir.to_string_lossy().into_owned(), author.name.clone());
+    let plan = Arc::new(plan);
+    let applied = store.apply(Application { plan, document, dir, bundle: bundle.clone(), by }).await?;
+    author.record(store, "apply", format!("workflow {workflow} as version {}", applied.no)).await?;
     let bundle = bundle.as_ref().map(ContentHash::to_string);
     Ok(wire::Applied { workflow, version: applied.no, changed: !applied.was_there, bundle })
 }

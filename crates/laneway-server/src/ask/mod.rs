@@ -2,6 +2,7 @@
 //! own. One path for both, so that they cannot part.
 
 mod apply;
+mod change;
 mod container;
 mod documents;
 mod explain;
@@ -9,33 +10,35 @@ mod forms;
 mod past;
 mod pool;
 mod runs;
+mod secret;
 mod submit;
 mod validate;
 
 use std::collections::HashMap;
 
-use laneway_core::effect::EffectId;
-use laneway_core::hash::Version;
+use laneway_core::hash::{ContentHash, Version};
 use laneway_core::id::RunId;
-use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_engine::worker::return_what_is_left;
-use laneway_store::cache::Which;
-use laneway_store::effect::Settlement;
+use laneway_store::cache::{Behind, ResultView, Which};
 use laneway_store::line::Shared;
-use laneway_store::model::{NewSignal, NodeView};
+use laneway_store::model::{NodeView, TaskView, Token};
 use laneway_store::{Error, Result, Store};
 
 use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
-pub use apply::{apply, bring};
+pub use apply::{apply, apply_plan, bring};
+pub use change::{
+    Author, advance, cancel, clear_results, create_token, drain, pause, pause_triggers, retry, revoke_token,
+    set_limit, settle_effect, signal, skip,
+};
 pub use documents::Documents;
 pub use explain::{explain_run, explain_step};
 pub use forms::Forms;
 pub use past::run_at;
 pub use pool::{drain_pool, warm_pool};
 pub use runs::{runs, runs_within};
+pub use secret::{check_secret_name, remove_secret, secrets, set_secret};
 pub use submit::{Terms, submit};
 pub use validate::validate;
 
@@ -82,14 +85,27 @@ pub async fn workflows(store: &dyn Store, forms: Option<&Forms>) -> Result<wire:
     Ok(wire::WorkflowList { workflows })
 }
 
-/// What was applied under a name, newest first; nothing of one that only ran.
-pub async fn versions(store: &dyn Store, name: &str, limit: usize) -> Result<wire::VersionList> {
-    let versions = store.versions(name, limit).await?;
+/// What was applied under a name, newest first, below a number; nothing of one that only ran.
+pub async fn versions(
+    store: &dyn Store,
+    name: &str,
+    below: Option<u32>,
+    limit: usize,
+) -> Result<wire::VersionList> {
+    let mut versions = store.versions(name, below, limit.saturating_add(1)).await?;
     if versions.is_empty() {
         // Says that it is not known at all.
         store.latest(name).await?;
     }
-    Ok(wire::VersionList { versions: versions.iter().map(wire::Definition::from).collect() })
+    let next_cursor = cut(&mut versions, limit).map(|last| last.no.to_string());
+    Ok(wire::VersionList { versions: versions.iter().map(wire::Definition::from).collect(), next_cursor })
+}
+
+/// Leaves so many of a list that was read with one more. Gives the last of them, if there is another page behind it.
+fn cut<T>(found: &mut Vec<T>, limit: usize) -> Option<&T> {
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    found.last().filter(|_| has_more)
 }
 
 /// What starts under a name, or what was applied under it with a number.
@@ -97,10 +113,8 @@ pub async fn version(store: &dyn Store, name: &str, number: Option<u32>) -> Answ
     let known = store.latest(name).await?;
     let Some(number) = number else { return Ok(known.version) };
     let newest = known.no.unwrap_or(0);
-    // Those from the newest down to that one: numbers have no gaps.
-    let behind = newest.checked_sub(number).filter(|_| number > 0);
-    let found = match behind {
-        Some(behind) => store.versions(name, behind as usize + 1).await?.pop(),
+    let found = match number.checked_add(1) {
+        Some(above) => store.versions(name, Some(above), 1).await?.pop(),
         None => None,
     };
     found.filter(|one| one.no == number).map(|one| one.version).ok_or_else(|| {
@@ -120,6 +134,23 @@ pub async fn triggers(store: &dyn Store) -> Result<wire::TriggerList> {
 
 pub async fn run(store: &dyn Store, run: RunId) -> Result<wire::Run> {
     Ok(wire::Run::from(&store.run(run).await?))
+}
+
+/// The tasks of a run in the order of its plan, items behind all steps as they came, so that what grows moves no page.
+pub async fn tasks(
+    store: &dyn Store,
+    run: RunId,
+    after: Option<u32>,
+    limit: Option<usize>,
+) -> Result<wire::TaskList> {
+    let view = store.run(run).await?;
+    let all = view.state.tasks.len();
+    let start = after.map_or(0, |after| after as usize + 1).min(all);
+    let end = limit.map_or(all, |limit| start.saturating_add(limit).min(all));
+    let tasks = view.state.tasks.into_iter().zip(view.causes).take(end).skip(start);
+    let tasks = tasks.map(|(state, cause)| wire::Task::from(&TaskView { state, cause })).collect();
+    let next_after = (end < all).then(|| u32::try_from(end - 1).ok()).flatten();
+    Ok(wire::TaskList { tasks, next_after })
 }
 
 /// Files that the steps of a run left behind.
@@ -155,46 +186,9 @@ pub async fn events(store: &dyn Store, run: RunId, after: u64, limit: usize) -> 
     }
 }
 
-/// Ends a run. Tasks of a process that is gone are stopped by nobody: they are returned, so that the run ends now.
-pub async fn cancel(store: &dyn Store, run: RunId, by: &str) -> Result<wire::Canceled> {
-    let was = store.status(run).await?;
-    store.cancel(run, by).await?;
-    return_what_is_left(store).await?;
-    let status: RunStatus = store.status(run).await?;
-    Ok(wire::Canceled { run, status, was })
-}
-
-pub async fn signal(
-    store: &dyn Store,
-    run: RunId,
-    step: &str,
-    signal: wire::Signal,
-    by: &str,
-) -> Result<wire::Signaled> {
-    let wire::Signal { signal: name, reason, payload } = signal;
-    let signaled =
-        store.signal(run, step, NewSignal { name: name.clone(), by: by.to_owned(), reason, payload }).await?;
-    Ok(wire::Signaled::new(run, step, name, signaled))
-}
-
 pub async fn effects(store: &dyn Store, run: RunId) -> Result<wire::EffectList> {
     let effects = store.effects(run).await?;
     Ok(wire::EffectList { effects: effects.iter().map(wire::Effect::from).collect() })
-}
-
-pub async fn settle_effect(
-    store: &dyn Store,
-    run: RunId,
-    step: &str,
-    (id, settle): (EffectId, wire::Settle),
-    by: &str,
-) -> Result<wire::SettledEffect> {
-    let how = match settle {
-        wire::Settle::Done => Settlement::Done,
-        wire::Settle::Again => Settlement::Again,
-    };
-    store.settle_effect(run, step, id.clone(), how, by).await?;
-    Ok(wire::SettledEffect { run, step: step.to_owned(), name: id.name, key: id.key, settle })
 }
 
 pub async fn nodes(store: &dyn Store) -> Result<wire::NodeList> {
@@ -284,14 +278,26 @@ pub async fn overview(store: &dyn Store) -> Result<wire::Overview> {
 }
 
 /// Results that are kept, those that were used last first.
-pub async fn results(store: &dyn Store, which: Which, limit: usize) -> Result<wire::CacheList> {
-    let results = store.results(which, limit).await?;
-    Ok(wire::CacheList { entries: results.iter().map(wire::CacheEntry::from).collect() })
+pub async fn results(
+    store: &dyn Store,
+    which: Which,
+    cursor: Option<&str>,
+    limit: usize,
+) -> Answer<wire::CacheList> {
+    // The moment in which the last one was used, and its key.
+    let read = |cursor: &str| {
+        let (at, key) = cursor.split_once('-')?;
+        Some(Behind { last_used_at: Millis(at.parse().ok()?), key: ContentHash::parse(key)? })
+    };
+    let behind = cursor.map(|cursor| read(cursor).ok_or_else(bad_cursor)).transpose()?;
+    let mut results = store.results(which, behind, limit.saturating_add(1)).await?;
+    let place = |last: &ResultView| format!("{}-{}", last.last_used_at.0, last.key);
+    let next_cursor = cut(&mut results, limit).map(place);
+    Ok(wire::CacheList { entries: results.iter().map(wire::CacheEntry::from).collect(), next_cursor })
 }
 
-pub async fn clear_results(store: &dyn Store, which: Which) -> Result<wire::CacheCleared> {
-    let gone = store.forget_results(which).await?;
-    Ok(wire::CacheCleared { entries: gone.results, bytes: gone.bytes })
+fn bad_cursor() -> Problem {
+    Problem::new(Code::BadRequest, "`cursor` is none that an answer gave")
 }
 
 pub async fn workflow(store: &dyn Store, name: &str) -> Result<wire::Workflow> {
@@ -301,15 +307,26 @@ pub async fn workflow(store: &dyn Store, name: &str) -> Result<wire::Workflow> {
     Ok(wire::Workflow::new(name, known, document, pause))
 }
 
-pub async fn tokens(store: &dyn Store) -> Result<wire::TokenList> {
-    let tokens = store.tokens().await?;
-    Ok(wire::TokenList { tokens: tokens.iter().map(wire::Token::from).collect() })
+/// Those in use first, by name.
+pub async fn tokens(store: &dyn Store, cursor: Option<&str>, limit: usize) -> Answer<wire::TokenList> {
+    // There are few, so all are read. What a page ends with is a place among them, also if it was revoked meanwhile.
+    let place = |token: &Token| (token.revoked.is_some(), token.name.clone(), token.id.clone());
+    let read = |cursor: &str| {
+        let (is_revoked, rest) = cursor.split_once(':')?;
+        let (name, id) = rest.rsplit_once(':')?;
+        Some((is_revoked.parse::<bool>().ok()?, name.to_owned(), id.to_owned()))
+    };
+    let behind = cursor.map(|cursor| read(cursor).ok_or_else(bad_cursor)).transpose()?;
+    let mut tokens = store.tokens().await?;
+    tokens.sort_by_cached_key(place);
+    tokens.retain(|token| behind.as_ref().is_none_or(|behind| place(token) > *behind));
+    let next_cursor = cut(&mut tokens, limit).map(place);
+    let next_cursor = next_cursor.map(|(is_revoked, name, id)| format!("{is_revoked}:{name}:{id}"));
+    Ok(wire::TokenList { tokens: tokens.iter().map(wire::Token::from).collect(), next_cursor })
 }
 
 pub async fn audit(store: &dyn Store, before: Option<u64>, limit: usize) -> Result<wire::AuditLog> {
     let mut entries = store.audit(before, limit.saturating_add(1)).await?;
-    let has_more = entries.len() > limit;
-    entries.truncate(limit);
-    let next_cursor = entries.last().filter(|_| has_more).map(|entry| entry.seq.to_string());
+    let next_cursor = cut(&mut entries, limit).map(|entry| entry.seq.to_string());
     Ok(wire::AuditLog { entries: entries.iter().map(wire::AuditEntry::from).collect(), next_cursor })
 }

@@ -7,11 +7,17 @@ use laneway_core::plan::Plan;
 use laneway_store::model::{KeptPool, NodeView, PoolView, Wanted, Wish};
 use laneway_store::{Error, Result, Store};
 
+use super::Author;
 use crate::wire;
 
 /// Asks for so many warm containers on every node that keeps the pool, or on one of them. With a workflow it is the pool of its newest version,
 /// on every node that takes steps in containers, also where nothing has used it yet.
-pub async fn warm_pool(store: &dyn Store, pool: &str, ask: &wire::WarmPool) -> Result<wire::AskedPool> {
+pub async fn warm_pool(
+    store: &dyn Store,
+    pool: &str,
+    ask: &wire::WarmPool,
+    author: &Author,
+) -> Result<wire::AskedPool> {
     let (nodes, node) = (store.nodes(0).await?, ask.node.as_deref());
     let (targets, of) = match &ask.workflow {
         None => (keepers(&nodes, store.pools().await?, pool, node)?, None),
@@ -23,17 +29,33 @@ pub async fn warm_pool(store: &dyn Store, pool: &str, ask: &wire::WarmPool) -> R
     };
     let what = Wanted::Warm { count: ask.count, of };
     store.wish(sessions(&targets), Wish { pool: pool.to_owned(), what }).await?;
-    Ok(asked(pool, &targets, Some(ask.count)))
+    let told = asked(pool, &targets, Some(ask.count));
+    author.record(store, "warm_pool", format!("pool {pool} to {}{}", ask.count, places(&told))).await?;
+    Ok(told)
 }
 
 /// Asks every node that keeps the pool, or one of them, to let go of its containers; also one that was told to warm it and does not
 /// keep it yet.
-pub async fn drain_pool(store: &dyn Store, pool: &str, ask: &wire::DrainPool) -> Result<wire::AskedPool> {
+pub async fn drain_pool(
+    store: &dyn Store,
+    pool: &str,
+    ask: &wire::DrainPool,
+    author: &Author,
+) -> Result<wire::AskedPool> {
     let (nodes, mut kept) = (store.nodes(0).await?, store.pools().await?);
     kept.extend(warming(store, &nodes, &kept, pool).await?);
     let targets = keepers(&nodes, kept, pool, ask.node.as_deref())?;
     store.wish(sessions(&targets), Wish { pool: pool.to_owned(), what: Wanted::Drain }).await?;
-    Ok(asked(pool, &targets, None))
+    let told = asked(pool, &targets, None);
+    author.record(store, "drain_pool", format!("pool {pool}{}", places(&told))).await?;
+    Ok(told)
+}
+
+/// Where it was asked for, for the audit log.
+fn places(told: &wire::AskedPool) -> String {
+    let mut nodes: Vec<&str> = told.nodes.iter().map(|node| node.node.as_str()).collect();
+    nodes.dedup();
+    format!(" on {}", nodes.join(", "))
 }
 
 /// Who was told to warm a pool of that name before any run, and does not keep it: it may be at it.

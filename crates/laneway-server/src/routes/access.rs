@@ -7,8 +7,8 @@ use axum::{Extension, Json};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::page;
-use crate::access::{Caller, check_name, make};
+use super::{Paged, page};
+use crate::access::{Caller, check_name};
 use crate::extract::{Body, Path, Query};
 use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
@@ -23,8 +23,11 @@ pub(crate) struct AuditQuery {
     limit: Option<usize>,
 }
 
-pub(crate) async fn tokens(State(app): State<App>) -> Answer<Json<wire::TokenList>> {
-    Ok(Json(ask::tokens(app.store.as_ref()).await?))
+pub(crate) async fn tokens(
+    State(app): State<App>,
+    Query(query): Query<Paged>,
+) -> Answer<Json<wire::TokenList>> {
+    Ok(Json(ask::tokens(app.store.as_ref(), query.cursor.as_deref(), page(query.limit)?).await?))
 }
 
 pub(crate) async fn create(
@@ -34,10 +37,8 @@ pub(crate) async fn create(
 ) -> Answer<impl IntoResponse> {
     let wire::CreateToken { name, role } = asked;
     check_name(&name).map_err(|how| Problem::new(Code::BadBody, format!("`name`: {how}")))?;
-    let (secret, _) = make(app.store.as_ref(), &name, role, &caller.name).await?;
-    app.record(&caller, "create_token", format!("token {name} with the role {role}")).await?;
-    let token = secret.reveal().to_owned();
-    Ok((StatusCode::CREATED, Json(wire::CreatedToken { token, name, role })))
+    let created = ask::create_token(app.store.as_ref(), &name, role, &caller.author()).await?;
+    Ok((StatusCode::CREATED, Json(created)))
 }
 
 pub(crate) async fn revoke(
@@ -45,9 +46,7 @@ pub(crate) async fn revoke(
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Answer<Json<wire::Revoked>> {
-    let revoked = wire::Revoked::from(app.store.revoke_token(&name, &caller.name).await?);
-    app.record(&caller, "revoke_token", format!("token {name}{}", revoked.others())).await?;
-    Ok(Json(revoked))
+    Ok(Json(ask::revoke_token(app.store.as_ref(), &name, &caller.author()).await?))
 }
 
 pub(crate) async fn audit(

@@ -20,6 +20,8 @@ pub(crate) struct ListQuery {
     workflow: Option<String>,
     /// Only results of this step
     step: Option<String>,
+    /// From `next_cursor` of the page before
+    cursor: Option<String>,
     /// At most so many, up to 1000; 100 without it
     limit: Option<usize>,
 }
@@ -38,7 +40,8 @@ pub(crate) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Answer<Json<wire::CacheList>> {
     let which = Which { workflow: query.workflow, step: query.step };
-    Ok(Json(ask::results(app.store.as_ref(), which, page(query.limit)?).await?))
+    let found = ask::results(app.store.as_ref(), which, query.cursor.as_deref(), page(query.limit)?);
+    Ok(Json(found.await?))
 }
 
 pub(crate) async fn clear(
@@ -51,12 +54,5 @@ pub(crate) async fn clear(
         let what = "`step` is one of a workflow: give `workflow` as well";
         return Err(Problem::new(Code::BadRequest, what.to_owned()));
     }
-    let of = match (&workflow, &step) {
-        (Some(workflow), Some(step)) => format!("results of {step} of {workflow}"),
-        (Some(workflow), None) => format!("results of {workflow}"),
-        (None, _) => "all results".to_owned(),
-    };
-    let cleared = ask::clear_results(app.store.as_ref(), Which { workflow, step }).await?;
-    app.record(&caller, "clear_cache", of).await?;
-    Ok(Json(cleared))
+    Ok(Json(ask::clear_results(app.store.as_ref(), Which { workflow, step }, &caller.author()).await?))
 }

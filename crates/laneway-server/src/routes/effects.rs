@@ -24,14 +24,6 @@ pub(crate) async fn settle(
     let run = ask::find(app.store.as_ref(), &run).await?;
     let id = EffectId::new(&asked.name, &asked.key)
         .map_err(|error| Problem::new(Code::BadBody, error.to_string()))?;
-    let settled =
-        ask::settle_effect(app.store.as_ref(), run, &step, (id, asked.settle), &caller.name).await?;
-    let how = match asked.settle {
-        wire::Settle::Done => "has happened",
-        wire::Settle::Again => "is to run again",
-    };
-    let key = if asked.key.is_empty() { String::new() } else { format!(" ({})", asked.key) };
-    let deed = format!("effect {}{key} of step {step} of run {run} {how}", asked.name);
-    app.record(&caller, "settle_effect", deed).await?;
-    Ok(Json(settled))
+    let how = (id, asked.settle);
+    Ok(Json(ask::settle_effect(app.store.as_ref(), run, &step, how, &caller.author()).await?))
 }

@@ -4,7 +4,6 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use laneway_core::definition::{BadName, check_limit_name};
 use laneway_core::limit::Limit;
-use laneway_store::Error;
 
 use crate::access::Caller;
 use crate::extract::{Body, Path};
@@ -34,9 +33,5 @@ pub(crate) async fn set(
         .map_err(|bad| Problem::new(Code::BadRequest, bad.to_string()).hint(BadName::HINT))?;
     let limit = Limit::parse(&asked.value)
         .map_err(|error| Problem::new(Code::BadBody, format!("`value`: {error}")))?;
-    app.store.set_limit(&name, limit, &caller.name).await?;
-    app.record(&caller, "set_limit", format!("limit {name} to {limit}")).await?;
-    let limits = ask::limits(app.store.as_ref()).await?.limits;
-    let set = limits.into_iter().find(|limit| limit.name == name);
-    Ok(Json(set.ok_or(Error::NoSuchLimit { name })?))
+    Ok(Json(ask::set_limit(app.store.as_ref(), &name, limit, &caller.author()).await?))
 }

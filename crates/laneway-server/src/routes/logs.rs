@@ -1,22 +1,24 @@
 //! What an attempt printed: as pieces with time and stream, or, for `Accept: application/octet-stream`, as the bytes that
-//! came.
+//! came, of which `Range` names some.
 
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use http_range_header::{EndPosition, StartPosition, parse_range_header};
 use laneway_core::time::Millis;
 use laneway_engine::log::{Frame, Stream};
+use laneway_store::Store;
 use laneway_store::model::LogName;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::ask;
 use crate::extract::{Path, Query};
-use crate::logs::{self, Part, Wanted};
-use crate::problem::Answer;
+use crate::logs::{self, Part, Span, Wanted, Written};
+use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
 use crate::wire::{LogPage, LogPiece, Moment};
 
@@ -50,8 +52,13 @@ pub(crate) async fn read(
     headers: HeaderMap,
 ) -> Answer<Response> {
     let run = ask::find(app.store.as_ref(), &run).await?;
+    let of = LogName { run, step, attempt };
+    let is_raw = headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/octet-stream");
+    if let Some(span) = span(&headers).filter(|_| is_raw) {
+        return some(app.store.as_ref(), &of, span).await;
+    }
     let wanted = Wanted {
-        of: LogName { run, step, attempt },
+        of,
         offset: query.offset.unwrap_or(0),
         most: query.limit.unwrap_or(PAGE).clamp(1, MOST),
         wait: Duration::from_secs(query.wait.unwrap_or(0)).min(MAX_WAIT),
@@ -61,8 +68,36 @@ pub(crate) async fn read(
         // Nobody is waited for when the service ends.
         () = app.stop.cancelled() => logs::read(app.store.as_ref(), Wanted { wait: Duration::ZERO, ..wanted }).await?,
     };
-    let is_raw = headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/octet-stream");
     Ok(if is_raw { raw(part) } else { Json(pieces(part)).into_response() })
+}
+
+/// What `Range` asks for. Anything but one range of bytes counts as not asked for, as for every server.
+fn span(headers: &HeaderMap) -> Option<Span> {
+    let ranges = parse_range_header(headers.get(header::RANGE)?.to_str().ok()?).ok()?.ranges;
+    let [range] = ranges.as_slice() else { return None };
+    match (range.start, range.end) {
+        (StartPosition::Index(first), EndPosition::Index(last)) if last < first => None,
+        (StartPosition::Index(first), EndPosition::Index(last)) => Some(Span::From(first, Some(last))),
+        (StartPosition::Index(first), EndPosition::LastByte) => Some(Span::From(first, None)),
+        (StartPosition::FromLast(count), _) => Some(Span::Last(count)),
+    }
+}
+
+/// Bytes that the step wrote, by their place.
+async fn some(store: &dyn Store, of: &LogName, span: Span) -> Answer<Response> {
+    logs::has_ended(store, of).await?;
+    let Written { bytes, first, all } = logs::span(store, of, span, MOST).await?;
+    let all = all.map_or_else(|| "*".to_owned(), |all| all.to_string());
+    if bytes.is_empty() {
+        let refused = Problem::new(Code::NoSuchRange, format!("the step has written {all} bytes so far"));
+        return Ok(([(header::CONTENT_RANGE, format!("bytes */{all}"))], refused).into_response());
+    }
+    let last = first + bytes.len() as u64 - 1;
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_RANGE, format!("bytes {first}-{last}/{all}")),
+    ];
+    Ok((StatusCode::PARTIAL_CONTENT, headers, bytes).into_response())
 }
 
 fn pieces(part: Part) -> LogPage {
@@ -89,6 +124,7 @@ fn raw(part: Part) -> Response {
     let bytes: Vec<u8> = wrote.flat_map(|frame| frame.bytes).collect();
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::ACCEPT_RANGES, "bytes".to_owned()),
         (NEXT_OFFSET, part.next_offset.to_string()),
         (SIZE, part.size.to_string()),
         (HAS_ENDED, part.has_ended.to_string()),

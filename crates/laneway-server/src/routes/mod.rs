@@ -13,6 +13,7 @@ pub(crate) mod nodes;
 pub(crate) mod overview;
 pub(crate) mod pools;
 pub(crate) mod runs;
+pub(crate) mod secrets;
 pub(crate) mod sign_in;
 mod tag;
 pub(crate) mod tasks;
@@ -37,6 +38,16 @@ fn page(limit: Option<usize>) -> Answer<usize> {
         limit @ 1..=MOST => Ok(limit),
         _ => Err(Problem::new(Code::BadRequest, format!("`limit` is a number from 1 to {MOST}"))),
     }
+}
+
+/// Which page of a list that is asked for by nothing else.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Paged {
+    /// From `next_cursor` of the page before
+    cursor: Option<String>,
+    /// At most so many, up to 1000; 100 without it
+    limit: Option<usize>,
 }
 
 /// Which events of nodes, or of their pools, are meant.

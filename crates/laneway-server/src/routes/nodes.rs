@@ -2,8 +2,6 @@
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use laneway_core::node_event::Leaving;
-use laneway_store::model::Whom;
 
 use super::OfNodes;
 use crate::access::Caller;
@@ -36,8 +34,5 @@ pub(crate) async fn drain(
     Extension(caller): Extension<Caller>,
     Path(address): Path<String>,
 ) -> Answer<Json<wire::Drained>> {
-    let why = Leaving::drained_by(caller.name.clone());
-    let sessions = app.store.drain(Whom::Node(address.clone()), why).await?;
-    app.record(&caller, "drain", format!("node {address}")).await?;
-    Ok(Json(wire::Drained { node: address, sessions }))
+    Ok(Json(ask::drain(app.store.as_ref(), &address, &caller.author()).await?))
 }

@@ -32,9 +32,7 @@ pub(crate) async fn warm(
         let why = "`count` is at least 1; to let go of what is warm, drain the pool".to_owned();
         return Err(Problem::new(Code::BadBody, why));
     }
-    let told = ask::warm_pool(app.store.as_ref(), &pool, &asked).await?;
-    app.record(&caller, "warm_pool", format!("pool {pool} to {}{}", asked.count, places(&told))).await?;
-    Ok(Json(told))
+    Ok(Json(ask::warm_pool(app.store.as_ref(), &pool, &asked, &caller.author()).await?))
 }
 
 pub(crate) async fn drain(
@@ -43,14 +41,5 @@ pub(crate) async fn drain(
     Path(pool): Path<String>,
     Body(asked): Body<wire::DrainPool>,
 ) -> Answer<Json<wire::AskedPool>> {
-    let told = ask::drain_pool(app.store.as_ref(), &pool, &asked).await?;
-    app.record(&caller, "drain_pool", format!("pool {pool}{}", places(&told))).await?;
-    Ok(Json(told))
-}
-
-/// Where it was asked for, for the audit log.
-fn places(told: &wire::AskedPool) -> String {
-    let mut nodes: Vec<&str> = told.nodes.iter().map(|node| node.node.as_str()).collect();
-    nodes.dedup();
-    format!(" on {}", nodes.join(", "))
+    Ok(Json(ask::drain_pool(app.store.as_ref(), &pool, &asked, &caller.author()).await?))
 }

@@ -179,9 +179,7 @@ pub(crate) async fn cancel(
     Path(run): Path<String>,
 ) -> Answer<Json<wire::Canceled>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    let canceled = ask::cancel(app.store.as_ref(), run, &caller.name).await?;
-    app.record(&caller, "cancel", format!("run {run}")).await?;
-    Ok(Json(canceled))
+    Ok(Json(ask::cancel(app.store.as_ref(), run, &caller.author()).await?))
 }
 
 pub(crate) async fn retry(
@@ -193,10 +191,7 @@ pub(crate) async fn retry(
     let run = ask::find(app.store.as_ref(), &run).await?;
     has_takers(&app, run).await?;
     let what = Reopen { from: asked.from.as_deref(), seen: asked.last_event };
-    let steps = app.store.retry(run, what, &caller.name).await?;
-    let from = asked.from.map(|step| format!(" from {step}")).unwrap_or_default();
-    app.record(&caller, "retry", format!("run {run}{from}")).await?;
-    Ok(Json(wire::Reopened { run, steps }))
+    Ok(Json(ask::retry(app.store.as_ref(), run, what, &caller.author()).await?))
 }
 
 /// Refuses to open a run again that would then wait for ever: one of `laneway run` is driven by a process that has its directory
@@ -221,9 +216,7 @@ pub(crate) async fn pause(
     Path(run): Path<String>,
 ) -> Answer<Json<wire::Paused>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    app.store.pause(Pausable::Run(run), &caller.name).await?;
-    app.record(&caller, "pause", format!("run {run}")).await?;
-    Ok(Json(wire::Paused { run: Some(run), workflow: None, paused: true }))
+    Ok(Json(ask::pause(app.store.as_ref(), Pausable::Run(run), true, &caller.author()).await?))
 }
 
 pub(crate) async fn resume(
@@ -232,9 +225,7 @@ pub(crate) async fn resume(
     Path(run): Path<String>,
 ) -> Answer<Json<wire::Paused>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    app.store.resume(Pausable::Run(run), &caller.name).await?;
-    app.record(&caller, "resume", format!("run {run}")).await?;
-    Ok(Json(wire::Paused { run: Some(run), workflow: None, paused: false }))
+    Ok(Json(ask::pause(app.store.as_ref(), Pausable::Run(run), false, &caller.author()).await?))
 }
 
 pub(crate) async fn advance(
@@ -243,7 +234,5 @@ pub(crate) async fn advance(
     Path(run): Path<String>,
 ) -> Answer<Json<wire::Advanced>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    let level = app.store.advance(run, &caller.name).await?;
-    app.record(&caller, "advance", format!("run {run}")).await?;
-    Ok(Json(wire::Advanced { run, level }))
+    Ok(Json(ask::advance(app.store.as_ref(), run, &caller.author()).await?))
 }

@@ -20,9 +20,9 @@ use crate::{ask, wire};
 pub(crate) struct ListQuery {
     /// Only the items of this step with `for_each`, in their order, a page of them
     step: Option<String>,
-    /// With `step`: the index behind which the page begins
+    /// `next_after` of the page before
     after: Option<u32>,
-    /// With `step`: how many, 1 to 1000; 100 without it
+    /// How many, 1 to 1000; without it 100 items of a step, or all tasks of a run
     limit: Option<usize>,
 }
 
@@ -33,12 +33,8 @@ pub(crate) async fn list(
 ) -> Answer<Json<wire::TaskList>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
     let Some(step) = query.step else {
-        if query.after.is_some() || query.limit.is_some() {
-            let what = "`after` and `limit` are for the items of one step: name it with `step`";
-            return Err(Problem::new(Code::BadRequest, what));
-        }
-        let tasks = ask::run(app.store.as_ref(), run).await?.tasks;
-        return Ok(Json(wire::TaskList { tasks, next_after: None }));
+        let limit = query.limit.map(|limit| page(Some(limit))).transpose()?;
+        return Ok(Json(ask::tasks(app.store.as_ref(), run, query.after, limit).await?));
     };
     let limit = page(query.limit)?;
     // Asked first: it refuses a step that the run does not have, and knows the nearest.
@@ -103,9 +99,7 @@ pub(crate) async fn skip(
 ) -> Answer<Json<wire::Reopened>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
     has_takers(&app, run).await?;
-    let steps = app.store.skip(run, &step, &caller.name).await?;
-    app.record(&caller, "skip", format!("step {step} of run {run}")).await?;
-    Ok(Json(wire::Reopened { run, steps }))
+    Ok(Json(ask::skip(app.store.as_ref(), run, &step, &caller.author()).await?))
 }
 
 pub(crate) async fn signal(
@@ -115,12 +109,5 @@ pub(crate) async fn signal(
     Body(signal): Body<wire::Signal, MEDIUM>,
 ) -> Answer<Json<wire::Signaled>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    let why = signal.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-    let deed = format!("{} to step {step} of run {run}{why}", signal.signal);
-    let signaled = ask::signal(app.store.as_ref(), run, &step, signal, &caller.name).await?;
-    // One that came second has changed nothing.
-    if signaled.result != wire::SignalResult::Before {
-        app.record(&caller, "signal", deed).await?;
-    }
-    Ok(Json(signaled))
+    Ok(Json(ask::signal(app.store.as_ref(), run, &step, signal, &caller.author()).await?))
 }

@@ -18,9 +18,7 @@ pub(crate) async fn pause(
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Answer<Json<wire::TriggersPaused>> {
-    app.store.pause_triggers(&name, &caller.name).await?;
-    app.record(&caller, "pause_triggers", format!("workflow {name}")).await?;
-    Ok(Json(wire::TriggersPaused { workflow: name, paused: true }))
+    Ok(Json(ask::pause_triggers(app.store.as_ref(), &name, true, &caller.author()).await?))
 }
 
 pub(crate) async fn resume(
@@ -28,7 +26,5 @@ pub(crate) async fn resume(
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Answer<Json<wire::TriggersPaused>> {
-    app.store.resume_triggers(&name).await?;
-    app.record(&caller, "resume_triggers", format!("workflow {name}")).await?;
-    Ok(Json(wire::TriggersPaused { workflow: name, paused: false }))
+    Ok(Json(ask::pause_triggers(app.store.as_ref(), &name, false, &caller.author()).await?))
 }

@@ -9,6 +9,7 @@ use laneway_store::model::Pausable;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::page;
 use super::tag::{of_document, of_graph, tagged, unchanged};
 use crate::access::Caller;
 use crate::extract::{Body, LARGE, Path, Query, Raw};
@@ -22,6 +23,8 @@ const MAX_BUNDLE: usize = bundle::MAX_BYTES as usize + 2 * bundle::MAX_ENTRIES *
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VersionsQuery {
+    /// From `next_cursor` of the page before: those below this number
+    cursor: Option<u32>,
     /// At most so many, up to 1000; 100 without it
     limit: Option<usize>,
 }
@@ -42,8 +45,7 @@ pub(crate) async fn versions(
     Path(name): Path<String>,
     Query(query): Query<VersionsQuery>,
 ) -> Answer<Json<wire::VersionList>> {
-    let limit = query.limit.unwrap_or(100).clamp(1, 1000);
-    Ok(Json(ask::versions(app.store.as_ref(), &name, limit).await?))
+    Ok(Json(ask::versions(app.store.as_ref(), &name, query.cursor, page(query.limit)?).await?))
 }
 
 pub(crate) async fn apply(
@@ -51,10 +53,7 @@ pub(crate) async fn apply(
     Extension(caller): Extension<Caller>,
     Body(asked): Body<wire::Apply, LARGE>,
 ) -> Answer<Json<wire::Applied>> {
-    let applied = ask::apply(app.store.as_ref(), asked, &caller.name, &app.directory).await?;
-    let what = format!("workflow {} as version {}", applied.workflow, applied.version);
-    app.record(&caller, "apply", what).await?;
-    Ok(Json(applied))
+    Ok(Json(ask::apply(app.store.as_ref(), asked, &caller.author(), &app.directory).await?))
 }
 
 pub(crate) async fn bring(
@@ -63,9 +62,7 @@ pub(crate) async fn bring(
     Path(hash): Path<String>,
     Raw(bytes): Raw<MAX_BUNDLE>,
 ) -> Answer<Json<wire::Brought>> {
-    let brought = ask::bring(app.store.as_ref(), &hash, bytes).await?;
-    app.record(&caller, "bring", format!("bundle {}", brought.hash)).await?;
-    Ok(Json(brought))
+    Ok(Json(ask::bring(app.store.as_ref(), &hash, bytes, &caller.author()).await?))
 }
 
 pub(crate) async fn show(
@@ -137,11 +134,7 @@ pub(crate) async fn pause(
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Answer<Json<wire::Paused>> {
-    // A name that nobody has used is a slip of the finger.
-    ask::workflow(app.store.as_ref(), &name).await?;
-    app.store.pause(Pausable::Workflow(name.clone()), &caller.name).await?;
-    app.record(&caller, "pause", format!("workflow {name}")).await?;
-    Ok(Json(wire::Paused { run: None, workflow: Some(name), paused: true }))
+    Ok(Json(ask::pause(app.store.as_ref(), Pausable::Workflow(name), true, &caller.author()).await?))
 }
 
 pub(crate) async fn resume(
@@ -149,8 +142,5 @@ pub(crate) async fn resume(
     Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
 ) -> Answer<Json<wire::Paused>> {
-    ask::workflow(app.store.as_ref(), &name).await?;
-    app.store.resume(Pausable::Workflow(name.clone()), &caller.name).await?;
-    app.record(&caller, "resume", format!("workflow {name}")).await?;
-    Ok(Json(wire::Paused { run: None, workflow: Some(name), paused: false }))
+    Ok(Json(ask::pause(app.store.as_ref(), Pausable::Workflow(name), false, &caller.author()).await?))
 }

@@ -48,6 +48,8 @@ pub struct Token {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TokenList {
     pub tokens: Vec<Token>,
+    /// The next page is asked for with this; null on the last one.
+    pub next_cursor: Option<String>,
 }
 
 /// A token that is good for nothing any more.

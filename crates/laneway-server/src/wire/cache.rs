@@ -56,6 +56,8 @@ pub struct CacheEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CacheList {
     pub entries: Vec<CacheEntry>,
+    /// The next page is asked for with this; null on the last one.
+    pub next_cursor: Option<String>,
 }
 
 /// Results that were forgotten.

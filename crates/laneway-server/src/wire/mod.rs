@@ -12,6 +12,7 @@ mod node;
 mod overview;
 mod pool;
 mod run;
+mod secret;
 mod sign_in;
 mod signal;
 mod submit;
@@ -48,6 +49,7 @@ pub use pool::{AskedNode, AskedPool, DrainPool, Pool, PoolEventList, PoolList, W
 pub use run::{
     Cause, EventList, Holder, ParentStep, Place, Run, RunList, RunSummary, SetAside, Task, TaskList,
 };
+pub use secret::{SecretList, SecretSet, SetSecret, StoredSecret};
 pub use sign_in::{MakeCode, Me, SignIn, SignInCode};
 pub use signal::{Signal, SignalResult, Signaled, Wait};
 pub use submit::{Advanced, Canceled, LogPage, LogPiece, Paused, Reopened, Retry, Submit, Submitted};

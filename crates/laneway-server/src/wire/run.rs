@@ -224,7 +224,7 @@ pub struct RunList {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskList {
     pub tasks: Vec<Task>,
-    /// Of items that were asked for a page at a time: behind which index the next page begins, if there is one.
+    /// The next page is asked for with this, if there is one: the index of an item, or the place of a task in its run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_after: Option<u32>,
 }

@@ -62,6 +62,8 @@ pub struct Definition {
 pub struct VersionList {
     /// Newest first.
     pub versions: Vec<Definition>,
+    /// The next page is asked for with this; null on the last one.
+    pub next_cursor: Option<String>,
 }
 
 /// A workflow that was applied, and how it ran last.

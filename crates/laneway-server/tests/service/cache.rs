@@ -43,7 +43,10 @@ async fn results_are_listed_explained_counted_and_forgotten() {
     let entry = &listed["entries"][0];
     assert_eq!((&entry["step"], &entry["took_ms"]), (&json!("build"), &json!(70)), "{listed}");
     assert_eq!(entry["run"], json!(run));
-    assert_eq!(server.get("/v1/cache?workflow=other").await.json(), json!({ "entries": [] }));
+    assert_eq!(
+        server.get("/v1/cache?workflow=other").await.json(),
+        json!({ "entries": [], "next_cursor": null })
+    );
 
     let taken = server.submit(FLOW).await;
     let claim = actor.take(1).await.remove(0);
@@ -71,7 +74,7 @@ async fn results_are_listed_explained_counted_and_forgotten() {
     assert_eq!(viewer.status.as_u16(), 403);
     let cleared = clear("/v1/cache?workflow=flow&step=build").await.json();
     assert_eq!(cleared["entries"], 1, "{cleared}");
-    assert_eq!(server.get("/v1/cache").await.json(), json!({ "entries": [] }));
+    assert_eq!(server.get("/v1/cache").await.json(), json!({ "entries": [], "next_cursor": null }));
     let audit = server.ask(Method::GET, "/v1/audit").by(Role::Admin).send().await.json();
     assert_eq!(audit["entries"][0]["what"], "results of build of flow", "{audit}");
     server.stop().await;

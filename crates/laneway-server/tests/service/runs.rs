@@ -399,3 +399,64 @@ async fn log_of_an_attempt_is_read_from_any_offset_an_answer_gave_and_waited_for
     assert_eq!(astray.refusal(), (400, "bad_request".to_owned()));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bytes_that_a_step_wrote_are_read_by_any_range() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let actor = Actor::join(&place, "actor:1").await;
+    let run = server.submit("steps: {a: {run: 'true'}}\n").await;
+    let claims = actor.take(1).await;
+    let path = log_path(server.store.dir(), run, "a", 1);
+    std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+    let mut writer = Writer::new(path, 8 << 20);
+    let mut wrote: Vec<u8> = Vec::new();
+    // Of several looks, with both streams in turn and notes between them, which are none of it.
+    for number in 0..60_000_u32 {
+        let (stream, text) = match number % 5 {
+            0 => (Stream::Note, "not of the step".to_owned()),
+            1 => (Stream::Stderr, format!("warning {number}\n")),
+            _ => (Stream::Stdout, format!("line {number} of what was printed here\n")),
+        };
+        let mut framed = vec![0; HEADER];
+        framed.extend_from_slice(text.as_bytes());
+        writer.append(stream, &mut framed);
+        if stream != Stream::Note {
+            wrote.extend_from_slice(text.as_bytes());
+        }
+    }
+    writer.finish();
+    actor.end(&claims[0], true).await;
+    let log = format!("/v1/runs/{run}/tasks/a/attempts/1/log");
+    let ask = async |range: &str| {
+        let ask = server.ask(Method::GET, &log).by(Role::Viewer).with("accept", "application/octet-stream");
+        ask.with("range", range).send().await
+    };
+    let all = wrote.len();
+    let most = 1 << 20;
+    assert!(all > most + 100_000, "{all}");
+    for (range, from, to) in [
+        ("bytes=0-0".to_owned(), 0, 1),
+        ("bytes=100-199".to_owned(), 100, 200),
+        (format!("bytes={}-", all - 10), all - 10, all),
+        (format!("bytes={}-{}", all - 10, all + 10), all - 10, all),
+        ("bytes=-7".to_owned(), all - 7, all),
+        // More than is given at once: as much as that.
+        ("bytes=5-".to_owned(), 5, 5 + most),
+        (format!("bytes=-{all}"), all - most, all),
+    ] {
+        let reply = ask(&range).await;
+        assert_eq!(reply.status, 206, "{range}");
+        assert!(reply.body[..] == wrote[from..to], "{range}: {} bytes", reply.body.len());
+        let told = reply.header("content-range");
+        assert!(told.starts_with(&format!("bytes {from}-{}/", to - 1)), "{range}: {told}");
+        assert!(told.ends_with("/*") || told.ends_with(&format!("/{all}")), "{range}: {told}");
+    }
+    let beyond = ask(&format!("bytes={all}-")).await;
+    assert_eq!(beyond.refusal(), (416, "no_such_range".to_owned()));
+    assert_eq!(beyond.header("content-range"), format!("bytes */{all}"));
+    for several in ["bytes=0-1, 5-6", "lines=1-2", "bytes=9-3"] {
+        assert_eq!(ask(several).await.status, 200, "{several}");
+    }
+    server.stop().await;
+}

@@ -65,7 +65,7 @@ use verbs::{
 
 use crate::Open;
 use crate::bytes::admit;
-use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
+use crate::cache::{Behind, Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result, put_off};
@@ -478,8 +478,8 @@ impl Store for PostgresStore {
         self.base.ask(|link| async move { view::outcomes(&link, workflows, limit).await }).await
     }
 
-    async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
-        self.base.ask(|link| async move { apply::versions(&link, workflow, limit).await }).await
+    async fn versions(&self, workflow: &str, below: Option<u32>, limit: usize) -> Result<Vec<Definition>> {
+        self.base.ask(|link| async move { apply::versions(&link, workflow, below, limit).await }).await
     }
 
     async fn cached(&self, look: Look) -> Result<Found> {
@@ -512,9 +512,9 @@ impl Store for PostgresStore {
             .await
     }
 
-    async fn results(&self, which: Which, limit: usize) -> Result<Vec<ResultView>> {
-        let which = &which;
-        self.base.ask(|link| async move { cache::list(&link, which, limit).await }).await
+    async fn results(&self, which: Which, behind: Option<Behind>, limit: usize) -> Result<Vec<ResultView>> {
+        let (which, behind) = (&which, behind.as_ref());
+        self.base.ask(|link| async move { cache::list(&link, which, behind, limit).await }).await
     }
 
     async fn forget_results(&self, which: Which) -> Result<Forgotten> {

@@ -63,7 +63,7 @@ use verbs::{
 use writer::Writer;
 
 use crate::bytes::admit;
-use crate::cache::{Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
+use crate::cache::{Behind, Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result, put_off};
@@ -570,9 +570,9 @@ impl Store for SqliteStore {
         self.read(move |connection, _| view::outcomes(connection, &workflows, limit)).await
     }
 
-    async fn versions(&self, workflow: &str, limit: usize) -> Result<Vec<Definition>> {
+    async fn versions(&self, workflow: &str, below: Option<u32>, limit: usize) -> Result<Vec<Definition>> {
         let name = workflow.to_owned();
-        self.read(move |connection, _| apply::versions(connection, &name, limit)).await
+        self.read(move |connection, _| apply::versions(connection, &name, below, limit)).await
     }
 
     async fn cached(&self, look: Look) -> Result<Found> {
@@ -600,8 +600,8 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn results(&self, which: Which, limit: usize) -> Result<Vec<ResultView>> {
-        self.read(move |connection, _| cache::list(connection, &which, limit)).await
+    async fn results(&self, which: Which, behind: Option<Behind>, limit: usize) -> Result<Vec<ResultView>> {
+        self.read(move |connection, _| cache::list(connection, &which, behind.as_ref(), limit)).await
     }
 
     async fn forget_results(&self, which: Which) -> Result<Forgotten> {

@@ -86,9 +86,13 @@ async fn what_was_applied_last_is_what_starts(place: Place) {
     assert_eq!((known.bundle, known.dir.as_str()), (Some(bundle), "/work"));
     let text = node.store.document(&plan(&flat(3, 1)).version).await.expect("a document");
     assert_eq!(text, flat(3, 1));
-    let versions = node.store.versions("flow", 10).await.expect("versions");
+    let versions = node.store.versions("flow", None, 10).await.expect("versions");
     assert_eq!(versions.iter().map(|one| one.no).collect::<Vec<_>>(), [2, 1]);
-    assert_eq!(node.store.versions("flow", 1).await.expect("versions").len(), 1);
+    let page = async |below| {
+        let page = node.store.versions("flow", below, 1).await.expect("versions");
+        page.iter().map(|one| one.no).collect::<Vec<_>>()
+    };
+    assert_eq!((page(None).await, page(Some(2)).await, page(Some(1)).await), (vec![2], vec![1], vec![]));
 }
 
 async fn applying_what_has_not_changed_does_nothing(place: Place) {

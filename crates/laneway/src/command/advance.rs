@@ -1,13 +1,13 @@
 //! `laneway advance`: one level of a run that is held up. Workers do it, or this process, where the run belongs to none that
 //! lives.
 
+use laneway_server::ask;
 use laneway_store::Error;
 use laneway_store::model::Placed;
 
 use super::Context;
-use crate::deed::record;
+use crate::deed::author;
 use crate::drive::{self, DriveArgs, Until};
-use crate::env;
 use crate::exit::Exit;
 
 #[derive(Debug, clap::Args)]
@@ -31,8 +31,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     }
     let (store, run) = context.find(&args.run).await?;
     let told = store.run_state(run).await?.last_event;
-    let level = store.advance(run, &env::person()).await?;
-    record(store.as_ref(), "advance", format!("run {run}")).await?;
+    let level = ask::advance(store.as_ref(), run, &author()).await?.level;
     let goes_on = format!("run {} goes on with level {level}", run.short());
     if store.head(run).await?.placed != Placed::Local {
         context.printer.line(&format!("{goes_on}, on whichever node takes it"))?;

@@ -7,16 +7,15 @@ use laneway_core::hash::ContentHash;
 use laneway_core::plan::Plan;
 use laneway_engine::bundle::{self, Bundle};
 use laneway_server::client::Client;
-use laneway_server::wire;
+use laneway_server::{ask, wire};
 use laneway_store::Store;
-use laneway_store::model::Application;
 
 use super::Context;
 use crate::children;
-use crate::deed::record;
+use crate::deed::author;
 use crate::document::{self, Document};
 use crate::exit::{Exit, Refusal};
-use crate::{env, text};
+use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway apply nightly.yaml\n  laneway start nightly\n\n\
@@ -87,8 +86,8 @@ impl Target {
     async fn bring(&self, bundle: Bundle) -> anyhow::Result<ContentHash> {
         match self {
             Self::Store(store) => {
-                let hash = store.keep_blob(bundle.bytes).await?;
-                record(store.as_ref(), "bring", format!("bundle {hash}")).await?;
+                let hash = ContentHash::of(&bundle.bytes);
+                ask::bring(store.as_ref(), hash.as_str(), bundle.bytes, &author()).await?;
                 Ok(hash)
             }
             Self::Server(client) => {
@@ -105,23 +104,17 @@ impl Target {
         plan: Plan,
         bundle: Option<ContentHash>,
     ) -> anyhow::Result<wire::Applied> {
-        let (workflow, dir) = (plan.workflow.name.clone(), document.dir.to_string_lossy().into_owned());
-        let hash = bundle.as_ref().map(ContentHash::to_string);
         match self {
             Self::Store(store) => {
-                let (plan, document, by) = (Arc::new(plan), document.source.text, env::person());
-                let applied = store.apply(Application { plan, document, dir, bundle, by }).await?;
-                let what = format!("workflow {workflow} as version {}", applied.no);
-                record(store.as_ref(), "apply", what).await?;
-                let changed = !applied.was_there;
-                Ok(wire::Applied { workflow, version: applied.no, changed, bundle: hash })
+                let read = (plan, document.source.text);
+                Ok(ask::apply_plan(store.as_ref(), read, (&document.dir, bundle), &author()).await?)
             }
             Self::Server(client) => {
                 let apply = wire::Apply {
                     document: document.source.text,
-                    name: Some(workflow),
-                    bundle: hash,
-                    directory: Some(dir),
+                    name: Some(plan.workflow.name),
+                    bundle: bundle.as_ref().map(ContentHash::to_string),
+                    directory: Some(document.dir.to_string_lossy().into_owned()),
                 };
                 Ok(client.apply(&apply).await?)
             }

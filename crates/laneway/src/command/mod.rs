@@ -200,7 +200,6 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Backup(_) => Some(("backup", Alone::Store)),
         Command::Restore(_) => Some(("restore", Alone::Store)),
         Command::Prune(_) => Some(("prune", Alone::Store)),
-        Command::Secret(_) => Some(("secret", Alone::Store)),
         Command::Validate(_)
         | Command::Apply(_)
         | Command::Schedule(_)
@@ -212,6 +211,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         | Command::Start(_)
         | Command::Submit(_)
         | Command::Token(_)
+        | Command::Secret(_)
         | Command::Web(_)
         | Command::Nodes(_)
         | Command::Pool(_)

@@ -10,7 +10,7 @@ use laneway_store::prune::{Keep, Prunable, Swept};
 use serde_json::{Value, json};
 
 use super::Context;
-use crate::deed::record;
+use crate::deed::author;
 use crate::exit::{Exit, Refusal};
 use crate::settings::{bytes, count, span};
 use crate::text;
@@ -81,7 +81,8 @@ async fn note(store: &dyn Store, pruned: &Pruned, gone: &Forgotten) -> anyhow::R
         return Ok(());
     }
     let (runs, results) = (text::count(pruned.runs, "run"), text::count(gone.results, "recorded result"));
-    record(store, "prune", format!("{runs}, {results}")).await
+    author().record(store, "prune", format!("{runs}, {results}")).await?;
+    Ok(())
 }
 
 fn tell(

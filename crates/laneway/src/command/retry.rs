@@ -1,12 +1,12 @@
 //! `laneway retry`: opens an ended run again and goes on with it here.
 
+use laneway_server::ask;
 use laneway_server::wire::Reopened;
 use laneway_store::model::Reopen;
 
 use super::Context;
-use crate::deed::record;
+use crate::deed::author;
 use crate::drive::{self, DriveArgs, Until};
-use crate::env;
 use crate::exit::Exit;
 use crate::progress::listed;
 
@@ -33,14 +33,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let (store, run) = context.find(&args.run).await?;
     let told = store.run_state(run).await?.last_event;
     let what = Reopen { from: args.from.as_deref(), seen: Some(told) };
-    store.retry(run, what, &env::person()).await?;
-    record(store.as_ref(), "retry", format!("run {run}{}", from(args.from.as_deref()))).await?;
+    ask::retry(store.as_ref(), run, what, &author()).await?;
     drive::take_over(context, store, run, told, (args.drive, Until::Over)).await
-}
-
-/// Of a deed: where it begins, if that was said.
-pub(crate) fn from(step: Option<&str>) -> String {
-    step.map(|step| format!(" from {step}")).unwrap_or_default()
 }
 
 /// Through a server it is opened again and left to whoever takes its tasks.

@@ -4,18 +4,19 @@ use std::io::{IsTerminal as _, Read as _};
 
 use clap::Subcommand;
 use comfy_table::Cell;
-use laneway_engine::secret::{KEY_VARIABLE, Key, MAX_LENGTH, MIN_LENGTH, strip_newline};
-use serde_json::json;
+use laneway_engine::secret::{MAX_LENGTH, check, strip_newline};
+use laneway_server::ask;
 
 use super::Context;
-use crate::deed::record;
 use crate::exit::{Exit, Refusal};
-use crate::{env, text};
+use crate::face::Face;
+use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway secret set db < password.txt\n  laneway secret list\n\n\
     A workflow names it: `secrets: {db: {store: db}}`, and a step uses it in `env`: `PASSWORD: ${{ secrets.db }}`.\n\
-    Values are sealed with the key in `secret.key` beside the store, or in LANEWAY_SECRET_KEY, which every node needs.")]
+    Values are sealed with the key in `secret.key` beside the store, or in LANEWAY_SECRET_KEY, which every node needs.\n\
+    With --server they go to that server, which seals them with its own: for an admin.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
@@ -45,33 +46,24 @@ enum What {
 }
 
 fn name(text: &str) -> Result<String, String> {
-    let is_fine = !text.is_empty()
-        && text.len() <= 100
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-    if is_fine { Ok(text.to_owned()) } else { Err("use letters, digits, `_` and `-`".to_owned()) }
+    ask::check_secret_name(text).map(|()| text.to_owned())
 }
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     match args.what {
         What::Set { name } => {
             let value = read_value()?;
-            let store = context.open_or_create()?;
-            let key = Key::load_or_make(store.dir()).map_err(|error| {
-                Refusal::new(format!("the secret cannot be sealed: {error}"))
-                    .hint(format!("the key is in secret.key beside the store, or in {KEY_VARIABLE}"))
-            })?;
-            let sealed = key.seal(&name, &value)?;
-            store.set_secret(&name, sealed, &env::person()).await?;
-            record(store.as_ref(), "set_secret", format!("secret {name}")).await?;
+            let face = match context.client()? {
+                Some(client) => Face::Server(client),
+                None => Face::Store(context.open_or_create()?),
+            };
+            face.set_secret(&name, value).await?;
             context.printer.line(&format!("secret {name} is set"))?;
         }
         What::List { json } => {
-            let secrets = context.open()?.secrets().await?;
+            let secrets = context.face()?.secrets().await?;
             if json {
-                let wire = secrets.iter().map(|secret| {
-                    json!({ "name": secret.name, "set_at": secret.set_at.to_string(), "set_by": secret.set_by })
-                });
-                context.printer.json(&wire.collect::<Vec<_>>())?;
+                context.printer.json(&secrets)?;
             } else if secrets.is_empty() {
                 context.printer.note("there are no secrets; `laneway secret set NAME` makes one");
             } else {
@@ -80,7 +72,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
                 for secret in &secrets {
                     table.add_row(vec![
                         Cell::new(&secret.name),
-                        Cell::new(text::date(secret.set_at)),
+                        Cell::new(text::date(secret.set_at.0)),
                         Cell::new(&secret.set_by),
                     ]);
                 }
@@ -88,9 +80,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             }
         }
         What::Remove { name } => {
-            let store = context.open()?;
-            store.remove_secret(&name).await?;
-            record(store.as_ref(), "remove_secret", format!("secret {name}")).await?;
+            context.face()?.remove_secret(&name).await?;
             context.printer.line(&format!("secret {name} is removed"))?;
         }
     }
@@ -109,13 +99,6 @@ fn read_value() -> anyhow::Result<String> {
     stdin.lock().take(MAX_LENGTH as u64 + 3).read_to_end(&mut bytes)?;
     let value = String::from_utf8(bytes).map_err(|_| Refusal::new("a secret is text, and this is none"))?;
     let value = strip_newline(value);
-    if value.len() > MAX_LENGTH || value.contains('\0') {
-        return Err(Refusal::new(format!("a secret has at most {MAX_LENGTH} bytes, and no NUL")).into());
-    }
-    if value.len() < MIN_LENGTH {
-        return Err(Refusal::new(format!("a secret has at least {MIN_LENGTH} characters"))
-            .hint("a shorter one could not be kept out of logs: it would be found everywhere")
-            .into());
-    }
+    check(&value).map_err(|bad| Refusal::new(bad.to_string()).hint(bad.hint()))?;
     Ok(value)
 }

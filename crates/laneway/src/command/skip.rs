@@ -1,9 +1,10 @@
 //! `laneway skip`: lets a run go on past a failed step, and goes on with it here. The step stays marked.
 
+use laneway_server::ask;
+
 use super::Context;
-use crate::deed::record;
+use crate::deed::author;
 use crate::drive::{self, DriveArgs, Until};
-use crate::env;
 use crate::exit::Exit;
 
 #[derive(Debug, clap::Args)]
@@ -26,7 +27,6 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     }
     let (store, run) = context.find(&args.run).await?;
     let told = store.run_state(run).await?.last_event;
-    store.skip(run, &args.step, &env::person()).await?;
-    record(store.as_ref(), "skip", format!("step {} of run {run}", args.step)).await?;
+    ask::skip(store.as_ref(), run, &args.step, &author()).await?;
     drive::take_over(context, store, run, told, (args.drive, Until::Over)).await
 }

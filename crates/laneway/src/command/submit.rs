@@ -13,9 +13,9 @@ use super::Context;
 use super::apply::{self, Target};
 use super::run::Start;
 use crate::document::{self, ParamArgs};
-use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::settings::count;
+use crate::{deed, env};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -102,7 +102,8 @@ pub(super) async fn hand_over(
 ) -> anyhow::Result<Exit> {
     let workflow = start.plan.workflow.name.clone();
     let session = store.register(NewSession::ephemeral(env::node(), 1)).await?;
-    let submission = Submission { is_shared: true, is_paused, key, ..start.submission(session) };
+    let origin = Some(deed::ORIGIN.to_owned());
+    let submission = Submission { is_shared: true, is_paused, key, origin, ..start.submission(session) };
     let submitted = store.submit(submission).await;
     store.retire(session, Leaving::because(LeaveReason::Done)).await?;
     tell(context, &wire::Submitted { run: submitted?, workflow }, is_json)

@@ -3,12 +3,12 @@
 use clap::Subcommand;
 use comfy_table::Cell;
 use laneway_core::role::Role;
-use laneway_server::{access, wire};
+use laneway_server::{access, ask, wire};
 
 use super::Context;
-use crate::deed::record;
+use crate::deed::author;
 use crate::exit::{Exit, Refusal};
-use crate::{env, text};
+use crate::text;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -64,10 +64,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
                 return show(context, made, json);
             }
             let store = context.open_or_create()?;
-            let (secret, _) = access::make(store.as_ref(), &name, role, &env::person()).await?;
-            record(store.as_ref(), "create_token", format!("token {name} with the role {role}")).await?;
-            let token = secret.reveal().to_owned();
-            return show(context, wire::CreatedToken { token, name, role }, json);
+            let made = ask::create_token(store.as_ref(), &name, role, &author()).await?;
+            return show(context, made, json);
         }
         What::List { json } => {
             let tokens = context.face()?.tokens().await?;
@@ -82,13 +80,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         What::Revoke { name } => {
             let revoked = match context.client()? {
                 Some(client) => client.revoke_token(&name).await?,
-                None => {
-                    let store = context.open()?;
-                    let revoked = wire::Revoked::from(store.revoke_token(&name, &env::person()).await?);
-                    record(store.as_ref(), "revoke_token", format!("token {name}{}", revoked.others()))
-                        .await?;
-                    revoked
-                }
+                None => ask::revoke_token(context.open()?.as_ref(), &name, &author()).await?,
             };
             printer.line(&format!("token {name} is revoked{}", revoked.others()))?;
         }

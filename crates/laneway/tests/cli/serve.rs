@@ -289,6 +289,32 @@ fn link_to_the_web_page_signs_in_once() {
 }
 
 #[test]
+fn secret_that_is_set_through_a_server_reaches_a_step_and_is_never_told() {
+    let place = Place::with(
+        "flow.yaml",
+        "name: flow\nsecrets: {db: {store: db}}\nsteps: {a: {env: {DB: '${{ secrets.db }}'}, run: 'test \"$DB\" = \"a value that is long enough\" && echo $DB'}}\n",
+    );
+    let server = Served::start(&place, &[]);
+    place.write("value", "a value that is long enough\n");
+    let mut set = place.command(&["secret", "set", "db", "--server", server.url()]);
+    set.stdin(std::fs::File::open(place.path("value")).expect("a file"));
+    let said = place.outcome("secret set db", set);
+    assert_eq!((said.code, said.stdout.as_str()), (Some(0), "secret db is set\n"), "{said}");
+    assert_eq!(server.ask("submit flow.yaml").code, Some(0));
+    let ended = server.ask("watch last");
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let logs = server.ask("logs last");
+    assert!(logs.stdout.contains("***") && !logs.stdout.contains("long enough"), "{logs}");
+    let listed = server.json("secret list --json");
+    assert_eq!((listed.as_array().map(Vec::len), &listed[0]["name"]), (Some(1), &json!("db")));
+    let removed = server.ask("secret remove db");
+    assert_eq!(removed.code, Some(0), "{removed}");
+    let again = server.ask("secret remove db");
+    assert!(again.code == Some(2) && again.stderr.contains("db"), "{again}");
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
 fn what_is_changed_beside_a_store_is_in_its_audit_log() {
     let place = Place::with(
         "flow.yaml",
@@ -337,10 +363,12 @@ fn what_is_changed_beside_a_store_is_in_its_audit_log() {
     ada pause_triggers workflow flow by command line
     ada resume_triggers workflow flow by command line
     ada set_limit limit api to 3 by command line
+    ada submit run [uuid] of flow by command line
     ada advance run [uuid] by command line
     ada resume run [uuid] by command line
     ada pause run [uuid] by command line
     ada cancel run [uuid] by command line
+    ada submit run [uuid] of flow by command line
     ada cancel run [uuid] by command line
     ada prune 1 run, 0 recorded results by command line
     ada clear_cache all results by command line

@@ -109,15 +109,15 @@ fn command_that_cannot_ask_the_server_that_is_named_does_nothing_beside_it() {
         place.outcome(line, command)
     };
     let server = Some("http://127.0.0.1:1");
-    assert_snapshot!(ask("secret set db", server), @r"
-    $ laneway secret set db
+    assert_snapshot!(ask("prune --keep 1", server), @r"
+    $ laneway prune --keep 1
     exit code 2
     ----- stdout
     ----- stderr
-    error: `laneway secret` does not go through a server, and LANEWAY_SERVER names one
+    error: `laneway prune` does not go through a server, and LANEWAY_SERVER names one
     hint: use it where the store lies, and name that with --store; or unset LANEWAY_SERVER
     ");
-    for line in ["prune --keep 1", "backup copy.tar", "restore copy.tar", "doctor", "replay last"] {
+    for line in ["backup copy.tar", "restore copy.tar", "doctor", "replay last"] {
         let outcome = ask(line, server);
         assert_eq!(outcome.code, Some(2), "{outcome}");
         assert!(outcome.stderr.contains("does not go through a server"), "{outcome}");

@@ -32,7 +32,7 @@ pub(in crate::postgres) async fn apply(
     // Two who apply the same name come one behind the other: what is the newest is read behind the lock.
     flight.ask(sql!("key_make", TEXT_ARRAY), vec![&key]);
     flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&key]);
-    flight.ask(sql!("definition_versions", TEXT, INT8), vec![name, &1_i64]);
+    flight.ask(sql!("definition_versions", TEXT, INT8, INT8), vec![name, &i64::MAX, &1_i64]);
     flight.ask(sql!("blob_hold", TEXT), vec![&bundle]);
     let answers = flight.land().await?;
     if let (Some(hash), Some([])) = (bundle, answers.get(3).map(Vec::as_slice)) {
@@ -88,9 +88,15 @@ fn last_run(found: &Row) -> Done<Option<LastRun>> {
 }
 
 /// Of one name, newest first.
-pub(in crate::postgres) async fn versions(link: &Link, name: &str, limit: usize) -> Done<Vec<Definition>> {
+pub(in crate::postgres) async fn versions(
+    link: &Link,
+    name: &str,
+    below: Option<u32>,
+    limit: usize,
+) -> Done<Vec<Definition>> {
+    let below = below.map_or(i64::MAX, i64::from);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = link.rows(sql!("definition_versions", TEXT, INT8), &[&name, &limit]).await?;
+    let rows = link.rows(sql!("definition_versions", TEXT, INT8, INT8), &[&name, &below, &limit]).await?;
     rows.iter().map(definition).collect()
 }
 

@@ -9,8 +9,8 @@ use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
 use crate::cache::{
-    COMPARED, FORGOTTEN, Forgotten, Found, Hit, KeepResults, Look, Missed, NewResult, ResultView, Unused,
-    Which, beyond, miss_text,
+    Behind, COMPARED, FORGOTTEN, Forgotten, Found, Hit, KeepResults, Look, Missed, NewResult, ResultView,
+    Unused, Which, beyond, miss_text,
 };
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::stored;
@@ -137,9 +137,15 @@ pub(in crate::postgres) async fn used(link: &Link, terms: Terms, uses: &[(Conten
     Ok(())
 }
 
-pub(in crate::postgres) async fn list(link: &Link, which: &Which, limit: usize) -> Done<Vec<ResultView>> {
+pub(in crate::postgres) async fn list(
+    link: &Link,
+    which: &Which,
+    behind: Option<&Behind>,
+    limit: usize,
+) -> Done<Vec<ResultView>> {
+    let (at, key) = behind.map_or((i64::MAX, ""), |behind| (behind.last_used_at.0, behind.key.as_str()));
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
-    let asked = sql!("cache_list", TEXT, TEXT, INT8);
+    let asked = sql!("cache_list", TEXT, TEXT, INT8, TEXT, INT8);
     let read = |found: &Row| {
         Ok(ResultView {
             key: row::word(found, 0, "key of the cache", ContentHash::parse)?,
@@ -153,12 +159,12 @@ pub(in crate::postgres) async fn list(link: &Link, which: &Which, limit: usize) 
             last_used_at: Millis(found.try_get(8)?),
         })
     };
-    link.rows(asked, &[&which.workflow, &which.step, &most]).await?.iter().map(read).collect()
+    link.rows(asked, &[&which.workflow, &which.step, &at, &key, &most]).await?.iter().map(read).collect()
 }
 
 /// Some of those that are meant go. Gives what went, and whether there may be more.
 pub(in crate::postgres) async fn clear(link: &Link, which: &Which) -> Done<(Forgotten, bool)> {
-    let some = list(link, which, FORGOTTEN).await?;
+    let some = list(link, which, None, FORGOTTEN).await?;
     let keys: Vec<&str> = some.iter().map(|result| result.key.as_str()).collect();
     let gone = forget(link, &keys, &vec![i64::MAX; keys.len()]).await?;
     Ok((gone, some.len() == FORGOTTEN))

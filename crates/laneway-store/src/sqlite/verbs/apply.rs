@@ -24,7 +24,7 @@ pub(in crate::sqlite) fn apply(txn: &Txn<'_>, application: &Application) -> Done
         return Err(Error::NoSuchBlob { hash: hash.to_string() }.into());
     }
     let (version, name) = (plan.version.as_str(), &plan.workflow.name);
-    let newest = versions(txn.connection, name, 1)?.pop();
+    let newest = versions(txn.connection, name, None, 1)?.pop();
     if let Some(newest) = &newest
         && newest.version == plan.version
         && newest.bundle == application.bundle
@@ -77,11 +77,13 @@ fn last_run(row: &Row<'_>) -> Done<Option<LastRun>> {
 pub(in crate::sqlite) fn versions(
     connection: &Connection,
     name: &str,
+    below: Option<u32>,
     limit: usize,
 ) -> Done<Vec<Definition>> {
+    let below = below.map_or(i64::MAX, i64::from);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(sql!("definition_versions"))?;
-    let mut rows = statement.query(params![name, limit])?;
+    let mut rows = statement.query(params![name, below, limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(definition(row)?);

@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
 use crate::cache::{
-    COMPARED, FORGOTTEN, Forgotten, Found, Hit, KeepResults, Look, Missed, NewResult, ResultView, Unused,
-    Which, beyond, miss_text,
+    Behind, COMPARED, FORGOTTEN, Forgotten, Found, Hit, KeepResults, Look, Missed, NewResult, ResultView,
+    Unused, Which, beyond, miss_text,
 };
 use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
@@ -135,10 +135,16 @@ pub(in crate::sqlite) fn used(txn: &Txn<'_>, uses: &[(ContentHash, u64)]) -> Don
     Ok(())
 }
 
-pub(in crate::sqlite) fn list(connection: &Connection, which: &Which, limit: usize) -> Done<Vec<ResultView>> {
+pub(in crate::sqlite) fn list(
+    connection: &Connection,
+    which: &Which,
+    behind: Option<&Behind>,
+    limit: usize,
+) -> Done<Vec<ResultView>> {
     let mut statement = connection.prepare_cached(sql!("cache_list"))?;
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = statement.query(params![which.workflow, which.step, most])?;
+    let (at, key) = behind.map_or((i64::MAX, ""), |behind| (behind.last_used_at.0, behind.key.as_str()));
+    let mut rows = statement.query(params![which.workflow, which.step, at, key, most])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let key: String = row.get(0)?;
@@ -159,7 +165,7 @@ pub(in crate::sqlite) fn list(connection: &Connection, which: &Which, limit: usi
 
 /// Some of those that are meant go. Says whether there may be more.
 pub(in crate::sqlite) fn clear(txn: &Txn<'_>, which: &Which, gone: &mut Forgotten) -> Done<bool> {
-    let some = list(txn.connection, which, FORGOTTEN)?;
+    let some = list(txn.connection, which, None, FORGOTTEN)?;
     for result in &some {
         forget(txn, (result.key.as_str(), result.bytes, i64::MAX), gone)?;
     }

@@ -1,0 +1,201 @@
+//! Changes, each with who made it: a change is made, and written down before it is told. The routes and the command line go this one
+//! way, so that the audit log says the same of the same deed, whoever does it and from wherever.
+
+use laneway_core::effect::EffectId;
+use laneway_core::id::RunId;
+use laneway_core::limit::Limit;
+use laneway_core::node_event::Leaving;
+use laneway_core::role::Role;
+use laneway_core::state::RunStatus;
+use laneway_engine::worker::return_what_is_left;
+use laneway_store::cache::Which;
+use laneway_store::effect::Settlement;
+use laneway_store::model::{Deed, NewSignal, Pausable, Reopen, Whom};
+use laneway_store::{Error, Result, Store};
+
+use crate::access;
+use crate::wire;
+
+/// Who changes something, as the audit log names them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    pub name: String,
+    /// The address from which they ask.
+    pub origin: String,
+}
+
+impl Author {
+    /// Writes down what was changed. Awaited between the change and its answer, so that whatever was acknowledged is in the log: a change
+    /// whose entry cannot be written is not acknowledged.
+    pub async fn record(&self, store: &dyn Store, act: &str, what: impl Into<String>) -> Result<()> {
+        let Self { name, origin } = self.clone();
+        store.record(Deed { by: name, act: act.to_owned(), what: what.into(), origin }).await?;
+        Ok(())
+    }
+}
+
+/// Ends a run. Tasks of a process that is gone are stopped by nobody: they are returned, so that the run ends now.
+pub async fn cancel(store: &dyn Store, run: RunId, author: &Author) -> Result<wire::Canceled> {
+    let was = store.status(run).await?;
+    store.cancel(run, &author.name).await?;
+    return_what_is_left(store).await?;
+    let status: RunStatus = store.status(run).await?;
+    author.record(store, "cancel", format!("run {run}")).await?;
+    Ok(wire::Canceled { run, status, was })
+}
+
+/// Opens an ended run again.
+pub async fn retry(
+    store: &dyn Store,
+    run: RunId,
+    what: Reopen<'_>,
+    author: &Author,
+) -> Result<wire::Reopened> {
+    let steps = store.retry(run, what, &author.name).await?;
+    let from = what.from.map(|step| format!(" from {step}")).unwrap_or_default();
+    author.record(store, "retry", format!("run {run}{from}")).await?;
+    Ok(wire::Reopened { run, steps })
+}
+
+/// Lets an ended run go on past a failed step.
+pub async fn skip(store: &dyn Store, run: RunId, step: &str, author: &Author) -> Result<wire::Reopened> {
+    let steps = store.skip(run, step, &author.name).await?;
+    author.record(store, "skip", format!("step {step} of run {run}")).await?;
+    Ok(wire::Reopened { run, steps })
+}
+
+/// Lets a paused run go on by one level.
+pub async fn advance(store: &dyn Store, run: RunId, author: &Author) -> Result<wire::Advanced> {
+    let level = store.advance(run, &author.name).await?;
+    author.record(store, "advance", format!("run {run}")).await?;
+    Ok(wire::Advanced { run, level })
+}
+
+/// Holds a run or all of a workflow up, or lets it go on.
+pub async fn pause(
+    store: &dyn Store,
+    what: Pausable,
+    is_paused: bool,
+    author: &Author,
+) -> Result<wire::Paused> {
+    let (named, run, workflow) = match &what {
+        Pausable::Run(run) => (format!("run {run}"), Some(*run), None),
+        Pausable::Workflow(name) => {
+            // A name that nobody has used is a slip of the finger.
+            store.latest(name).await?;
+            (format!("workflow {name}"), None, Some(name.clone()))
+        }
+    };
+    if is_paused {
+        store.pause(what, &author.name).await?;
+        author.record(store, "pause", named).await?;
+    } else {
+        store.resume(what, &author.name).await?;
+        author.record(store, "resume", named).await?;
+    }
+    Ok(wire::Paused { run, workflow, paused: is_paused })
+}
+
+/// Lets a workflow start by itself no more, or again.
+pub async fn pause_triggers(
+    store: &dyn Store,
+    workflow: &str,
+    is_paused: bool,
+    author: &Author,
+) -> Result<wire::TriggersPaused> {
+    let named = format!("workflow {workflow}");
+    if is_paused {
+        store.pause_triggers(workflow, &author.name).await?;
+        author.record(store, "pause_triggers", named).await?;
+    } else {
+        store.resume_triggers(workflow).await?;
+        author.record(store, "resume_triggers", named).await?;
+    }
+    Ok(wire::TriggersPaused { workflow: workflow.to_owned(), paused: is_paused })
+}
+
+/// Says what a step waits for.
+pub async fn signal(
+    store: &dyn Store,
+    run: RunId,
+    step: &str,
+    signal: wire::Signal,
+    author: &Author,
+) -> Result<wire::Signaled> {
+    let wire::Signal { signal: name, reason, payload } = signal;
+    let why = reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    let deed = format!("{name} to step {step} of run {run}{why}");
+    let signal = NewSignal { name: name.clone(), by: author.name.clone(), reason, payload };
+    let signaled = wire::Signaled::new(run, step, name, store.signal(run, step, signal).await?);
+    // One that came second has changed nothing.
+    if signaled.result != wire::SignalResult::Before {
+        author.record(store, "signal", deed).await?;
+    }
+    Ok(signaled)
+}
+
+/// Says what became of an effect that nobody runs any more.
+pub async fn settle_effect(
+    store: &dyn Store,
+    run: RunId,
+    step: &str,
+    (id, settle): (EffectId, wire::Settle),
+    author: &Author,
+) -> Result<wire::SettledEffect> {
+    let (settlement, how) = match settle {
+        wire::Settle::Done => (Settlement::Done, "has happened"),
+        wire::Settle::Again => (Settlement::Again, "is to run again"),
+    };
+    store.settle_effect(run, step, id.clone(), settlement, &author.name).await?;
+    let EffectId { name, key } = id;
+    let with_key = if key.is_empty() { String::new() } else { format!(" ({key})") };
+    let deed = format!("effect {name}{with_key} of step {step} of run {run} {how}");
+    author.record(store, "settle_effect", deed).await?;
+    Ok(wire::SettledEffect { run, step: step.to_owned(), name, key, settle })
+}
+
+/// Lets a node take nothing more.
+pub async fn drain(store: &dyn Store, node: &str, author: &Author) -> Result<wire::Drained> {
+    let why = Leaving::drained_by(author.name.clone());
+    let sessions = store.drain(Whom::Node(node.to_owned()), why).await?;
+    author.record(store, "drain", format!("node {node}")).await?;
+    Ok(wire::Drained { node: node.to_owned(), sessions })
+}
+
+pub async fn set_limit(store: &dyn Store, name: &str, limit: Limit, author: &Author) -> Result<wire::Limit> {
+    store.set_limit(name, limit, &author.name).await?;
+    author.record(store, "set_limit", format!("limit {name} to {limit}")).await?;
+    let set = super::limits(store).await?.limits.into_iter().find(|limit| limit.name == name);
+    set.ok_or_else(|| Error::NoSuchLimit { name: name.to_owned() })
+}
+
+/// Forgets results, so that the steps are executed again.
+pub async fn clear_results(store: &dyn Store, which: Which, author: &Author) -> Result<wire::CacheCleared> {
+    let of = match (&which.workflow, &which.step) {
+        (Some(workflow), Some(step)) => format!("results of {step} of {workflow}"),
+        (Some(workflow), None) => format!("results of {workflow}"),
+        (None, _) => "all results".to_owned(),
+    };
+    let gone = store.forget_results(which).await?;
+    author.record(store, "clear_cache", of).await?;
+    Ok(wire::CacheCleared { entries: gone.results, bytes: gone.bytes })
+}
+
+/// Makes a token, of which the secret is told this once. The name was checked (`access::check_name`).
+pub async fn create_token(
+    store: &dyn Store,
+    name: &str,
+    role: Role,
+    author: &Author,
+) -> Result<wire::CreatedToken> {
+    let (secret, _) = access::make(store, name, role, &author.name).await?;
+    author.record(store, "create_token", format!("token {name} with the role {role}")).await?;
+    Ok(wire::CreatedToken { token: secret.reveal().to_owned(), name: name.to_owned(), role })
+}
+
+/// Ends a token, and those that came of it, at once.
+pub async fn revoke_token(store: &dyn Store, name: &str, author: &Author) -> Result<wire::Revoked> {
+    let revoked = wire::Revoked::from(store.revoke_token(name, &author.name).await?);
+    author.record(store, "revoke_token", format!("token {name}{}", revoked.others())).await?;
+    Ok(revoked)
+}
