@@ -136,7 +136,8 @@ pub(crate) fn table() -> Vec<Route> {
         post("/v1/runs/{run}/advance", OPERATOR, runs::advance, "Let a paused run go on by one level").json::<wire::Advanced>()
             .refuses(&[RunEnded, NotAdvancing]),
         post("/v1/runs/{run}/resume", OPERATOR, runs::resume, "Let a paused run go on").json::<wire::Paused>(),
-        get("/v1/runs/{run}/tasks", VIEWER, tasks::list, "The tasks of a run, or the items of one of its steps").asks::<tasks::ListQuery>().json::<wire::TaskList>(),
+        get("/v1/runs/{run}/tasks", VIEWER, tasks::list, "The tasks of a run, or the items of one of its steps").asks::<tasks::ListQuery>().json::<wire::TaskList>()
+            .refuses(&[NoSuchStep]),
         get("/v1/runs/{run}/tasks/{step}", VIEWER, tasks::show, "One task").json::<wire::Task>(),
         get("/v1/runs/{run}/tasks/{step}/explain", VIEWER, tasks::explain, "Why a task waits, or ended so, with what it waits for")
             .json::<wire::ExplainedStep>(),

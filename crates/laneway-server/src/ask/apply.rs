@@ -10,7 +10,7 @@ use laneway_store::{Result, Store};
 
 use super::Author;
 use super::documents::{compile, name_of};
-use super::submit::absolute;
+use super::submit::{absolute, parse_hash};
 use crate::problem::{Answer, Code, Problem};
 use crate::wire;
 
@@ -37,7 +37,7 @@ pub async fn apply(
     if [&name, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
     }
-    let bundle = bundle.map(|hash| ContentHash::parse(&hash).ok_or_else(|| bad_hash(&hash))).transpose()?;
+    let bundle = bundle.map(|hash| parse_hash(&hash)).transpose()?;
     let directory = directory.map(|given| absolute(&given)).transpose()?;
     let (plan, document) = compile(document, name_of(name)?).await?;
     let dir = directory.as_deref().unwrap_or(otherwise);

@@ -21,7 +21,7 @@ use laneway_core::id::RunId;
 use laneway_core::time::Millis;
 use laneway_store::cache::{Behind, ResultView, Which};
 use laneway_store::line::Shared;
-use laneway_store::model::{NodeView, TaskView, Token};
+use laneway_store::model::{NodeView, Token};
 use laneway_store::{Error, Result, Store};
 
 use crate::problem::{Answer, Code, Problem};
@@ -139,16 +139,16 @@ pub async fn run(store: &dyn Store, run: RunId) -> Result<wire::Run> {
 /// The tasks of a run in the order of its plan, items behind all steps as they came, so that what grows moves no page.
 pub async fn tasks(
     store: &dyn Store,
-    run: RunId,
+    of: RunId,
     after: Option<u32>,
     limit: Option<usize>,
 ) -> Result<wire::TaskList> {
-    let view = store.run(run).await?;
-    let all = view.state.tasks.len();
+    let mut tasks = run(store, of).await?.tasks;
+    let all = tasks.len();
     let start = after.map_or(0, |after| after as usize + 1).min(all);
     let end = limit.map_or(all, |limit| start.saturating_add(limit).min(all));
-    let tasks = view.state.tasks.into_iter().zip(view.causes).take(end).skip(start);
-    let tasks = tasks.map(|(state, cause)| wire::Task::from(&TaskView { state, cause })).collect();
+    tasks.truncate(end);
+    tasks.drain(..start);
     let next_after = (end < all).then(|| u32::try_from(end - 1).ok()).flatten();
     Ok(wire::TaskList { tasks, next_after })
 }

@@ -105,7 +105,7 @@ pub async fn submit(
     Ok(wire::Submitted { run, workflow })
 }
 
-fn parse_hash(text: &str) -> Answer<ContentHash> {
+pub(super) fn parse_hash(text: &str) -> Answer<ContentHash> {
     ContentHash::parse(text).ok_or_else(|| Problem::new(Code::BadBody, "`bundle` is no hash of content"))
 }
 
