@@ -1,5 +1,5 @@
-//! One run against itself, once everything of it could be read: does its history tell what is stored, do its counters
-//! count right. Pure, and the same for both databases.
+//! What both databases are asked alike. One run against itself, once everything of it could be read: does its history tell what is
+//! stored, do its counters count right; that is pure. And what is no run's, through the same questions as those of who depends on it.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,24 @@ use laneway_core::state::TaskStatus;
 
 use crate::error::Error;
 use crate::keeper::Settled;
+use crate::model::{About, Finding, Severity};
+use crate::store::Store;
+
+/// What cannot be read of what is no run's. A question that is not answered at all is answered to nobody else either, who is told why.
+pub(crate) async fn of_no_run(store: &dyn Store) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Ok(due) = store.due(usize::MAX).await {
+        let advice =
+            "other triggers are not affected; mend the row, or delete it if nothing is to come of it";
+        found.extend(due.unreadable.into_iter().map(|what| unreadable("triggers", what, advice)));
+    }
+    found
+}
+
+fn unreadable(subject: &str, what: String, advice: &str) -> Finding {
+    let (subject, advice) = (subject.to_owned(), advice.to_owned());
+    Finding { severity: Severity::Problem, about: About::Row, subject, what, advice }
+}
 
 pub(crate) fn unfit(run: RunId, what: &str, why: String) -> Error {
     Error::Unreadable { what: format!("{what} of run {}", run.short()), why }

@@ -146,6 +146,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     // ---- triggers ----------------------------------------------------------------------------------
 
     /// What is to be done about triggers, up to `limit` of each kind. Everybody who asks is told the same until it is done.
+    /// What cannot be read of it hides none of the others.
     async fn due(&self, limit: usize) -> Result<DueNow>;
 
     /// Records how far a schedule has come. Says `false`, and changes nothing, if somebody else was faster.

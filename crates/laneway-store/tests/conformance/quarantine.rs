@@ -124,7 +124,7 @@ const UNGUARD: &str = "DO $$ DECLARE guard record; BEGIN
     LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', guard.whose, guard.conname); END LOOP; END $$";
 
 /// The same on whichever database.
-async fn alter(place: &Place, store: &dyn Store, sql: &str) {
+pub(crate) async fn alter(place: &Place, store: &dyn Store, sql: &str) {
     let Some(beneath) = server::beneath(store.dir()).await else { return change(place, sql) };
     beneath.batch_execute(UNGUARD).await.expect("no guards");
     let changed = beneath.execute(&sql.replace("@V", VICTIM), &[]).await;
@@ -136,7 +136,7 @@ fn victim() -> String {
         .replace("name: flow", "name: victim")
 }
 
-async fn problems(store: &dyn Store) -> Vec<String> {
+pub(crate) async fn problems(store: &dyn Store) -> Vec<String> {
     let examination = store.examine(usize::MAX).await.expect("an answer");
     let problems = examination.findings.into_iter().filter(|finding| finding.severity == Severity::Problem);
     problems.map(|finding| format!("{}: {}", finding.subject, finding.what)).collect()
