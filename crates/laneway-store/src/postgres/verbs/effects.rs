@@ -245,9 +245,6 @@ pub(in crate::postgres) async fn views(link: &Link, head: &Head) -> Done<Vec<Eff
     let rows = link.rows(sql!("effects", INT8), &[&head.no]).await?;
     let view = |found: &Row| {
         let position: Position = row::number(found, 0)?;
-        if head.head.plan.base(position).is_none() {
-            return Err(row::unreadable("position of an effect", &position.to_string()).into());
-        }
         Ok(EffectView {
             step: head.head.plan.task_name(position),
             id: EffectId { name: row::text(found, 1)?, key: row::text(found, 2)? },

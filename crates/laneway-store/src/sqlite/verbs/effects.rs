@@ -165,9 +165,6 @@ pub(in crate::sqlite) fn views(connection: &Connection, head: &Head) -> Done<Vec
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let position: Position = row.get(0)?;
-        if head.head.plan.base(position).is_none() {
-            return Err(unreadable("position of an effect", &position.to_string()).into());
-        }
         found.push(EffectView {
             step: head.head.plan.task_name(position),
             id: EffectId { name: row.get(1)?, key: row.get(2)? },
