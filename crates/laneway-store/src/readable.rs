@@ -1,7 +1,7 @@
 //! Lists of rows of which some may not be what the program can have written there. They are read as far as they can be, so that one row
 //! hides no other from who depends on all of them. Sets nobody aside: a verb that meets the row does, and what is no run's is told in words.
 
-use crate::error::Error;
+use crate::error::{Error, Teller};
 
 /// What could be read.
 #[derive(Debug)]
@@ -62,5 +62,26 @@ impl<T> Noted<T> {
             },
         }
         Ok(())
+    }
+}
+
+/// Takes one more of events in their order, and says whether to go on. At one that cannot be read whoever asks gets what stands before it, and
+/// hears of it with the next question.
+pub(crate) fn add_event<T, F: From<Error>>(
+    events: &mut Vec<T>,
+    read: Result<T, F>,
+    (of, seq): (Teller, u64),
+    blame: impl FnOnce(&F) -> Option<(String, String)>,
+) -> Result<bool, F> {
+    match read {
+        Ok(event) => {
+            events.push(event);
+            Ok(true)
+        }
+        Err(failure) => match blame(&failure) {
+            None => Err(failure),
+            Some(_) if !events.is_empty() => Ok(false),
+            Some((_, why)) => Err(Error::UnreadableEvent { of, seq, why }.into()),
+        },
     }
 }

@@ -552,6 +552,7 @@ impl Loop {
             Message::Looked(Ok((orders, wake_at))) => {
                 self.stop(&orders.stops);
                 self.grant(orders.wishes);
+                orders.unreadable.iter().for_each(|fault| self.tell_of_fault(fault));
                 self.wake(wake_at);
                 if !has(Bug::HintNeeded) {
                     self.claim();

@@ -973,7 +973,7 @@ impl Store for SqliteStore {
         if stops.has_trouble {
             self.write(move |txn| lives::examine_held(txn, session)).await?;
         }
-        Ok(Orders { stops: stops.list, wishes })
+        Ok(Orders { stops: stops.list, wishes: wishes.list, unreadable: wishes.unreadable })
     }
 
     async fn wake_at(&self) -> Result<Option<Millis>> {

@@ -189,8 +189,8 @@ async fn noted<T>(
         let rows = link.rows(statement, &values).await?;
         let mut noted = Noted::new();
         for found in &rows {
-            let blame = |failure: &Failure| failure.is_about_a_value().then(|| failure.blame());
-            noted.add(read(found), blame, || comes_of_it(found.try_get(0).unwrap_or_default()))?;
+            noted
+                .add(read(found), Failure::to_blame, || comes_of_it(found.try_get(0).unwrap_or_default()))?;
         }
         if noted.list.len() >= limit || rows.len() < wanted {
             noted.list.truncate(limit);
