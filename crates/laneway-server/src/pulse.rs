@@ -131,7 +131,10 @@ pub(crate) async fn page(app: &App, source: Source, after: u64) -> Result<Arc<[L
     let page: Arc<[Line]> = match read(app.store.as_ref(), source, after).await {
         Ok(lines) => lines.into(),
         // One that cannot be read is told as such, and does not hide those behind it.
-        Err(Error::UnreadableEvent { seq, .. }) => [Line::unreadable(source, seq)].into(),
+        Err(error @ Error::UnreadableEvent { of, seq, .. }) => {
+            app.tell_of_gap(of, &error.to_string());
+            [Line::unreadable(source, seq)].into()
+        }
         Err(error) => return Err(error),
     };
     app.pulse.keep(beat, source, after, &page);

@@ -18,4 +18,5 @@ mod runs;
 mod signals;
 mod stream;
 mod support;
+mod told;
 mod webhooks;
