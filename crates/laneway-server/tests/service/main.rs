@@ -5,6 +5,7 @@ mod access;
 mod applied;
 mod artifacts;
 mod cache;
+mod damage;
 mod dashboard;
 mod documents;
 mod effects;
