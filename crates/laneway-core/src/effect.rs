@@ -106,12 +106,15 @@ impl EffectId {
         Ok(Self { name: name.to_owned(), key: key.to_owned() })
     }
 
-    /// One word for this effect in all of the world, the same in every attempt: for services that take an idempotency key. What an
-    /// item stands for (`item`, as it is stored) is part of it: where a list is made anew, its index may be another's.
-    pub fn token(&self, run: RunId, task: &str, item: Option<&str>) -> String {
+    /// One word for this effect in all of the world, the same in every attempt: for services that take an idempotency key. Of an item it is
+    /// made once, and stays with the record: where a list is made anew, its index may be another's. So what it stands for (`item`, as it is
+    /// stored) is part of it, and the attempt that asked for it first, which no other task at that index can have.
+    pub fn token(&self, run: RunId, task: &str, item: Option<(&str, u32)>) -> String {
         let mut hasher = crate::hash::Hasher::new();
         let run = run.to_string();
-        for part in [run.as_str(), task, &self.name, &self.key].into_iter().chain(item) {
+        let first = item.map(|(_, attempt)| attempt.to_string());
+        let parts = [run.as_str(), task, &self.name, &self.key].into_iter();
+        for part in parts.chain(item.map(|(value, _)| value)).chain(first.as_deref()) {
             hasher.update(part.as_bytes());
             hasher.update(&[0]);
         }

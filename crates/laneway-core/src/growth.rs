@@ -143,11 +143,13 @@ impl Plan {
         self.growing.get((set as usize).checked_sub(self.needs_sets.len())?).copied()
     }
 
-    /// The name of a task: that of its step, with the index of its item if it is one.
+    /// The name of a task: that of its step, with the index of its item if it is one. What is stored can be anything: a position that this
+    /// plan does not have is told as such.
     pub fn task_name(&self, position: Position) -> String {
-        match self.item(position) {
-            None => self.step(position).name.clone(),
-            Some((step, index)) => ItemName(&self.step(step).name, index).to_string(),
+        match (self.item(position), self.base(position)) {
+            (Some((step, index)), _) => ItemName(&self.step(step).name, index).to_string(),
+            (None, Some(step)) => self.step(step).name.clone(),
+            (None, None) => format!("position {position}"),
         }
     }
 }

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::child::Parent;
 use crate::effect::{EffectState, EffectStatus};
@@ -208,9 +208,11 @@ impl Replay {
 struct Fold {
     state: RunState,
     /// Name of a step to its place: histories are long, so that a scan for each event would be quadratic.
-    places: std::collections::HashMap<String, usize>,
+    places: HashMap<String, usize>,
     /// Of the levels that are committed.
     checkpoints: Vec<String>,
+    /// Effects of items whose list is made anew: by step, value, and which of equal ones it was. An item of the same value takes them up.
+    laid_by: HashMap<(String, String, usize), Vec<EffectState>>,
     /// When the last event happened.
     at: Millis,
 }
@@ -243,7 +245,7 @@ impl Fold {
             no_cache: submitted.no_cache,
             tasks,
         };
-        Ok(Self { state, places, checkpoints: Vec::new(), at: first.at })
+        Ok(Self { state, places, checkpoints: Vec::new(), laid_by: HashMap::new(), at: first.at })
     }
 
     fn apply(&mut self, event: &Event) -> Result<(), Broken> {
@@ -410,6 +412,7 @@ impl Fold {
             Fact::TasksAdded(f) => self.adds(seq, f)?,
             Fact::TasksRemoved(f) => {
                 self.task(seq, &f.step)?.items = None;
+                self.lay_by(&f.step);
                 let is_of = |task: &TaskState| task.item.as_ref().is_some_and(|item| item.of == f.step);
                 self.state.tasks.retain(|task| !is_of(task));
                 let named = self.state.tasks.iter().enumerate();
@@ -513,17 +516,48 @@ impl Fold {
             return Err(Broken::Illegal { seq, illegal: Illegal { entity: "task", from, to: "grow" } });
         }
         step.items = Some(Items { total: added.total, added: before + more });
+        // Lists are long, and few are made anew.
+        let mut equals = if self.laid_by.is_empty() { None } else { Some(self.values_of(&added.step)) };
         for (index, value) in (added.first..).zip(&added.items) {
             let name = ItemName(&added.step, index).to_string();
             let item = Item { of: added.step.clone(), index, value: value.clone() };
+            let effects = equals.as_mut().and_then(|equals| {
+                let nth = count(equals, value);
+                self.laid_by.remove(&(added.step.clone(), value.to_string(), nth))
+            });
             self.places.insert(name.clone(), self.state.tasks.len());
             self.state.tasks.push(TaskState {
                 attempt: added.attempts,
                 item: Some(Box::new(item)),
+                effects: effects.unwrap_or_default(),
                 ..TaskState::new(name)
             });
         }
         Ok(())
+    }
+
+    /// What the items of a step did to the world, as they go.
+    fn lay_by(&mut self, step: &str) {
+        let mut equals = HashMap::new();
+        for task in &mut self.state.tasks {
+            if let Some(item) = task.item.as_ref().filter(|item| item.of == step) {
+                let nth = count(&mut equals, &item.value);
+                if !task.effects.is_empty() {
+                    let key = (step.to_owned(), item.value.to_string(), nth);
+                    self.laid_by.insert(key, std::mem::take(&mut task.effects));
+                }
+            }
+        }
+    }
+
+    /// How many items of a step have each value.
+    fn values_of(&self, step: &str) -> HashMap<String, usize> {
+        let mut equals = HashMap::new();
+        let items = self.state.tasks.iter().filter_map(|task| task.item.as_ref());
+        for item in items.filter(|item| item.of == step) {
+            count(&mut equals, &item.value);
+        }
+        equals
     }
 
     fn pauses(&mut self, seq: u64, scope: PauseScope) -> Result<(), Broken> {
@@ -627,6 +661,13 @@ fn claim_if_unseen(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), B
 }
 
 /// The attempt that runs may begin one that has not happened.
+/// One more of this value: which of them it is, from 1 on.
+fn count(equals: &mut HashMap<String, usize>, value: &Value) -> usize {
+    let nth = equals.entry(value.to_string()).or_default();
+    *nth += 1;
+    *nth
+}
+
 fn begin_effect(seq: u64, task: &mut TaskState, begun: &EffectStarted) -> Result<(), Broken> {
     let refused = |from| {
         let illegal = Illegal { entity: "durable effect", from, to: "start" };

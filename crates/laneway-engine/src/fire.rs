@@ -23,6 +23,7 @@ use laneway_torture::{Point, pass};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::faults::Faults;
 use crate::hooks;
 
 /// How many triggers are dealt with at a time.
@@ -53,10 +54,10 @@ pub struct Firer {
 impl Firer {
     /// Until the session is over. Dropping it at any moment loses nothing.
     pub async fn until_over(self) {
-        let mut changes = self.store.changes();
+        let (mut changes, faults) = (self.store.changes(), Faults::default());
         loop {
             let begun = Instant::now();
-            let next = match self.look().await {
+            let next = match self.look(&faults).await {
                 Ok(next) => next,
                 Err(Error::SessionOver { .. }) => return,
                 Err(error) => {
@@ -79,9 +80,12 @@ impl Firer {
     }
 
     /// Deals with all that is due. Gives how long nothing will be.
-    async fn look(&self) -> Result<Option<Duration>, Error> {
+    async fn look(&self, faults: &Faults) -> Result<Option<Duration>, Error> {
         loop {
             let due = self.store.due(AT_ONCE).await?;
+            for fault in due.unreadable.iter().filter(|fault| faults.is_new(fault)) {
+                tracing::warn!("{fault}; other triggers go on, `laneway doctor` says more");
+            }
             if due.schedules.is_empty() && due.firings.is_empty() {
                 return Ok(due.next.map(|next| next.since(due.now)));
             }

@@ -5,6 +5,7 @@ pub mod child;
 pub mod container;
 pub mod effect;
 pub mod embed;
+pub mod faults;
 pub mod fire;
 pub mod function;
 pub mod hooks;

@@ -80,6 +80,15 @@ impl Line {
     fn new(seq: u64, name: &str, data: &Value) -> Self {
         Self { seq, name: name.to_owned(), data: data.to_string() }
     }
+
+    fn unreadable(source: Source, seq: u64) -> Self {
+        let mut data = json!({ "event": "unreadable", "seq": seq });
+        match source {
+            Source::Run(run) => data["run"] = json!(run),
+            Source::Nodes | Source::Pools => {}
+        }
+        Self::new(seq, "unreadable", &data)
+    }
 }
 
 /// Changes whenever there may be something new. Whoever reads after having asked for this misses nothing.
@@ -119,7 +128,15 @@ pub(crate) async fn page(app: &App, source: Source, after: u64) -> Result<Arc<[L
     if let Some(page) = kept {
         return Ok(page);
     }
-    let page: Arc<[Line]> = read(app.store.as_ref(), source, after).await?.into();
+    let page: Arc<[Line]> = match read(app.store.as_ref(), source, after).await {
+        Ok(lines) => lines.into(),
+        // One that cannot be read is told as such, and does not hide those behind it.
+        Err(error @ Error::UnreadableEvent { of, seq, .. }) => {
+            app.tell_of_gap(of, &error.to_string());
+            [Line::unreadable(source, seq)].into()
+        }
+        Err(error) => return Err(error),
+    };
     app.pulse.keep(beat, source, after, &page);
     Ok(page)
 }
@@ -163,10 +180,6 @@ async fn read(store: &dyn Store, source: Source, after: u64) -> Result<Vec<Line>
         Source::Run(run) => match store.events_since(run, after, PAGE).await {
             Ok(events) => {
                 events.iter().map(|event| Line::new(event.seq, event.fact.name(), &event.to_json())).collect()
-            }
-            // One that cannot be read is told as such, and does not hide those behind it.
-            Err(Error::UnreadableEvent { seq, .. }) => {
-                vec![Line::new(seq, "unreadable", &json!({ "event": "unreadable", "run": run, "seq": seq }))]
             }
             // It was removed: nothing comes of it any more, and the others go on.
             Err(Error::NoSuchRun { .. }) => Vec::new(),

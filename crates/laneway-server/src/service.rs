@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use laneway_core::id::SessionId;
 use laneway_core::role::Role;
-use laneway_store::Store;
+use laneway_engine::faults::Faults;
+use laneway_store::{Store, Teller};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -65,6 +66,8 @@ pub struct Shared {
     pub(crate) forms: Forms,
     pub(crate) documents: Documents,
     pub(crate) glance: Glance,
+    /// Whose histories cannot be read, as people were told.
+    pub(crate) gaps: Faults,
     /// Documents that are validated at once.
     pub(crate) validations: Arc<Semaphore>,
     /// Requests that are done to their end, also if nobody waits for them any more.
@@ -95,6 +98,7 @@ impl Service {
             forms: Forms::default(),
             documents: Documents::default(),
             glance: Glance::default(),
+            gaps: Faults::default(),
             validations: Arc::new(Semaphore::new(VALIDATIONS)),
             changes: TaskTracker::new(),
             stop,
@@ -126,6 +130,14 @@ impl App {
     /// A code with which somebody signs in at the web page, once. `by` asked for it, with this token if it was over HTTP.
     pub fn code(&self, role: Role, by: &str, token: Option<&str>) -> io::Result<String> {
         self.codes.mint(role, (by, token), Instant::now())
+    }
+
+    /// Nobody depends on a history but who reads it, so it is the first reader of one through whom a node learns that it cannot be read.
+    /// Once for each run, however many events of it, and however often they are asked for.
+    pub(crate) fn tell_of_gap(&self, of: Teller, gap: &str) {
+        if self.gaps.is_new(&format!("{of:?}")) {
+            tracing::warn!("{gap}; work goes on, `laneway doctor` says more");
+        }
     }
 
     /// Writes down what was changed and is no question of a store alone (`ask::Author::record`).

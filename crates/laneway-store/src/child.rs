@@ -50,7 +50,8 @@ impl Wanting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WantedPlace {
     pub(crate) run_no: i64,
-    pub(crate) position: Position,
+    /// As it is stored, which may be anything.
+    pub(crate) position: i64,
 }
 
 /// Wanted runs, in their order.
@@ -105,6 +106,9 @@ impl WantedRow {
             why: error.to_string(),
         })?;
         let again = self.again.map(|id| RunId::parse(&id).ok_or_else(|| unreadable("run id", &id)));
+        if parent.plan.base(self.position).is_none() {
+            return Err(unreadable("position of a step that waits for a run", &self.position.to_string()));
+        }
         let depth = parent.parent.as_ref().map_or(0, |above| above.depth) + 1;
         let step = parent.plan.task_name(self.position);
         Ok(WantedRun {

@@ -93,6 +93,8 @@ pub(crate) struct EffectRow {
     pub(crate) session: SessionId,
     pub(crate) execution: String,
     pub(crate) started_at: Millis,
+    /// What services know it by.
+    pub(crate) token: Option<String>,
 }
 
 impl EffectRow {
@@ -108,8 +110,8 @@ impl EffectRow {
 /// What a keeper made of a wish to begin. What it says is written or read by the store, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decided {
-    /// Write the row, under the claim, then this is the answer.
-    Write(Begun),
+    /// Write the row with this token, under the claim, then this is the answer.
+    Write(Begun, String),
     /// Read the result.
     Read,
     Answer(Begun),

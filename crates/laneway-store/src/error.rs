@@ -1,5 +1,6 @@
 //! What a store can refuse. The message names the object; `hint` says what to do next.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use laneway_core::effect::EffectId;
@@ -39,8 +40,8 @@ pub enum Error {
     Damaged { path: PathBuf, why: String },
     #[error("a stored {what} cannot be read: {why}")]
     Unreadable { what: String, why: String },
-    #[error("event {seq} of run {} cannot be read: {why}", run.short())]
-    UnreadableEvent { run: RunId, seq: u64, why: String },
+    #[error("event {seq} of {of} cannot be read: {why}")]
+    UnreadableEvent { of: Teller, seq: u64, why: String },
     /// In the quarantine: nothing of the run is claimed, promoted or changed until it is released.
     #[error("run {run} is set aside: a stored {what} cannot be read: {why}")]
     SetAside { run: String, what: String, why: String },
@@ -169,6 +170,24 @@ pub enum Error {
     NotWanted { run: RunId, step: String },
     #[error(transparent)]
     Illegal(#[from] Illegal),
+}
+
+/// Who tells events. Each numbers its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Teller {
+    Run(RunId),
+    Nodes,
+    Pools,
+}
+
+impl fmt::Display for Teller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(run) => write!(f, "run {}", run.short()),
+            Self::Nodes => f.write_str("nodes"),
+            Self::Pools => f.write_str("pools"),
+        }
+    }
 }
 
 /// Of a list of which something cannot be read the rest is done all the same: the first such error is kept for the end of the list, and

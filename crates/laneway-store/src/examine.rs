@@ -1,5 +1,5 @@
-//! One run against itself, once everything of it could be read: does its history tell what is stored, do its counters
-//! count right. Pure, and the same for both databases.
+//! What both databases are asked alike. One run against itself, once everything of it could be read: does its history tell what is
+//! stored, do its counters count right; that is pure. And what is no run's, through the same questions as those of who depends on it.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,66 @@ use laneway_core::reason::Reason;
 use laneway_core::run_state::{self, RunState, TaskState};
 use laneway_core::state::TaskStatus;
 
-use crate::error::Error;
+use crate::error::{Error, Result, Teller};
 use crate::keeper::Settled;
+use crate::model::{About, Finding, Severity};
+use crate::store::Store;
+
+/// Events that are looked at at a time.
+const PAGE: usize = 1000;
+
+/// What cannot be read of what is no run's. A question that is not answered at all is answered to nobody else either, who is told why.
+pub(crate) async fn of_no_run(store: &dyn Store) -> Vec<Finding> {
+    let mut found = Vec::new();
+    if let Ok(due) = store.due(usize::MAX).await {
+        let advice =
+            "other triggers are not affected; mend the row, or delete it if nothing is to come of it";
+        found.extend(due.unreadable.into_iter().map(|what| unreadable("triggers", what, advice)));
+    }
+    for node in store.nodes(0).await.unwrap_or_default() {
+        let wishes = store.orders(node.session).await.map_or_else(|_| Vec::new(), |orders| orders.unreadable);
+        let advice = "other wishes are not affected; say again what you want of that pool";
+        found.extend(wishes.into_iter().map(|what| unreadable(&format!("node {}", node.node), what, advice)));
+    }
+    for of in [Teller::Nodes, Teller::Pools] {
+        gaps(store, of, &mut found).await;
+    }
+    found
+}
+
+/// Events that cannot be read.
+async fn gaps(store: &dyn Store, of: Teller, found: &mut Vec<Finding>) {
+    let mut after = 0;
+    loop {
+        match numbers(store, of, after).await {
+            Ok(page) => match page.last() {
+                Some(last) => after = *last,
+                None => return,
+            },
+            Err(error @ Error::UnreadableEvent { seq, .. }) => {
+                let advice = "nothing depends on it; whoever reads is told that it cannot be read";
+                found.push(unreadable(&format!("history of {of}"), error.to_string(), advice));
+                after = seq;
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+async fn numbers(store: &dyn Store, of: Teller, after: u64) -> Result<Vec<u64>> {
+    Ok(match of {
+        Teller::Run(run) => {
+            store.events_since(run, after, PAGE).await?.iter().map(|event| event.seq).collect()
+        }
+        Teller::Nodes => store.node_events(None, after, PAGE).await?.iter().map(|event| event.seq).collect(),
+        Teller::Pools => store.pool_events(None, after, PAGE).await?.iter().map(|event| event.seq).collect(),
+    })
+}
+
+fn unreadable(subject: &str, what: String, advice: &str) -> Finding {
+    let (subject, advice) = (subject.to_owned(), advice.to_owned());
+    Finding { severity: Severity::Problem, about: About::Row, subject, what, advice }
+}
 
 pub(crate) fn unfit(run: RunId, what: &str, why: String) -> Error {
     Error::Unreadable { what: format!("{what} of run {}", run.short()), why }

@@ -275,6 +275,8 @@ pub struct Orders {
     /// The newest wish for each pool, with a number that changes when there is a newer one. They stay: to do the same again
     /// does no harm, and a session that remembers the numbers need not.
     pub wishes: Vec<(u64, Wish)>,
+    /// What else is wanted and cannot be read, in words. Nothing comes of it until it is mended.
+    pub unreadable: Vec<String>,
 }
 
 /// Of how many losses of nodes it is known who was lost; what was lost of nodes that live is known beyond that.

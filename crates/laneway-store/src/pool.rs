@@ -3,6 +3,9 @@
 use laneway_core::id::RunId;
 use laneway_core::pool::{ContainerTaken, PoolFact};
 
+/// What comes of a wish that cannot be read.
+pub(crate) const UNGRANTED: &str = "a wish for a pool is not granted";
+
 /// The fact, if it is about an attempt of that task. One that cannot be read hides none of the others.
 pub(crate) fn taken(name: &str, version: u32, body: &str, run: RunId, step: &str) -> Option<ContainerTaken> {
     match PoolFact::read(name, version, body).ok()? {

@@ -146,6 +146,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     // ---- triggers ----------------------------------------------------------------------------------
 
     /// What is to be done about triggers, up to `limit` of each kind. Everybody who asks is told the same until it is done.
+    /// What cannot be read of it hides none of the others.
     async fn due(&self, limit: usize) -> Result<DueNow>;
 
     /// Records how far a schedule has come. Says `false`, and changes nothing, if somebody else was faster.
@@ -392,9 +393,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Which nodes were lost, and how often.
     async fn losses(&self) -> Result<Losses>;
     /// What nodes that take work of others did, numbered above `after`, in order. `node` limits it to one address.
+    /// Up to one that cannot be read, as with `events_since`.
     async fn node_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<NodeEvent>>;
     /// What warm containers did, numbered above `after`, in order: the newest `POOL_EVENTS_KEPT`. `node` limits it to one
-    /// address.
+    /// address. Up to one that cannot be read, as with `events_since`.
     async fn pool_events(&self, node: Option<&str>, after: u64, limit: usize) -> Result<Vec<PoolEvent>>;
     /// How warm containers of nodes that live are now: the newest event of each that is there, by node and name.
     async fn pool_containers(&self) -> Result<Vec<PoolEvent>>;

@@ -65,6 +65,16 @@ pub enum Outcome {
     Refused(String),
 }
 
+impl Outcome {
+    /// The run that was started, as it is stored. What came of the last time decides nothing: where that cannot be read, people are told.
+    pub(crate) fn of_run(stored: &str) -> Self {
+        match RunId::parse(stored) {
+            Some(run) => Self::Started(run),
+            None => Self::Refused(format!("what came of it cannot be read: `{stored}` is no id of a run")),
+        }
+    }
+}
+
 /// Who listens at a path, and what time it is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listening {
@@ -112,6 +122,8 @@ pub struct DueNow {
     pub now: Millis,
     pub schedules: Vec<TriggerView>,
     pub firings: Vec<Firing>,
+    /// What is due as well and cannot be read, in words. It takes nobody's place, and nothing comes of it until it is mended.
+    pub unreadable: Vec<String>,
     /// When the next schedule is due, of those that are not.
     pub next: Option<Millis>,
 }

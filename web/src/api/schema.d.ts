@@ -2200,8 +2200,13 @@ export interface components {
         /** @description A page of what nodes told of themselves, in order. */
         NodeEventList: {
             events: Record<string, unknown>[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Go on behind this number.
+             */
             next_after: number;
+            /** @description Events in front of `next_after` that cannot be read, and why. */
+            unreadable: string[];
         };
         /** @description Nodes that are alive, by address. */
         NodeList: {
@@ -2324,8 +2329,13 @@ export interface components {
         /** @description A page of what warm containers did, in order. */
         PoolEventList: {
             events: Record<string, unknown>[];
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Go on behind this number.
+             */
             next_after: number;
+            /** @description Events in front of `next_after` that cannot be read, and why. */
+            unreadable: string[];
         };
         /** @description Pools of nodes that are alive, by node and name. */
         PoolList: {

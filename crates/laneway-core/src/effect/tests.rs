@@ -88,7 +88,7 @@ fn names_and_keys_have_bounds() {
 #[test]
 fn token_is_the_same_for_every_attempt_and_differs_for_all_else() {
     let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
-    let of_item = |task: &str, name: &str, key: &str, item: Option<&str>| {
+    let of_item = |task: &str, name: &str, key: &str, item: Option<(&str, u32)>| {
         EffectId::new(name, key).expect("good").token(run, task, item)
     };
     let token = |task: &str, name: &str, key: &str| of_item(task, name, key, None);
@@ -99,9 +99,10 @@ fn token_is_the_same_for_every_attempt_and_differs_for_all_else() {
         token("pay", "charge1", ""),
         token("paycharge", "1", ""),
         token("pay[0]", "charge", "1"),
-        of_item("pay[0]", "charge", "1", Some("17")),
-        of_item("pay[0]", "charge", "1", Some("18")),
-        of_item("pay[1]", "charge", "1", Some("17")),
+        of_item("pay[0]", "charge", "1", Some(("17", 1))),
+        of_item("pay[0]", "charge", "1", Some(("18", 1))),
+        of_item("pay[1]", "charge", "1", Some(("17", 1))),
+        of_item("pay[0]", "charge", "1", Some(("17", 2))),
     ];
     let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
     assert_eq!(distinct.len(), all.len());

@@ -28,6 +28,7 @@ fn items_stand_behind_all_steps_and_are_found_by_name_and_position() {
     assert_eq!((plan.base(4 + MAX_ITEMS + 7), plan.item(4 + MAX_ITEMS + 7)), (Some(3), Some((3, 7))));
     assert_eq!((plan.base(2), plan.item(2), plan.base(4 + 2 * MAX_ITEMS)), (Some(2), None, None));
     assert_eq!(plan.task_name(4 + MAX_ITEMS + 7), "d[7]");
+    assert_eq!(plan.task_name(u32::MAX), format!("position {}", u32::MAX), "it is not there");
     assert_eq!(plan.step(last).name, "b");
     assert_eq!((plan.items_set(1), plan.items_set(3), plan.items_set(2)), (Some(1), Some(2), None));
     assert_eq!((plan.step_of_set(2), plan.step_of_set(0)), (Some(3), None));

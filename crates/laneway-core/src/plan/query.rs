@@ -79,6 +79,11 @@ impl Plan {
         &self.workflow.steps[self.base(position).unwrap_or(position) as usize]
     }
 
+    /// The same of a position that somebody stored, or sent: it may be none of this plan.
+    pub fn step_at(&self, position: Position) -> Option<&Step> {
+        self.base(position).map(|step| self.step(step))
+    }
+
     /// The needs set of a step; `None` for a root, and for an item, whose step has waited for it.
     pub fn needs_set(&self, position: Position) -> Option<u32> {
         self.needs_set_of.get(position as usize).copied().flatten()

@@ -142,7 +142,7 @@ impl Tender {
             let held = Held {
                 started_at: *started_at,
                 lease: view.lease,
-                timeout: plan.step(claim.position).timeout,
+                timeout: plan.step_at(claim.position).and_then(|step| step.timeout),
                 stop: stop.zip(seen.stop).map(|(stop, since)| (stop.reason, now - since)),
                 idle: now - seen.held,
             };

@@ -6,7 +6,7 @@ mod leave;
 mod level;
 mod say;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,7 @@ use super::workspace::Workspaces;
 use crate::container::orphans::Sweeper;
 use crate::container::{self, Containers};
 use crate::effect::Door;
+use crate::faults::Faults;
 use crate::function::Functions;
 use crate::log::Courier;
 use crate::process::StopSignal;
@@ -45,9 +46,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long to wait before asking again what the store could not do for a passing reason (a full disk).
 const ASK_AGAIN: Duration = Duration::from_millis(500);
-
-/// How many faults of what is stored are remembered, so that each is told once.
-const FAULTS_KEPT: usize = 100;
 
 /// When a start is said at the latest. What ends before is told to the store in one go with its end; people do
 /// not see the difference.
@@ -335,7 +333,7 @@ struct Loop {
     urge: Urge,
     told_of_trouble: bool,
     /// What cannot be read, of which people were told.
-    told_of_faults: HashSet<String>,
+    told_of_faults: Faults,
 }
 
 struct Running {
@@ -391,7 +389,7 @@ impl Loop {
             granted: HashMap::new(),
             urge: Urge::None,
             told_of_trouble: false,
-            told_of_faults: HashSet::new(),
+            told_of_faults: Faults::default(),
             store: means.store,
             session: means.session,
             aim,
@@ -554,6 +552,7 @@ impl Loop {
             Message::Looked(Ok((orders, wake_at))) => {
                 self.stop(&orders.stops);
                 self.grant(orders.wishes);
+                orders.unreadable.iter().for_each(|fault| self.tell_of_fault(fault));
                 self.wake(wake_at);
                 if !has(Bug::HintNeeded) {
                     self.claim();
@@ -751,7 +750,7 @@ impl Loop {
             return Err(error.into());
         }
         if is_stored {
-            self.tell_of_fault(error.to_string());
+            self.tell_of_fault(&error.to_string());
         } else if !std::mem::replace(&mut self.told_of_trouble, true) {
             tracing::warn!("{error}; waiting for it to pass, nothing that was recorded is lost");
         }
@@ -759,13 +758,9 @@ impl Loop {
     }
 
     /// Once for each: it is met again with every question.
-    fn tell_of_fault(&mut self, fault: String) {
-        if self.told_of_faults.len() >= FAULTS_KEPT {
-            self.told_of_faults.clear();
-        }
-        if !self.told_of_faults.contains(&fault) {
+    fn tell_of_fault(&self, fault: &str) {
+        if self.told_of_faults.is_new(fault) {
             tracing::warn!("{fault}; going on with what can be read, `laneway doctor` says more");
-            self.told_of_faults.insert(fault);
         }
     }
 

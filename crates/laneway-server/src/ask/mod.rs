@@ -22,7 +22,8 @@ use laneway_core::time::Millis;
 use laneway_store::cache::{Behind, ResultView, Which};
 use laneway_store::line::Shared;
 use laneway_store::model::{NodeView, Token};
-use laneway_store::{Error, Result, Store};
+use laneway_store::{Error, Result, Store, Teller};
+use serde_json::Value;
 
 use crate::problem::{Answer, Code, Problem};
 use crate::wire;
@@ -167,20 +168,52 @@ pub async fn attempts(store: &dyn Store, run: RunId, step: &str) -> Result<wire:
     Ok(wire::AttemptList { attempts })
 }
 
-/// Events behind a number. One that cannot be read does not hide those behind it.
+/// Events behind a number.
 pub async fn events(store: &dyn Store, run: RunId, after: u64, limit: usize) -> Result<wire::EventList> {
+    let Told { events, next_after, unreadable } = told(store, Teller::Run(run), None, (after, limit)).await?;
+    Ok(wire::EventList { events, next_after, unreadable })
+}
+
+/// A page of what somebody told.
+struct Told {
+    events: Vec<Value>,
+    next_after: u64,
+    unreadable: Vec<String>,
+}
+
+/// Events behind a number, of one node where that is asked for. One that cannot be read does not hide those behind it.
+async fn told(
+    store: &dyn Store,
+    of: Teller,
+    node: Option<&str>,
+    (after, limit): (u64, usize),
+) -> Result<Told> {
     let (mut next_after, mut unreadable) = (after, Vec::new());
     loop {
-        match store.events_since(run, next_after, limit).await {
+        let page: Result<Vec<(u64, Value)>> = match of {
+            Teller::Run(run) => store
+                .events_since(run, next_after, limit)
+                .await
+                .map(|page| page.iter().map(|event| (event.seq, event.to_json())).collect()),
+            Teller::Nodes => store
+                .node_events(node, next_after, limit)
+                .await
+                .map(|page| page.iter().map(|event| (event.seq, event.to_json())).collect()),
+            Teller::Pools => store
+                .pool_events(node, next_after, limit)
+                .await
+                .map(|page| page.iter().map(|event| (event.seq, event.to_json())).collect()),
+        };
+        match page {
             Err(error @ Error::UnreadableEvent { seq, .. }) => {
                 unreadable.push(error.to_string());
                 next_after = seq;
             }
             Err(error) => return Err(error),
-            Ok(events) => {
-                next_after = events.last().map_or(next_after, |event| event.seq);
-                let events = events.iter().map(laneway_core::event::Event::to_json).collect();
-                return Ok(wire::EventList { events, next_after, unreadable });
+            Ok(page) => {
+                next_after = page.last().map_or(next_after, |(seq, _)| *seq);
+                let events = page.into_iter().map(|(_, event)| event).collect();
+                return Ok(Told { events, next_after, unreadable });
             }
         }
     }
@@ -209,10 +242,8 @@ pub async fn node_events(
     after: u64,
     limit: usize,
 ) -> Result<wire::NodeEventList> {
-    let events = store.node_events(node, after, limit).await?;
-    let next_after = events.last().map_or(after, |event| event.seq);
-    let events = events.iter().map(laneway_core::node_event::NodeEvent::to_json).collect();
-    Ok(wire::NodeEventList { events, next_after })
+    let Told { events, next_after, unreadable } = told(store, Teller::Nodes, node, (after, limit)).await?;
+    Ok(wire::NodeEventList { events, next_after, unreadable })
 }
 
 pub async fn pools(store: &dyn Store) -> Result<wire::PoolList> {
@@ -225,10 +256,8 @@ pub async fn pool_events(
     after: u64,
     limit: usize,
 ) -> Result<wire::PoolEventList> {
-    let events = store.pool_events(node, after, limit).await?;
-    let next_after = events.last().map_or(after, |event| event.seq);
-    let events = events.iter().map(laneway_core::pool::PoolEvent::to_json).collect();
-    Ok(wire::PoolEventList { events, next_after })
+    let Told { events, next_after, unreadable } = told(store, Teller::Pools, node, (after, limit)).await?;
+    Ok(wire::PoolEventList { events, next_after, unreadable })
 }
 
 pub async fn limits(store: &dyn Store) -> Result<wire::LimitList> {

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use laneway_store::Teller;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -26,6 +27,8 @@ pub(crate) async fn of_run(
     Query(query): Query<EventsQuery>,
 ) -> Answer<Json<wire::EventList>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
-    let events = ask::events(app.store.as_ref(), run, query.after.unwrap_or(0), page(query.limit)?);
-    Ok(Json(events.await?))
+    let limit = page(query.limit)?;
+    let events = ask::events(app.store.as_ref(), run, query.after.unwrap_or(0), limit).await?;
+    events.unreadable.iter().for_each(|gap| app.tell_of_gap(Teller::Run(run), gap));
+    Ok(Json(events))
 }

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::{Extension, Json};
+use laneway_store::Teller;
 
 use super::OfNodes;
 use crate::access::Caller;
@@ -19,7 +20,9 @@ pub(crate) async fn events(
     Query(query): Query<OfNodes>,
 ) -> Answer<Json<wire::PoolEventList>> {
     let (node, after, limit) = query.read()?;
-    Ok(Json(ask::pool_events(app.store.as_ref(), node, after, limit).await?))
+    let events = ask::pool_events(app.store.as_ref(), node, after, limit).await?;
+    events.unreadable.iter().for_each(|gap| app.tell_of_gap(Teller::Pools, gap));
+    Ok(Json(events))
 }
 
 pub(crate) async fn warm(

@@ -86,7 +86,10 @@ pub struct Workers {
 pub struct NodeEventList {
     #[schema(value_type = Vec<Object>)]
     pub events: Vec<Value>,
+    /// Go on behind this number.
     pub next_after: u64,
+    /// Events in front of `next_after` that cannot be read, and why.
+    pub unreadable: Vec<String>,
 }
 
 /// A node that was told to take nothing more.

@@ -84,7 +84,10 @@ pub struct AskedNode {
 pub struct PoolEventList {
     #[schema(value_type = Vec<Object>)]
     pub events: Vec<Value>,
+    /// Go on behind this number.
     pub next_after: u64,
+    /// Events in front of `next_after` that cannot be read, and why.
+    pub unreadable: Vec<String>,
 }
 
 impl PoolList {

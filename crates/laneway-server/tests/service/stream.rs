@@ -3,6 +3,7 @@
 use http_body_util::BodyExt as _;
 use hyper::Method;
 use hyper::body::Incoming;
+use laneway_core::pool::{ContainerState, PoolFact};
 use laneway_core::role::Role;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -343,4 +344,49 @@ async fn what_containers_of_pools_do_and_what_is_pulled_for_them_comes_as_it_hap
     let idle = "laneway_pool_containers{node=\"actor:1\",pool=\"agents\",state=\"idle\"} 1";
     assert!(metrics.contains(idle), "{metrics}");
     server.stop().await;
+}
+
+/// A client that came back to it would meet it again, for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn event_that_cannot_be_read_is_told_as_such_and_the_stream_goes_on_behind_it() {
+    for place in [Place::sqlite(), Place::postgres().await] {
+        let server = place.serve().await;
+        let actors = [Actor::join(&place, "actor:1").await, Actor::join(&place, "actor:2").await];
+        let run = server.submit(FLOW).await;
+        let fact = |name: &str| {
+            PoolFact::of("warm".into(), name.into(), "busybox:1".into(), ContainerState::Starting, None)
+        };
+        let facts = vec![fact("a"), fact("b")];
+        actors[0].store.tell_pools(actors[0].session, facts).await.expect("told");
+        let pools = server.store.pool_events(None, 0, 9).await.expect("events");
+        for harm in [
+            "UPDATE node_events SET name = 'node_teleported' WHERE seq = 1".to_owned(),
+            format!("UPDATE pool_events SET body = '{{' WHERE seq = {}", pools[0].seq),
+            "UPDATE events SET version = 99 WHERE seq = 1".to_owned(),
+        ] {
+            place.harm(&harm).await;
+        }
+        let mut reading = Reading::open(&server, &format!("runs={run}&nodes=0&pools=0"), None).await;
+        let mut seen: Vec<Seen> = Vec::new();
+        let is_told = |seen: &[Seen], name: &str| seen.iter().any(|seen| seen.name == name);
+        while !["task_available", "node_joined", "container_starting"].iter().all(|name| is_told(&seen, name))
+        {
+            seen.push(reading.next().await.expect("the stream goes on"));
+        }
+        let gaps: Vec<&Value> =
+            seen.iter().filter(|seen| seen.name == "unreadable").map(|seen| &seen.data).collect();
+        let gap = |seq: u64| json!({ "event": "unreadable", "seq": seq });
+        let of_run = json!({ "event": "unreadable", "seq": 1, "run": run });
+        assert_eq!(gaps, [&of_run, &gap(1), &gap(pools[0].seq)], "each once");
+        for (path, first) in [("nodes", 1), ("pools", pools[0].seq)] {
+            let page = server.get(&format!("/v1/{path}/events")).await.json();
+            let told = page["unreadable"].as_array().expect("a list");
+            assert!(
+                told.len() == 1 && told[0].to_string().contains(&format!("event {first} of {path}")),
+                "{page}"
+            );
+            assert_eq!(page["events"].as_array().map(Vec::len), Some(1), "{page}");
+        }
+        server.stop().await;
+    }
 }

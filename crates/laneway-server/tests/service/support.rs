@@ -13,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use laneway_core::class::Offer;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::role::Role;
+use laneway_engine::embed::{self, Engine};
 use laneway_engine::remote::Terms;
 use laneway_server::access::{Names, make};
 use laneway_server::{Service, serve};
@@ -59,15 +60,39 @@ impl Place {
         laneway_store::open_with(&self.address, Open::Create, &options).expect("a store that opens")
     }
 
+    /// A node that works on this store, for those who bring functions.
+    pub(crate) fn engine(&self) -> embed::Builder {
+        Engine::at(&self.address).data_dir(self.dir.path()).dir(self.dir.path())
+    }
+
+    /// As `harm`, where the database would refuse it: what keeps it from a damage is taken away first.
+    pub(crate) async fn harm_beneath(&self, sql: &str) {
+        if self.address.starts_with("postgres") {
+            let unguard = "DO $$ DECLARE guard record; BEGIN
+                FOR guard IN SELECT conrelid::regclass AS whose, conname FROM pg_constraint
+                             WHERE contype IN ('c', 'f') AND connamespace = current_schema()::regnamespace
+                LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', guard.whose, guard.conname); END LOOP; END $$";
+            self.beneath().await.batch_execute(unguard).await.expect("no guards");
+        }
+        self.harm(sql).await;
+    }
+
+    async fn beneath(&self) -> tokio_postgres::Client {
+        let (client, line) =
+            tokio_postgres::connect(&self.address, tokio_postgres::NoTls).await.expect("a connection");
+        tokio::spawn(line);
+        client
+    }
+
     /// Changes the rows behind everybody's back.
     pub(crate) async fn harm(&self, sql: &str) {
         let changed = if self.address.starts_with("postgres") {
-            let (client, line) =
-                tokio_postgres::connect(&self.address, tokio_postgres::NoTls).await.expect("a connection");
-            tokio::spawn(line);
-            client.execute(sql, &[]).await.expect("a statement")
+            self.beneath().await.execute(sql, &[]).await.expect("a statement")
         } else {
             let connection = rusqlite::Connection::open(&self.address).expect("the file");
+            for (guard, is_on) in [("ignore_check_constraints", true), ("foreign_keys", false)] {
+                connection.pragma_update(None, guard, is_on).expect("a setting");
+            }
             connection.execute(sql, []).expect("a statement") as u64
         };
         assert!(changed > 0, "{sql}");

@@ -23,15 +23,17 @@ impl<F: Facts> Keeper<F> {
             return Ok(Decided::Answer(Begun::ClaimLost));
         }
         let (is_stopping, item) = (task.stop.is_some(), task.item.clone());
-        let run = || Begun::Run {
-            token: new.id.token(claim.run, &self.head.plan.task_name(claim.position), item.as_deref()),
+        let first = || {
+            let item = item.as_deref().map(|value| (value, claim.attempt));
+            new.id.token(claim.run, &self.head.plan.task_name(claim.position), item)
         };
+        let token = || row.and_then(|row| row.token.clone()).unwrap_or_else(first);
         let NewEffect { execution, on_unknown, gone, .. } = new;
         let asking = Asking { execution, on_unknown: *on_unknown, gone: gone.as_deref() };
         let verdict = judge(row.map(|row| row.standing(claim)), asking);
         let begun = match (verdict, row) {
             (Verdict::Replay, _) => return Ok(Decided::Read),
-            (Verdict::Repeated, _) => run(),
+            (Verdict::Repeated, _) => Begun::Run { token: token() },
             // What was canceled must not reach the world any more.
             (Verdict::Run, _) if is_stopping => Begun::Stopping,
             (Verdict::Taken, Some(row)) => Begun::Taken { execution: row.execution.clone() },
@@ -39,13 +41,13 @@ impl<F: Facts> Keeper<F> {
                 Begun::Unknown { attempt: row.attempt, started_at: row.started_at }
             }
             (Verdict::Run | Verdict::Taken | Verdict::Unknown, _) => {
-                let begun = run();
+                let token = token();
                 if self.start(claim)? == Fate::ClaimLost {
                     return Ok(Decided::Answer(Begun::ClaimLost));
                 }
                 let (step, EffectId { name, key }) = (self.name(claim.position), new.id.clone());
                 self.append(EffectStarted { step, attempt: claim.attempt, name, key });
-                return Ok(Decided::Write(begun));
+                return Ok(Decided::Write(Begun::Run { token: token.clone() }, token));
             }
         };
         Ok(Decided::Answer(begun))

@@ -159,6 +159,10 @@ impl<F: Facts> Keeper<F> {
         for (index, value) in (first..).zip(values) {
             self.add_item(step, index, &value, attempts)?;
         }
+        // Only items that had an attempt can have done something that is laid by.
+        if attempts > 0 {
+            self.regrown.insert(step);
+        }
         let items = Some(Items { total, added: first + more });
         self.change(step, |task| task.growth.get_or_insert_default().items = items)
     }

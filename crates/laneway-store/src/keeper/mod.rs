@@ -95,6 +95,8 @@ pub(crate) struct Keeper<F> {
     batches: BTreeMap<(Position, u32), Option<String>>,
     /// Steps of which everything that is stored about items goes.
     removed: BTreeSet<Position>,
+    /// Steps that have items in the places of such.
+    regrown: BTreeSet<Position>,
     /// Runs that are to be started, or are so no more, by the task that waits for them.
     wanted: BTreeMap<Position, Option<Wanted>>,
     /// Runs that are to end, because who waits for them does.
@@ -136,6 +138,7 @@ impl<F: Facts> Keeper<F> {
             items_live: BTreeMap::new(),
             batches: BTreeMap::new(),
             removed: BTreeSet::new(),
+            regrown: BTreeSet::new(),
             wanted: BTreeMap::new(),
             to_stop: Vec::new(),
         }
@@ -292,6 +295,7 @@ impl<F: Facts> Keeper<F> {
             bound,
             batches: self.batches,
             removed: self.removed.into_iter().map(|step| (step, self.head.plan.items_of(step))).collect(),
+            regrown: self.regrown.into_iter().map(|step| (step, self.head.plan.items_of(step))).collect(),
             wanted: self.wanted,
             to_stop: self.to_stop,
         })

@@ -306,6 +306,8 @@ pub(crate) struct Changes {
     pub(crate) batches: BTreeMap<(Position, u32), Option<String>>,
     /// Steps of which everything that is stored about items goes, before anything is written; and where those stand.
     pub(crate) removed: Vec<(Position, Range<Position>)>,
+    /// Steps that have items in the places of such, and where those stand: once they are written, they take up what was laid by.
+    pub(crate) regrown: Vec<(Position, Range<Position>)>,
     /// Runs that are to be started, or are so no more, by the task that waits for them.
     pub(crate) wanted: BTreeMap<Position, Option<Wanted>>,
     /// Runs that are to end, because who waits for them does.

@@ -138,8 +138,7 @@ async fn attempts(link: &Link, head: &Head) -> Done<()> {
         let (outcome, reason) = (row::text(&found, 3)?, row::maybe_text(&found, 4)?);
         if let Some(why) = unknown_word(&outcome, reason.as_deref()) {
             let plan = &head.head.plan;
-            let is_known = plan.base(position).is_some();
-            let step = if is_known { plan.task_name(position) } else { format!("position {position}") };
+            let step = plan.task_name(position);
             let what = format!("attempt {attempt} of {step} in run {}", head.head.run.short());
             return Err(Error::Unreadable { what, why }.into());
         }

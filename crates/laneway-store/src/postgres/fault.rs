@@ -87,6 +87,11 @@ impl Failure {
         }
     }
 
+    /// What of a row is to blame, and why, if something is.
+    pub(super) fn to_blame(&self) -> Option<(String, String)> {
+        self.is_about_a_value().then(|| self.blame())
+    }
+
     /// What could not be read, and why.
     pub(super) fn blame(&self) -> (String, String) {
         match self {

@@ -69,6 +69,7 @@ use crate::cache::{Behind, Forgotten, Found, KeepResults, Look, Missed, NewResul
 use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result, put_off};
+use crate::examine;
 use crate::fence::{ClaimRef, Fate};
 use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
@@ -967,9 +968,12 @@ impl Store for PostgresStore {
     }
 
     async fn examine(&self, limit: usize) -> Result<Examination> {
-        self.base
+        let mut examination = self
+            .base
             .ask_at_once(|link| async move { doctor::examine(&link, self.base.now(), limit).await })
-            .await
+            .await?;
+        examination.findings.extend(examine::of_no_run(self).await);
+        Ok(examination)
     }
 
     async fn backup(&self, _: &Path) -> Result<()> {

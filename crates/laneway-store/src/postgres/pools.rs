@@ -7,12 +7,14 @@ use laneway_core::pool::{ContainerTaken, PoolEvent, PoolFact};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
-use super::fault::Done;
+use super::fault::{Done, Failure};
 use super::link::{Begin, Link, sql};
 use super::row;
 use super::run_work::Terms;
-use crate::error::Error;
+use crate::error::{Error, Teller};
 use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
+use crate::pool::UNGRANTED;
+use crate::readable::{Noted, add_event};
 
 /// Nodes wait here for each other as long as a commit takes: without that, an event could become visible behind one of a larger
 /// number, and whoever follows the stream would have gone on past it. None of them has a lock that is before a key's.
@@ -77,8 +79,16 @@ pub(super) async fn wish(link: &Link, sessions: &[SessionId], wish: &Wish) -> Do
     Ok(())
 }
 
-/// A row of `pool_wishes`.
-pub(super) fn wish_of(found: &Row) -> Done<(u64, Wish)> {
+/// The rows of `pool_wishes`, as far as they can be read.
+pub(super) fn wishes(rows: &[Row]) -> Done<Noted<(u64, Wish)>> {
+    let mut wishes = Noted::new();
+    for found in rows {
+        wishes.add(wish_of(found), Failure::to_blame, || UNGRANTED.to_owned())?;
+    }
+    Ok(wishes)
+}
+
+fn wish_of(found: &Row) -> Done<(u64, Wish)> {
     let warm: Option<i64> = found.try_get(2)?;
     let what = match warm {
         Some(_) => Wanted::Warm {
@@ -90,7 +100,7 @@ pub(super) fn wish_of(found: &Row) -> Done<(u64, Wish)> {
     Ok((row::number(found, 0)?, Wish { pool: row::text(found, 1)?, what }))
 }
 
-/// In order, behind a number.
+/// In order, behind a number, up to one that cannot be read.
 pub(super) async fn events(
     link: &Link,
     node: Option<&str>,
@@ -99,12 +109,23 @@ pub(super) async fn events(
 ) -> Done<Vec<PoolEvent>> {
     let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
     let rows = link.rows(sql!("pool_events", TEXT, INT8, INT8), &[&node, &after, &limit]).await?;
-    rows.iter().map(event).collect()
+    let mut events = Vec::new();
+    for found in &rows {
+        let number = (Teller::Pools, row::number(found, 0)?);
+        if !add_event(&mut events, event(found), number, Failure::to_blame)? {
+            break;
+        }
+    }
+    Ok(events)
 }
 
-/// The newest of each container that is there.
+/// The newest of each container that is there. One that cannot be read hides none of the others; it is named among the events.
 pub(super) async fn containers(link: &Link) -> Done<Vec<PoolEvent>> {
-    link.rows(sql!("pool_containers"), &[]).await?.iter().map(event).collect()
+    let mut events = Noted::new();
+    for found in &link.rows(sql!("pool_containers"), &[]).await? {
+        events.add(event(found), Failure::to_blame, String::new)?;
+    }
+    Ok(events.list)
 }
 
 /// What attempts of a task were given, in order.

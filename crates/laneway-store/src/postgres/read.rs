@@ -17,7 +17,7 @@ use super::pools;
 use super::row::{self, unreadable};
 use super::shelf::Head;
 use super::verbs::effects;
-use crate::error::Error;
+use crate::error::{Error, Teller};
 use crate::fence::ClaimRef;
 use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait};
 use crate::model::{Attempt, Known, Orders, Part, Stop};
@@ -85,8 +85,9 @@ pub(super) async fn orders(link: &Link, session: SessionId) -> Done<(Orders, boo
         return Err(Error::SessionOver { session }.into());
     }
     let stops = self::stops(stops, session)?;
-    let wishes = wishes.iter().map(pools::wish_of).collect::<Done<_>>()?;
-    Ok((Orders { stops: stops.list, wishes }, stops.has_trouble))
+    let wishes = pools::wishes(wishes)?;
+    let orders = Orders { stops: stops.list, wishes: wishes.list, unreadable: wishes.unreadable };
+    Ok((orders, stops.has_trouble))
 }
 
 /// The rows of `stops`, as far as they can be read.
@@ -178,7 +179,7 @@ pub(super) async fn events_since(link: &Link, run: RunId, after: u64, limit: usi
             Ok(event) => events.push(event),
             // Whoever reads gets what stands before it, and hears of it with the next question.
             Err(_) if !events.is_empty() => break,
-            Err(why) => return Err(Error::UnreadableEvent { run, seq, why }.into()),
+            Err(why) => return Err(Error::UnreadableEvent { of: Teller::Run(run), seq, why }.into()),
         }
     }
     Ok(events)

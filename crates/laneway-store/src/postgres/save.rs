@@ -45,6 +45,8 @@ struct Growths {
     added: [Numbers; 3],
     /// Runs, steps, and where their items begin and end.
     gone: [Numbers; 4],
+    /// The same of those that have others in their places.
+    again: [Numbers; 4],
 }
 
 #[derive(Debug, Default)]
@@ -264,9 +266,12 @@ impl Columns {
                 None => growth.added.iter_mut().zip(key).for_each(|(column, value)| column.push(value)),
             }
         }
-        for (step, items) in &changes.removed {
-            let values = [no, i64::from(*step), i64::from(items.start), i64::from(items.end)];
-            growth.gone.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        for (lists, columns) in [(&changes.removed, &mut growth.gone), (&changes.regrown, &mut growth.again)]
+        {
+            for (step, items) in lists {
+                let values = [no, i64::from(*step), i64::from(items.start), i64::from(items.end)];
+                columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+            }
         }
     }
 
@@ -455,6 +460,10 @@ impl Growths {
         let [runs, steps, first, behind] = &self.gone;
         if !runs.is_empty() {
             flight.ask(sql!("batches_remove", INT8_ARRAY, INT8_ARRAY), vec![runs, steps]);
+            flight.ask(
+                sql!("effects_lay_by", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                vec![runs, steps, first, behind],
+            );
             flight.ask(sql!("items_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![runs, first, behind]);
             flight.ask(
                 sql!("items_effects_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
@@ -479,6 +488,15 @@ impl Growths {
                 ),
                 self.new.values(),
             );
+        }
+        let [runs, steps, first, behind] = &self.again;
+        if !runs.is_empty() {
+            for sql in [
+                sql!("effects_take_up", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
+                sql!("laid_by_remove", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
+            ] {
+                flight.ask(sql, vec![runs, steps, first, behind]);
+            }
         }
     }
 }

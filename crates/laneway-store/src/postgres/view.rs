@@ -13,11 +13,11 @@ use laneway_core::state::{RunStatus, TaskStatus};
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
-use super::fault::Done;
+use super::fault::{Done, Failure};
 use super::link::{Link, sql};
 use super::shelf::{Head, Shelf};
 use super::{read, row, waits};
-use crate::error::Error;
+use crate::error::{Error, Teller};
 use crate::keeper::under_way;
 use crate::model::{
     ClaimView, ItemsAsked, LimitView, Losses, NodeView, Part, Placed, RunFilter, RunOutcome, RunSummary,
@@ -25,6 +25,7 @@ use crate::model::{
 };
 use crate::offer;
 use crate::overview::few;
+use crate::readable::add_event;
 use crate::tally;
 
 /// Inside a transaction that reads.
@@ -313,7 +314,7 @@ pub(super) async fn losses(link: &Link) -> Done<Losses> {
     Ok(losses)
 }
 
-/// In order, behind a number.
+/// In order, behind a number, up to one that cannot be read.
 pub(super) async fn node_events(
     link: &Link,
     node: Option<&str>,
@@ -322,20 +323,27 @@ pub(super) async fn node_events(
 ) -> Done<Vec<NodeEvent>> {
     let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
     let rows = link.rows(sql!("node_events", TEXT, INT8, INT8), &[&node, &after, &limit]).await?;
-    let event = |found: &Row| {
-        let (name, body) = (row::text(found, 4)?, row::text(found, 6)?);
-        let fact = NodeFact::read(&name, row::number(found, 5)?, &body).map_err(|error| {
-            Error::Unreadable { what: "event of a node".to_owned(), why: error.to_string() }
-        })?;
-        Ok(NodeEvent {
-            seq: row::number(found, 0)?,
-            at: Millis(found.try_get(1)?),
-            node: row::text(found, 2)?,
-            session: row::word(found, 3, "session", SessionId::parse)?,
-            fact,
-        })
-    };
-    rows.iter().map(event).collect()
+    let mut events = Vec::new();
+    for found in &rows {
+        let number = (Teller::Nodes, row::number(found, 0)?);
+        if !add_event(&mut events, node_event(found), number, Failure::to_blame)? {
+            break;
+        }
+    }
+    Ok(events)
+}
+
+fn node_event(found: &Row) -> Done<NodeEvent> {
+    let (name, body) = (row::text(found, 4)?, row::text(found, 6)?);
+    let fact = NodeFact::read(&name, row::number(found, 5)?, &body)
+        .map_err(|error| Error::Unreadable { what: "event of a node".to_owned(), why: error.to_string() })?;
+    Ok(NodeEvent {
+        seq: row::number(found, 0)?,
+        at: Millis(found.try_get(1)?),
+        node: row::text(found, 2)?,
+        session: row::word(found, 3, "session", SessionId::parse)?,
+        fact,
+    })
 }
 
 async fn node_claims(link: &Link, shelf: &Shelf, session: SessionId, limit: usize) -> Done<Vec<ClaimView>> {
@@ -345,10 +353,9 @@ async fn node_claims(link: &Link, shelf: &Shelf, session: SessionId, limit: usiz
         let run = row::word(&found, 0, "run id", RunId::parse)?;
         let position: Position = row::number(&found, 1)?;
         let head = shelf.head(link, run).await?;
-        let is_known = head.head.plan.base(position).is_some();
         claims.push(ClaimView {
             run,
-            step: if is_known { head.head.plan.task_name(position) } else { String::new() },
+            step: head.head.plan.task_name(position),
             attempt: row::number(&found, 2)?,
             started_at: row::moment(&found, 3)?,
         });

@@ -19,7 +19,7 @@ use tokio_postgres::Row;
 
 use super::fault::Done;
 use super::link::{Link, sql};
-use super::read;
+use super::read::{self, is_blamed};
 use super::row::{self, unreadable};
 use super::shelf::{Head, Shelf};
 use crate::keeper::{Key, read_pauses};
@@ -217,13 +217,17 @@ impl Look<'_> {
     async fn holder(&self, found: &Row) -> Done<Holder> {
         let run = row::word(found, 0, "run id", RunId::parse)?;
         let position: Position = row::number(found, 1)?;
-        let head = self.shelf.head(self.link, run).await?;
-        if head.head.plan.base(position).is_none() {
-            return Err(unreadable("position of a task", &position.to_string()).into());
-        }
+        let step = match self.shelf.head(self.link, run).await {
+            Ok(head) => head.head.plan.task_name(position),
+            // What cannot be read of another run is that one's trouble: this one waits for it all the same.
+            Err(failure) if failure.is_about_a_value() || is_blamed(&failure) => {
+                format!("position {position}")
+            }
+            Err(failure) => return Err(failure),
+        };
         Ok(Holder {
             run,
-            step: head.head.plan.task_name(position),
+            step,
             status: row::word(found, 2, "status of a task", TaskStatus::parse)?,
             node: row::maybe_text(found, 3)?,
             since: row::moment(found, 4)?,

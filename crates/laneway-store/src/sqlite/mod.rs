@@ -67,6 +67,7 @@ use crate::cache::{Behind, Forgotten, Found, KeepResults, Look, Missed, NewResul
 use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result, put_off};
+use crate::examine;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::line::{Line, OrderLine};
@@ -972,7 +973,7 @@ impl Store for SqliteStore {
         if stops.has_trouble {
             self.write(move |txn| lives::examine_held(txn, session)).await?;
         }
-        Ok(Orders { stops: stops.list, wishes })
+        Ok(Orders { stops: stops.list, wishes: wishes.list, unreadable: wishes.unreadable })
     }
 
     async fn wake_at(&self) -> Result<Option<Millis>> {
@@ -992,7 +993,10 @@ impl Store for SqliteStore {
     }
 
     async fn examine(&self, limit: usize) -> Result<Examination> {
-        self.read(move |connection, shared| doctor::examine(connection, shared, limit)).await
+        let examined = self.read(move |connection, shared| doctor::examine(connection, shared, limit)).await;
+        let mut examination = examined?;
+        examination.findings.extend(examine::of_no_run(self).await);
+        Ok(examination)
     }
 
     async fn backup(&self, to: &Path) -> Result<()> {

@@ -7,10 +7,13 @@ use laneway_core::pool::{ContainerTaken, PoolEvent, PoolFact};
 use laneway_core::time::Millis;
 use rusqlite::{Connection, Row, params};
 
+use super::quarantine;
 use super::txn::{Done, Txn, sql};
-use crate::error::Error;
+use crate::error::{Error, Teller};
 use crate::keeper::unreadable;
 use crate::model::{KeptPool, POOL_EVENTS_KEPT, PoolView, Wanted, Wish};
+use crate::pool::UNGRANTED;
+use crate::readable::{Noted, add_event};
 
 pub(super) fn tell(txn: &Txn<'_>, session: SessionId, facts: &[PoolFact]) -> Done<()> {
     let session = session.to_string();
@@ -60,23 +63,26 @@ pub(super) fn wish(txn: &Txn<'_>, sessions: &[SessionId], wish: &Wish) -> Done<(
     Ok(())
 }
 
-/// The newest for each pool of a session.
-pub(super) fn wishes(connection: &Connection, session: SessionId) -> Done<Vec<(u64, Wish)>> {
+/// The newest for each pool of a session, as far as they can be read.
+pub(super) fn wishes(connection: &Connection, session: SessionId) -> Done<Noted<(u64, Wish)>> {
     let mut statement = connection.prepare_cached(sql!("pool_wishes"))?;
     let mut rows = statement.query([session.to_string()])?;
-    let mut wishes = Vec::new();
+    let mut wishes = Noted::new();
     while let Some(row) = rows.next()? {
-        let (warm, of): (Option<u32>, Option<String>) = (row.get(2)?, row.get(3)?);
-        let what = match warm {
-            Some(count) => Wanted::Warm { count, of: of.map(Version::from_stored) },
-            None => Wanted::Drain,
+        let read = || -> Done<(u64, Wish)> {
+            let (warm, of): (Option<u32>, Option<String>) = (row.get(2)?, row.get(3)?);
+            let what = match warm {
+                Some(count) => Wanted::Warm { count, of: of.map(Version::from_stored) },
+                None => Wanted::Drain,
+            };
+            Ok((row.get(0)?, Wish { pool: row.get(1)?, what }))
         };
-        wishes.push((row.get(0)?, Wish { pool: row.get(1)?, what }));
+        wishes.add(read(), quarantine::blame, || UNGRANTED.to_owned())?;
     }
     Ok(wishes)
 }
 
-/// In order, behind a number.
+/// In order, behind a number, up to one that cannot be read.
 pub(super) fn events(
     connection: &Connection,
     node: Option<&str>,
@@ -87,21 +93,21 @@ pub(super) fn events(
     let mut statement = connection.prepare_cached(sql!("pool_events"))?;
     let mut rows = statement.query(params![node, after, limit])?;
     let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
-        events.push(event(row)?);
-    }
+    while let Some(row) = rows.next()?
+        && add_event(&mut events, event(row), (Teller::Pools, row.get(0)?), quarantine::blame)?
+    {}
     Ok(events)
 }
 
-/// The newest of each container that is there.
+/// The newest of each container that is there. One that cannot be read hides none of the others; it is named among the events.
 pub(super) fn containers(connection: &Connection) -> Done<Vec<PoolEvent>> {
     let mut statement = connection.prepare_cached(sql!("pool_containers"))?;
     let mut rows = statement.query([])?;
-    let mut events = Vec::new();
+    let mut events = Noted::new();
     while let Some(row) = rows.next()? {
-        events.push(event(row)?);
+        events.add(event(row), quarantine::blame, String::new)?;
     }
-    Ok(events)
+    Ok(events.list)
 }
 
 /// What attempts of a task were given, in order.

@@ -64,7 +64,7 @@ pub(super) fn is_about_a_value(failure: &Failure) -> bool {
 }
 
 /// What of a run is to blame for a failure, if something is: neither the disk, nor what somebody asked for.
-fn blame(failure: &Failure) -> Option<(String, String)> {
+pub(super) fn blame(failure: &Failure) -> Option<(String, String)> {
     match failure {
         Failure::Refused(Error::Unreadable { what, why }) => Some((what.clone(), why.clone())),
         Failure::Refused(Error::Illegal(illegal)) => Some(("state".to_owned(), illegal.to_string())),

@@ -16,7 +16,7 @@ use super::quarantine;
 use super::txn::{Done, Head, sql};
 use super::verbs::apply::bundle_of;
 use super::verbs::effects;
-use crate::error::Error;
+use crate::error::{Error, Teller};
 use crate::fence::ClaimRef;
 use crate::keeper::{self, Outputs, list_of, place_of, read_levels, read_pauses, read_wait, unreadable};
 use crate::model::{Attempt, Known, Part, Renewed, Stop, Tally};
@@ -206,7 +206,7 @@ pub(super) fn events_since(
             Ok(event) => events.push(event),
             // Whoever reads gets what stands before it, and hears of it with the next question.
             Err(_) if !events.is_empty() => break,
-            Err((seq, why)) => return Err(Error::UnreadableEvent { run, seq, why }.into()),
+            Err((seq, why)) => return Err(Error::UnreadableEvent { of: Teller::Run(run), seq, why }.into()),
         }
     }
     Ok(events)

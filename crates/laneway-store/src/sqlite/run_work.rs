@@ -341,6 +341,11 @@ fn save(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     for task in &changes.tasks {
         save_task(txn, no, task)?;
     }
+    for (step, items) in &changes.regrown {
+        let list = params![no, step, items.start, items.end];
+        txn.connection.prepare_cached(sql!("effects_take_up"))?.execute(list)?;
+        txn.connection.prepare_cached(sql!("laid_by_remove"))?.execute(list)?;
+    }
     for (set, counts) in &changes.sets {
         txn.connection.prepare_cached(sql!("needs_write"))?.execute(params![
             no,
@@ -441,6 +446,8 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
 fn save_growth(txn: &Txn<'_>, no: i64, changes: &Changes) -> Done<()> {
     for (step, items) in &changes.removed {
         txn.connection.prepare_cached(sql!("batches_remove"))?.execute(params![no, step])?;
+        let list = params![no, step, items.start, items.end];
+        txn.connection.prepare_cached(sql!("effects_lay_by"))?.execute(list)?;
         let gone = params![no, items.start, items.end];
         txn.connection.prepare_cached(sql!("items_remove"))?.execute(gone)?;
         txn.connection.prepare_cached(sql!("items_effects_remove"))?.execute(gone)?;

@@ -15,7 +15,7 @@ use super::quarantine;
 use super::read;
 use super::txn::{Done, Head, Plans, read_head, sql};
 use super::waits;
-use crate::error::Error;
+use crate::error::{Error, Teller};
 use crate::keeper::{under_way, unreadable};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
@@ -24,6 +24,7 @@ use crate::model::{
 };
 use crate::offer;
 use crate::overview::few;
+use crate::readable::add_event;
 use crate::tally;
 
 pub(super) fn run(
@@ -312,7 +313,7 @@ pub(super) fn losses(connection: &Connection) -> Done<Losses> {
     Ok(losses)
 }
 
-/// In order, behind a number.
+/// In order, behind a number, up to one that cannot be read.
 pub(super) fn node_events(
     connection: &Connection,
     node: Option<&str>,
@@ -323,21 +324,23 @@ pub(super) fn node_events(
     let mut statement = connection.prepare_cached(sql!("node_events"))?;
     let mut rows = statement.query(params![node, after, limit])?;
     let mut events = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (session, name, body): (String, String, String) = (row.get(3)?, row.get(4)?, row.get(6)?);
-        let fact = NodeFact::read(&name, row.get(5)?, &body).map_err(|error| Error::Unreadable {
-            what: "event of a node".to_owned(),
-            why: error.to_string(),
-        })?;
-        events.push(NodeEvent {
-            seq: row.get(0)?,
-            at: Millis(row.get(1)?),
-            node: row.get(2)?,
-            session: SessionId::parse(&session).ok_or_else(|| unreadable("session", &session))?,
-            fact,
-        });
-    }
+    while let Some(row) = rows.next()?
+        && add_event(&mut events, node_event(row), (Teller::Nodes, row.get(0)?), quarantine::blame)?
+    {}
     Ok(events)
+}
+
+fn node_event(row: &Row<'_>) -> Done<NodeEvent> {
+    let (session, name, body): (String, String, String) = (row.get(3)?, row.get(4)?, row.get(6)?);
+    let fact = NodeFact::read(&name, row.get(5)?, &body)
+        .map_err(|error| Error::Unreadable { what: "event of a node".to_owned(), why: error.to_string() })?;
+    Ok(NodeEvent {
+        seq: row.get(0)?,
+        at: Millis(row.get(1)?),
+        node: row.get(2)?,
+        session: SessionId::parse(&session).ok_or_else(|| unreadable("session", &session))?,
+        fact,
+    })
 }
 
 fn node_claims(
@@ -355,10 +358,9 @@ fn node_claims(
         let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
         let position: Position = row.get(1)?;
         let head = read_head(connection, plans, run)?;
-        let is_known = head.head.plan.base(position).is_some();
         claims.push(ClaimView {
             run,
-            step: if is_known { head.head.plan.task_name(position) } else { String::new() },
+            step: head.head.plan.task_name(position),
             attempt: row.get(2)?,
             started_at: row.get::<_, Option<i64>>(3)?.map(Millis),
         });

@@ -32,7 +32,8 @@ for_each_database! {
     effect_of_a_claim_that_has_not_said_start_starts_it,
     task_that_is_to_be_stopped_begins_nothing_more,
     name_key_and_step_tell_effects_apart,
-    item_of_a_list_that_is_made_anew_has_effects_of_its_own,
+    item_of_a_list_that_is_made_anew_has_what_is_recorded_of_its_value,
+    effect_of_an_item_of_which_nobody_knows_is_unknown_in_a_list_that_is_made_anew,
     result_that_cannot_be_kept_is_known_to_be_lacking,
     retry_of_the_run_keeps_what_is_recorded,
     person_settles_what_nobody_knows,
@@ -349,32 +350,104 @@ async fn name_key_and_step_tell_effects_apart(place: Place) {
     );
 }
 
-/// The token of an effect of `each[0]` of a run whose list is what `find` has put out.
-async fn token_of_first(node: &Node, run: RunId, orders: serde_json::Value) -> String {
+/// A run with an item for each of the orders that `find` has put out.
+const ORDERS: &str = "name: flow\nmax_parallel: 1\nsteps:\n  find: {run: x}\n  each: {run: x, needs: [find], for_each: \"${{ steps.find.output.orders }}\"}\n";
+
+/// `find` gives these.
+async fn find(node: &Node, run: RunId, orders: serde_json::Value) {
     let find = node.begin(run, "find").await;
     node.finish(&find, succeeded_with(serde_json::json!({ "orders": orders }))).await;
-    let held = node.begin(run, "each[0]").await;
-    let Begun::Run { token } = begin(&*node.store, held.at, new("x")).await else { panic!("it runs") };
-    let again = begin(&*node.store, held.at, new("x")).await;
-    assert_eq!(again, Begun::Run { token: token.clone() }, "the answer was lost");
-    commit(&*node.store, held.at, done("x")).await;
-    node.succeed(&held).await;
-    token
 }
 
-async fn item_of_a_list_that_is_made_anew_has_effects_of_its_own(place: Place) {
+/// The next item charges, unless that is recorded: its token if it did, else what it was told. What it prints is `printed`.
+async fn charge(node: &Node, run: RunId, item: &str, printed: &str) -> Result<String, Begun> {
+    let held = node.begin(run, item).await;
+    let charged = match begin(&*node.store, held.at, new("x")).await {
+        Begun::Run { token } => {
+            let again = begin(&*node.store, held.at, new("x")).await;
+            assert_eq!(again, Begun::Run { token: token.clone() }, "the answer was lost");
+            commit(&*node.store, held.at, end("x", EffectStatus::Done, result(printed))).await;
+            Ok(token)
+        }
+        told => Err(told),
+    };
+    node.succeed(&held).await;
+    charged
+}
+
+async fn item_of_a_list_that_is_made_anew_has_what_is_recorded_of_its_value(place: Place) {
     let node = place.node("one").await;
-    let text = "name: flow\nsteps:\n  find: {run: x}\n  each: {run: x, needs: [find], for_each: \"${{ steps.find.output.orders }}\"}\n";
-    let run = node.submit(text).await;
-    let first = token_of_first(&node, run, serde_json::json!([17])).await;
+    let run = node.submit(ORDERS).await;
+    find(&node, run, serde_json::json!([17, 18, 17])).await;
+    let mut tokens = Vec::new();
+    for (item, printed) in [("each[0]", "first"), ("each[1]", "second"), ("each[2]", "third")] {
+        tokens.push(charge(&node, run, item, printed).await.expect("it runs"));
+    }
     node.retry(run, Some("find")).await.expect("a retry");
-    let other = token_of_first(&node, run, serde_json::json!([18])).await;
-    assert_ne!(
-        first, other,
-        "another order stands there, and a service that knows the token would not charge it"
+    // They come at other places, and of equal orders the first is the first.
+    find(&node, run, serde_json::json!([18, 17, 19, 17, 17])).await;
+    let recorded = |printed: &str| Err(Begun::Recorded(result(printed)));
+    assert_eq!(charge(&node, run, "each[0]", "x").await, recorded("second"));
+    assert_eq!(charge(&node, run, "each[1]", "x").await, recorded("first"));
+    tokens.push(charge(&node, run, "each[2]", "fourth").await.expect("another order"));
+    assert_eq!(charge(&node, run, "each[3]", "x").await, recorded("third"));
+    tokens.push(charge(&node, run, "each[4]", "fifth").await.expect("one more of them"));
+    // Where one of this value was that has gone elsewhere.
+    node.retry(run, Some("find")).await.expect("a retry");
+    find(&node, run, serde_json::json!([17, 17, 17, 17])).await;
+    for (item, printed) in [("each[0]", "first"), ("each[1]", "third"), ("each[2]", "fifth")] {
+        assert_eq!(charge(&node, run, item, "x").await, recorded(printed));
+    }
+    tokens.push(charge(&node, run, "each[3]", "none").await.expect("one more of them"));
+    let count = tokens.len();
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!(tokens.len(), count, "a service that knows a token would not charge another order");
+    // Those that are not in the list now are when they come back, also where the list alone is made anew.
+    node.retry(run, Some("find")).await.expect("a retry");
+    find(&node, run, serde_json::json!([20])).await;
+    charge(&node, run, "each[0]", "sixth").await.expect("another order");
+    for _ in 0..2 {
+        node.retry(run, Some("each")).await.expect("a retry");
+        assert_eq!(charge(&node, run, "each[0]", "x").await, recorded("sixth"));
+    }
+    node.retry(run, Some("find")).await.expect("a retry");
+    find(&node, run, serde_json::json!([19, 17])).await;
+    assert_eq!(charge(&node, run, "each[0]", "x").await, recorded("fourth"));
+    assert_eq!(charge(&node, run, "each[1]", "x").await, recorded("first"));
+    // What is laid by goes with its run.
+    let newer = node.submit(&flat(1, 1)).await;
+    node.work(newer, |_| crate::harness::succeeded()).await;
+    assert!(node.store.prune(run).await.expect("an answer"));
+    let findings = node.store.examine(100).await.expect("an examination").findings;
+    assert!(findings.is_empty(), "{findings:?}");
+}
+
+async fn effect_of_an_item_of_which_nobody_knows_is_unknown_in_a_list_that_is_made_anew(place: Place) {
+    let node = place.node("one").await;
+    let run = node.submit(ORDERS).await;
+    find(&node, run, serde_json::json!([17])).await;
+    let held = node.begin(run, "each[0]").await;
+    let begun = begin(&*node.store, held.at, new("x")).await;
+    node.fail(&held).await;
+    node.retry(run, Some("find")).await.expect("a retry");
+    find(&node, run, serde_json::json!([16, 17])).await;
+    charge(&node, run, "each[0]", "ok").await.expect("another order");
+    let held = node.begin(run, "each[1]").await;
+    let told = begin(&*node.store, held.at, new("y")).await;
+    assert!(matches!(told, Begun::Unknown { attempt: 1, .. }), "{told:?}");
+    assert_eq!(
+        begin(&*node.store, held.at, retrying("y")).await,
+        begun,
+        "a service knows it by the same token"
     );
+    node.fail(&held).await;
+    let settled = node.store.settle_effect(run, "each[1]", id("charge", ""), Settlement::Done, "ada").await;
+    settled.expect("a person has looked");
+    audit::check(&*node.store, run).await;
     node.retry(run, Some("find")).await.expect("a retry");
-    assert_eq!(token_of_first(&node, run, serde_json::json!([17])).await, first, "the same order again");
+    find(&node, run, serde_json::json!([17])).await;
+    assert!(matches!(charge(&node, run, "each[0]", "x").await, Err(Begun::Recorded(_))));
 }
 
 async fn result_that_cannot_be_kept_is_known_to_be_lacking(place: Place) {

@@ -1,10 +1,11 @@
 //! W6, S3, C2: what nodes tell of themselves, what they have done, and what the store says that they hold.
 
 use laneway_core::node_event::{Leaving, NodeEvent, NodeFact};
-use laneway_store::Error;
 use laneway_store::model::{Ask, LOSSES_KEPT, Losses, Renewed, Tally, Whom};
+use laneway_store::{Error, Teller};
 
 use crate::harness::{Node, Place, flow, for_each_database, left};
+use crate::quarantine::{alter, problems};
 
 for_each_database! {
     node_tells_when_it_joins_drains_and_stops,
@@ -18,6 +19,7 @@ for_each_database! {
     session_that_is_over_cannot_be_renewed,
     what_a_node_has_done_is_shown_with_it,
     task_is_lost_only_as_often_as_the_deployment_says,
+    event_of_a_node_that_cannot_be_read_is_named_and_hides_none_of_the_others,
 }
 
 fn told(events: &[NodeEvent]) -> Vec<String> {
@@ -210,4 +212,26 @@ async fn task_is_lost_only_as_often_as_the_deployment_says(place: Place) {
     let third = Node::worker(place.open_for(1), "n2:1", &[]).await;
     third.store.reap().await.expect("a reaped session");
     assert_eq!(third.tasks(run).await, "a failed (lost)");
+}
+
+async fn event_of_a_node_that_cannot_be_read_is_named_and_hides_none_of_the_others(place: Place) {
+    let node = Node::worker(place.open(), "eu:1", &[]).await;
+    let others =
+        [Node::worker(place.open(), "eu:2", &[]).await, Node::worker(place.open(), "eu:3", &[]).await];
+    let harms = ["body = '{'", "name = 'node_teleported'", "version = 99", "session = 'wild'"];
+    for harm in harms {
+        let kept = "(SELECT name, version, body, session FROM node_events WHERE seq = 1)";
+        alter(&place, &*node.store, &format!("UPDATE node_events SET {harm} WHERE seq = 2")).await;
+        let seen = |events: Vec<NodeEvent>| events.iter().map(|event| event.seq).collect::<Vec<_>>();
+        assert_eq!(seen(history(&node).await), [1], "{harm}: what stands before it");
+        let gap = node.store.node_events(None, 1, 100).await.expect_err("the second");
+        assert!(matches!(gap, Error::UnreadableEvent { of: Teller::Nodes, seq: 2, .. }), "{harm}: {gap}");
+        let behind = node.store.node_events(None, 2, 100).await.expect("what stands behind it");
+        assert_eq!(seen(behind), [3], "{harm}");
+        let found = problems(&*node.store).await;
+        assert!(found.iter().any(|problem| problem.contains("event 2 of nodes")), "{harm}: {found:?}");
+        let mend = format!("UPDATE node_events SET (name, version, body, session) = {kept} WHERE seq = 2");
+        alter(&place, &*node.store, &mend).await;
+    }
+    assert_eq!(problems(&*others[0].store).await, Vec::<String>::new());
 }

@@ -3,8 +3,10 @@
 use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_core::pool::{ContainerState, ContainerTaken, EndReason, ImagePullProgress, PoolEvent, PoolFact};
 use laneway_store::model::{KeptPool, POOL_EVENTS_KEPT, Wanted, Wish};
+use laneway_store::{Error, Teller};
 
-use crate::harness::{Node, Place, for_each_database};
+use crate::harness::{Node, Place, flat, for_each_database};
+use crate::quarantine::{alter, problems};
 
 for_each_database! {
     transitions_are_kept_in_order_with_their_node,
@@ -14,6 +16,8 @@ for_each_database! {
     pools_are_known_while_their_session_lives,
     a_wish_is_told_to_its_sessions_until_there_is_a_newer_one,
     containers_that_a_task_was_given_are_found_by_the_task,
+    event_of_a_pool_that_cannot_be_read_is_named_and_hides_none_of_the_others,
+    wish_that_cannot_be_read_is_told_and_keeps_nothing_else_from_its_node,
 }
 
 fn fact(container: &str, to: ContainerState) -> PoolFact {
@@ -175,4 +179,42 @@ async fn a_wish_is_told_to_its_sessions_until_there_is_a_newer_one(place: Place)
     let done = Leaving::because(LeaveReason::Done);
     other.store.retire(other.session, done).await.expect("a session that can end");
     one.store.wish(vec![other.session], warm("warm", 9, None)).await.expect("nobody is told");
+}
+
+async fn event_of_a_pool_that_cannot_be_read_is_named_and_hides_none_of_the_others(place: Place) {
+    use ContainerState as S;
+    let node = Node::worker(place.open(), "eu:1", &[]).await;
+    let facts = vec![fact("a", S::Starting), fact("b", S::Starting), fact("c", S::Starting)];
+    node.store.tell_pools(node.session, facts).await.expect("told");
+    let all = node.store.pool_events(None, 0, 100).await.expect("events");
+    let second = all[1].seq;
+    alter(&place, &*node.store, &format!("UPDATE pool_events SET body = '{{' WHERE seq = {second}")).await;
+    assert_eq!(node.store.pool_events(None, 0, 100).await.expect("what stands before it"), all[..1]);
+    let gap = node.store.pool_events(None, all[0].seq, 100).await.expect_err("the second");
+    assert!(matches!(gap, Error::UnreadableEvent { of: Teller::Pools, seq, .. } if seq == second), "{gap}");
+    assert_eq!(node.store.pool_events(None, second, 100).await.expect("what stands behind it"), all[2..]);
+    let now = node.store.pool_containers().await.expect("containers");
+    assert_eq!(told(&now), ["eu:1 a starting", "eu:1 c starting"]);
+    let found = problems(&*node.store).await;
+    let named = format!("event {second} of pools");
+    assert!(found.iter().any(|problem| problem.contains(&named)), "{found:?}");
+}
+
+async fn wish_that_cannot_be_read_is_told_and_keeps_nothing_else_from_its_node(place: Place) {
+    let node = Node::worker(place.open(), "eu:1", &[]).await;
+    let run = node.share(&flat(1, 1)).await;
+    let held = node.take_any(1).await.remove(0);
+    node.start(&held).await;
+    for pool in ["warm", "agents"] {
+        let wish = Wish { pool: pool.to_owned(), what: Wanted::Warm { count: 2, of: None } };
+        node.store.wish(vec![node.session], wish).await.expect("told");
+    }
+    alter(&place, &*node.store, "UPDATE pool_wishes SET warm = -1 WHERE name = 'warm'").await;
+    node.cancel(run).await;
+    let orders = node.store.orders(node.session).await.expect("orders");
+    assert_eq!(orders.stops.iter().map(|stop| stop.claim).collect::<Vec<_>>(), [held.at]);
+    let pools: Vec<&str> = orders.wishes.iter().map(|(_, wish)| wish.pool.as_str()).collect();
+    assert_eq!((pools, orders.unreadable.len()), (vec!["agents"], 1));
+    let found = problems(&*node.store).await;
+    assert!(found.iter().any(|problem| problem.contains(&orders.unreadable[0])), "{found:?}");
 }

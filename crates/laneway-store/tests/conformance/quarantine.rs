@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
+use laneway_store::child::Wanting;
 use laneway_store::model::{About, Ask, Finished, RunFilter, Severity};
 use laneway_store::{ClaimRef, Error, Fate, Store};
 use rusqlite::Connection;
@@ -124,7 +125,7 @@ const UNGUARD: &str = "DO $$ DECLARE guard record; BEGIN
     LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', guard.whose, guard.conname); END LOOP; END $$";
 
 /// The same on whichever database.
-async fn alter(place: &Place, store: &dyn Store, sql: &str) {
+pub(crate) async fn alter(place: &Place, store: &dyn Store, sql: &str) {
     let Some(beneath) = server::beneath(store.dir()).await else { return change(place, sql) };
     beneath.batch_execute(UNGUARD).await.expect("no guards");
     let changed = beneath.execute(&sql.replace("@V", VICTIM), &[]).await;
@@ -136,7 +137,7 @@ fn victim() -> String {
         .replace("name: flow", "name: victim")
 }
 
-async fn problems(store: &dyn Store) -> Vec<String> {
+pub(crate) async fn problems(store: &dyn Store) -> Vec<String> {
     let examination = store.examine(usize::MAX).await.expect("an answer");
     let problems = examination.findings.into_iter().filter(|finding| finding.severity == Severity::Problem);
     problems.map(|finding| format!("{}: {}", finding.subject, finding.what)).collect()
@@ -158,6 +159,8 @@ for_each_database! { by name:
     whatever_cannot_be_read_of_a_run_that_is_held_stops_neither_its_holder_nor_others,
     whatever_cannot_be_read_of_a_run_that_waits_stops_neither_nodes_nor_others,
     history_with_a_hole_sets_its_run_aside_when_somebody_asks,
+    what_stands_nowhere_in_a_plan_is_told_in_words,
+    run_that_waits_for_one_that_cannot_be_read_can_be_looked_at,
 }
 
 fn whatever_cannot_be_read_of_a_dead_sessions_run_sets_it_aside_and_stops_nobody(database: Database) {
@@ -557,4 +560,50 @@ async fn history_with_a_hole(place: Place) {
     assert!(matches!(refused, Err(Error::SetAside { .. })), "{refused:?}");
     let early = node.store.release(run).await.expect_err("nothing is mended");
     assert!(matches!(early, Error::Unreadable { .. } | Error::UnreadableEvent { .. }), "{early}");
+}
+
+/// Rows that nobody works on are shown as they are: they name a position that the plan of their run does not have.
+fn what_stands_nowhere_in_a_plan_is_told_in_words(database: Database) {
+    block_on(stands_nowhere(&Place::new(database)));
+}
+
+async fn stands_nowhere(place: &Place) {
+    let node = place.node("one").await;
+    let run = node.submit(&victim()).await;
+    let held = node.begin(run, "a").await;
+    node.succeed(&held).await;
+    let hash = "0".repeat(64);
+    let is_executable = if place.database == Database::Sqlite { "0" } else { "false" };
+    for harm in [
+        format!("INSERT INTO artifacts VALUES (@V, 77, 1, 'left.txt', '{hash}', 1, {is_executable})"),
+        "INSERT INTO wanted_runs (run_no, position, life, workflow, params) VALUES (@V, 77, 1, 'flow', '{}')"
+            .to_owned(),
+        "UPDATE tasks SET position = 77 WHERE run_no = @V AND position = 0".to_owned(),
+    ] {
+        alter(place, &*node.store, &harm).await;
+    }
+    let artifacts = node.store.artifacts(run).await.expect("a list");
+    assert_eq!(artifacts.iter().map(|left| left.step.as_str()).collect::<Vec<_>>(), ["position 77"]);
+    let wanted = node.store.wanted_runs(Wanting::first(node.session, 10)).await.expect("a list");
+    assert!(wanted.runs.is_empty(), "it is started for nobody: {wanted:?}");
+    let found = problems(&*node.store).await;
+    assert!(found.iter().any(|problem| problem.contains("`position 77`")), "{found:?}");
+    works(&node).await;
+}
+
+fn run_that_waits_for_one_that_cannot_be_read_can_be_looked_at(database: Database) {
+    block_on(waits_for_what_cannot_be_read(&Place::new(database)));
+}
+
+async fn waits_for_what_cannot_be_read(place: &Place) {
+    let node = place.node("one").await;
+    let victim = node.submit(&flow("", &[("a", "lock: db")]).replace("name: flow", "name: victim")).await;
+    node.begin(victim, "a").await;
+    let other = node.submit(&flow("", &[("b", "lock: db")])).await;
+    let harm = "UPDATE workflows SET document = replace(document, 'steps', '][') WHERE name = 'victim'";
+    alter(place, &*node.store, harm).await;
+    // Another process, which has no plan on its shelf.
+    let later = place.node("later").await;
+    let why = later.why(other, "b").await;
+    assert!(why.contains(&victim.short()), "it says who holds it: {why}");
 }

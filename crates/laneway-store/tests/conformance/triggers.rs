@@ -12,6 +12,7 @@ use laneway_store::model::Application;
 use laneway_store::trigger::{DueNow, Fired, LastFired, Outcome, TriggerView};
 
 use crate::harness::{Node, Place, flat, for_each_database, plan};
+use crate::quarantine::{alter, problems};
 
 for_each_database! {
     new_schedule_is_due_at_once_and_looks_ahead_only,
@@ -30,6 +31,12 @@ for_each_database! {
     end_before_a_pause_that_nobody_looked_at_fires_nothing,
     workflow_whose_end_leads_back_to_it_is_refused_with_the_whole_way,
     of_two_that_lead_to_each_other_one_is_applied,
+    end_that_cannot_be_read_is_told_and_keeps_nothing_else_from_firing,
+    schedule_of_which_nobody_knows_what_came_of_it_fires_on,
+}
+
+for_each_database! { sqlite only:
+    schedule_that_cannot_be_read_is_told_and_keeps_no_other_from_firing,
 }
 
 /// A document that starts by itself.
@@ -311,4 +318,54 @@ async fn of_two_that_lead_to_each_other_one_is_applied(place: Place) {
         let refused = first.err().or(second.err());
         assert!(matches!(refused, Some(Error::LeadsBack { .. })), "{refused:?}");
     }
+}
+
+async fn end_that_cannot_be_read_is_told_and_keeps_nothing_else_from_firing(place: Place) {
+    let node = place.node("one").await;
+    apply(&node, "next", "after: {workflow: flow}").await;
+    apply(&node, "other", ONE).await;
+    let (first, second) = (ended(&node, true).await, ended(&node, true).await);
+    let harms = [
+        ("status = 'wild'", "status = 'succeeded'"),
+        ("seq = -seq", "seq = -seq"),
+        ("run = 'x' || run", "run = substr(run, 2)"),
+    ];
+    for (harm, mend) in harms {
+        let of_it = format!("WHERE run LIKE '%{first}'");
+        alter(&place, &*node.store, &format!("UPDATE firings SET {harm} {of_it}")).await;
+        // The one that cannot be read comes first, and yet takes nobody's place.
+        let now = node.store.due(1).await.unwrap_or_else(|error| panic!("{harm}: {error}"));
+        assert_eq!(now.schedules.len(), 1, "{harm}");
+        let ends: Vec<RunId> = now.firings.iter().map(|firing| firing.end.run).collect();
+        assert_eq!(ends, [second], "{harm}");
+        let found = due(&node).await.unreadable;
+        assert!(found.len() == 1 && found[0].contains(&first.to_string()), "{harm}: {found:?}");
+        let problems = problems(&*node.store).await;
+        assert!(problems.iter().any(|problem| problem.contains(&found[0])), "{harm}: {problems:?}");
+        alter(&place, &*node.store, &format!("UPDATE firings SET {mend} {of_it}")).await;
+        assert_eq!((due(&node).await.firings.len(), due(&node).await.unreadable.len()), (2, 0), "{harm}");
+    }
+}
+
+async fn schedule_of_which_nobody_knows_what_came_of_it_fires_on(place: Place) {
+    let node = place.node("one").await;
+    apply(&node, "flow", ONE).await;
+    alter(&place, &*node.store, "UPDATE triggers SET fired_at = 5, fired_run = 'wild'").await;
+    let now = due(&node).await;
+    assert_eq!((now.schedules.len(), now.unreadable.len()), (1, 0));
+    let last = only(&node).await.last.expect("something came of it");
+    assert!(matches!(&last.outcome, Outcome::Refused(why) if why.contains("`wild`")), "{last:?}");
+}
+
+/// Postgres looks at texts before it keeps them.
+async fn schedule_that_cannot_be_read_is_told_and_keeps_no_other_from_firing(place: Place) {
+    let node = place.node("one").await;
+    apply(&node, "flow", ONE).await;
+    apply(&node, "other", ONE).await;
+    let harm = "UPDATE triggers SET version = CAST(x'ff00ff' AS TEXT) WHERE workflow = 'flow'";
+    alter(&place, &*node.store, harm).await;
+    let now = node.store.due(1).await.expect("what is due");
+    let names: Vec<&str> = now.schedules.iter().map(|view| view.at.workflow.as_str()).collect();
+    assert_eq!(names, ["other"]);
+    assert!(now.unreadable.len() == 1 && now.unreadable[0].contains("`flow`"), "{:?}", now.unreadable);
 }

@@ -3,10 +3,10 @@
 
 use std::num::NonZeroU32;
 
-use laneway_core::node_event::NodeFact;
+use laneway_core::node_event::{NodeEvent, NodeFact};
 use laneway_engine::container::answers;
-use laneway_store::Store;
 use laneway_store::model::{About, Examination, Finding, Severity};
+use laneway_store::{Error, Store};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -72,7 +72,7 @@ async fn engines(context: &Context, store: &dyn Store) -> anyhow::Result<Vec<Fin
         if node.offer.as_ref().is_none_or(|offer| offer.has_container) {
             continue;
         }
-        let history = store.node_events(Some(&node.node), 0, usize::MAX).await.unwrap_or_default();
+        let history = history(store, &node.node).await;
         let mut of_session = history.iter().rev().filter(|event| event.session == node.session);
         let gone = of_session.find(|event| matches!(event.fact, NodeFact::NodeEngine(_)));
         if let Some(gone) = gone {
@@ -94,6 +94,22 @@ async fn engines(context: &Context, store: &dyn Store) -> anyhow::Result<Vec<Fin
         ));
     }
     Ok(findings)
+}
+
+/// What a node told, as far as it can be read. The rest is told by the examination itself.
+async fn history(store: &dyn Store, node: &str) -> Vec<NodeEvent> {
+    let (mut all, mut after): (Vec<NodeEvent>, u64) = (Vec::new(), 0);
+    loop {
+        match store.node_events(Some(node), after, usize::MAX).await {
+            Ok(page) => {
+                let Some(last) = page.last() else { return all };
+                after = last.seq;
+                all.extend(page);
+            }
+            Err(Error::UnreadableEvent { seq, .. }) => after = seq,
+            Err(_) => return all,
+        }
+    }
 }
 
 async fn set_aside(context: &Context, name: &str, is_json: bool) -> anyhow::Result<Exit> {

@@ -9,6 +9,8 @@ use crate::exit::Exit;
 pub(super) struct Page {
     pub(super) events: Vec<Value>,
     pub(super) next_after: u64,
+    /// Events in front of that number that cannot be read, and why.
+    pub(super) unreadable: Vec<String>,
 }
 
 /// Prints all of it. `none` is said to people where there is nothing.
@@ -21,8 +23,11 @@ pub(super) async fn print(
 ) -> anyhow::Result<Exit> {
     let mut after = 0;
     loop {
-        let Page { events, next_after } = page(after).await?;
-        if events.is_empty() {
+        let Page { events, next_after, unreadable } = page(after).await?;
+        for gap in &unreadable {
+            context.printer.warning(&format!("{gap}; `laneway doctor` says more"));
+        }
+        if next_after == after {
             break;
         }
         after = next_after;

@@ -149,7 +149,7 @@ async fn told_so_far(
 ) -> anyhow::Result<Exit> {
     let page = async |after| {
         let page = face.pool_events(node, after).await?;
-        Ok(history::Page { events: page.events, next_after: page.next_after })
+        Ok(history::Page { events: page.events, next_after: page.next_after, unreadable: page.unreadable })
     };
     let line = |event: &Value| {
         let event = PoolEvent::from_json(event)?;

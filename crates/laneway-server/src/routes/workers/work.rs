@@ -135,7 +135,8 @@ pub(super) async fn stops(worker: &Worker, view: &RemoteView) -> Answer<Vec<wire
     for (claim, _) in view.held.iter().filter(|(_, started_at)| started_at.is_some()) {
         match worker.app.store.head(claim.run).await {
             Ok(head) => {
-                timeouts.extend(head.plan.step(claim.position).timeout.map(|timeout| (*claim, timeout)));
+                let step = head.plan.step_at(claim.position);
+                timeouts.extend(step.and_then(|step| step.timeout).map(|timeout| (*claim, timeout)));
             }
             // How long it may take nobody knows any more.
             Err(error) if is_about_a_run(&error) => {}

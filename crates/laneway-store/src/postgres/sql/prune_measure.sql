@@ -6,6 +6,8 @@ SELECT no, last_event,
      + (SELECT coalesce(sum(octet_length(body)), 0)::bigint FROM events WHERE run_no = no)
      + (SELECT coalesce(sum(coalesce(octet_length(stdout), 0) + coalesce(octet_length(output), 0)), 0)::bigint
         FROM effects WHERE run_no = no)
+     + (SELECT coalesce(sum(coalesce(octet_length(stdout), 0) + coalesce(octet_length(output), 0)), 0)::bigint
+        FROM laid_by_effects WHERE run_no = no)
      + (SELECT coalesce(sum(octet_length(output)), 0)::bigint FROM tasks WHERE run_no = no)
 FROM (SELECT no, runs.last_event FROM runs LEFT JOIN run_bytes ON run_no = no
       WHERE finished_at IS NOT NULL AND run_bytes.last_event IS DISTINCT FROM runs.last_event

@@ -5,5 +5,7 @@ SELECT no,
      + (SELECT coalesce(sum(octet_length(body)), 0)::bigint FROM events WHERE run_no = no)
      + (SELECT coalesce(sum(coalesce(octet_length(stdout), 0) + coalesce(octet_length(output), 0)), 0)::bigint
         FROM effects WHERE run_no = no)
+     + (SELECT coalesce(sum(coalesce(octet_length(stdout), 0) + coalesce(octet_length(output), 0)), 0)::bigint
+        FROM laid_by_effects WHERE run_no = no)
      + (SELECT coalesce(sum(octet_length(output)), 0)::bigint FROM tasks WHERE run_no = no)
 FROM unnest($1) AS no;

@@ -23,30 +23,37 @@ use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::{Head, Shelf};
 
 pub(in crate::postgres) async fn wanted(shelf: &Shelf, link: &Link, wanting: &Wanting) -> Done<WantedPage> {
-    let (run_no, position) = wanting.after.map_or((0, 0), |after| (after.run_no, i64::from(after.position)));
+    let (run_no, position) = wanting.after.map_or((0, 0), |after| (after.run_no, after.position));
     let (session, limit) = (wanting.session.to_string(), i64::try_from(wanting.limit).unwrap_or(i64::MAX));
     let sql = sql!("wanted_runs", TEXT, INT8, BOOL, INT8, INT8);
     let rows = link.rows(sql, &[&session, &limit, &wanting.is_own_only, &run_no, &position]).await?;
-    let place =
-        |last: &Row| Done::Ok(WantedPlace { run_no: last.try_get(7)?, position: row::number(last, 1)? });
+    let place = |last: &Row| Done::Ok(WantedPlace { run_no: last.try_get(7)?, position: last.try_get(1)? });
     let end = rows.last().filter(|_| rows.len() == wanting.limit).map(place).transpose()?;
     let mut runs = Vec::new();
-    for found in rows {
-        let run = row::word(&found, 0, "run id", RunId::parse)?;
+    for found in &rows {
         // What cannot be read of one run keeps no other from starting.
-        let Ok(head) = shelf.head(link, run).await else { continue };
-        let life: i64 = found.try_get(2)?;
-        let row = WantedRow {
-            position: row::number(&found, 1)?,
-            life: life.unsigned_abs(),
-            workflow: row::text(&found, 3)?,
-            params: row::text(&found, 4)?,
-            again: found.try_get(5)?,
-            is_local: found.try_get(6)?,
+        let (run, row) = match wanted_row(found) {
+            Ok(listed) => listed,
+            Err(failure) if failure.is_about_a_value() => continue,
+            Err(failure) => return Err(failure),
         };
+        let Ok(head) = shelf.head(link, run).await else { continue };
         runs.extend(row.of(&head.head).ok());
     }
     Ok(WantedPage { runs, end })
+}
+
+fn wanted_row(found: &Row) -> Done<(RunId, WantedRow)> {
+    let life: i64 = found.try_get(2)?;
+    let wanted = WantedRow {
+        position: row::number(found, 1)?,
+        life: life.unsigned_abs(),
+        workflow: row::text(found, 3)?,
+        params: row::text(found, 4)?,
+        again: found.try_get(5)?,
+        is_local: found.try_get(6)?,
+    };
+    Ok((row::word(found, 0, "run id", RunId::parse)?, wanted))
 }
 
 /// A child is there, in the transaction that makes it. If it is over by now, so is who waits for it; without somebody who waits it must

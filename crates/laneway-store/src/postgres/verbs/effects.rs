@@ -67,9 +67,9 @@ async fn begin_held(
     columns.say(&mut flight);
     let said = flight.len();
     match &made.answer {
-        Decided::Write(_) => flight.ask(
-            sql!("effect_begin", INT8, INT8, INT8, TEXT, TEXT, TEXT, TEXT, INT8, INT8),
-            vec![&no, &position, &attempt, &session, name, key, &new.execution, &at, &now],
+        Decided::Write(_, token) => flight.ask(
+            sql!("effect_begin", INT8, INT8, INT8, TEXT, TEXT, TEXT, TEXT, INT8, INT8, TEXT),
+            vec![&no, &position, &attempt, &session, name, key, &new.execution, &at, &now, token],
         ),
         Decided::Read => {
             flight.ask(sql!("effect_result", INT8, INT8, TEXT, TEXT), vec![&no, &position, name, key]);
@@ -78,7 +78,7 @@ async fn begin_held(
     }
     let mut answers = flight.commit().await?.into_iter().skip(said);
     Ok(match made.answer {
-        Decided::Answer(begun) | Decided::Write(begun) => begun,
+        Decided::Answer(begun) | Decided::Write(begun, _) => begun,
         Decided::Read => {
             let found = answers.next().and_then(|rows| rows.into_iter().next());
             let found = found.ok_or_else(|| row::unreadable("result of an effect", "nothing"))?;
@@ -225,6 +225,7 @@ fn record(found: &Row) -> Done<EffectRow> {
         session: row::word(found, 2, "session of an effect", SessionId::parse)?,
         execution: row::text(found, 3)?,
         started_at: Millis(found.try_get(4)?),
+        token: row::maybe_text(found, 5)?,
     })
 }
 
@@ -245,9 +246,6 @@ pub(in crate::postgres) async fn views(link: &Link, head: &Head) -> Done<Vec<Eff
     let rows = link.rows(sql!("effects", INT8), &[&head.no]).await?;
     let view = |found: &Row| {
         let position: Position = row::number(found, 0)?;
-        if head.head.plan.base(position).is_none() {
-            return Err(row::unreadable("position of an effect", &position.to_string()).into());
-        }
         Ok(EffectView {
             step: head.head.plan.task_name(position),
             id: EffectId { name: row::text(found, 1)?, key: row::text(found, 2)? },

@@ -148,6 +148,7 @@ pub(in crate::postgres) async fn prune(link: &Link, terms: Terms, run: RunId) ->
     flight.ask(sql!("prune_cache_misses", INT8), vec![&no]);
     flight.ask(sql!("prune_attempts", INT8), vec![&no]);
     flight.ask(sql!("prune_effects", INT8), vec![&no]);
+    flight.ask(sql!("prune_laid_by", INT8), vec![&no]);
     flight.ask(sql!("prune_events", INT8), vec![&no]);
     flight.ask(sql!("prune_needs_sets", INT8), vec![&no]);
     flight.ask(sql!("prune_tasks", INT8), vec![&no]);

@@ -10,10 +10,11 @@ use laneway_torture::{Point, pass};
 use tokio_postgres::Row;
 
 use crate::error::Error;
-use crate::postgres::fault::Done;
-use crate::postgres::link::{Begin, Flight, Link, sql};
+use crate::postgres::fault::{Done, Failure};
+use crate::postgres::link::{Begin, Flight, Link, Sql, Value, sql};
 use crate::postgres::row;
 use crate::postgres::run_work::Terms;
+use crate::readable::Noted;
 use crate::trigger::{
     Armed, DueNow, End, Fired, Firing, LastFired, Listening, Outcome, TriggerRef, TriggerView, ends_text,
 };
@@ -153,17 +154,50 @@ pub(in crate::postgres) async fn due(link: &Link, now: Option<Millis>, limit: us
     let now = now.map(|now| now.0);
     let found = link.row(sql!("moment", INT8), &[&now]).await?;
     let now: i64 = found.map(|found| found.try_get(0)).transpose()?.unwrap_or_default();
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let schedules = link.rows(sql!("triggers_due", INT8, INT8), &[&now, &limit]).await?;
-    let firings = link.rows(sql!("firings", INT8), &[&limit]).await?;
+    let schedules = sql!("triggers_due", INT8, INT8);
+    let schedules = noted(link, (schedules, &[&now]), limit, view, |name| {
+        format!("a schedule of `{name}` does not fire")
+    })
+    .await?;
+    let firings = sql!("firings", INT8);
+    let firings =
+        noted(link, (firings, &[]), limit, firing, |name| format!("an end of run {name} fires nothing"))
+            .await?;
     let next = link.row(sql!("trigger_next", INT8), &[&now]).await?;
     let next: Option<i64> = next.map(|found| found.try_get(0)).transpose()?.flatten();
     Ok(DueNow {
         now: Millis(now),
-        schedules: schedules.iter().map(view).collect::<Done<_>>()?,
-        firings: firings.iter().map(firing).collect::<Done<_>>()?,
+        schedules: schedules.list,
+        firings: firings.list,
+        unreadable: [schedules.unreadable, firings.unreadable].concat(),
         next: next.map(Millis),
     })
+}
+
+/// So many as can be read. One that cannot takes nobody's place: as many more are asked for.
+async fn noted<T>(
+    link: &Link,
+    (statement, values): (&Sql, &[&Value<'_>]),
+    limit: usize,
+    read: impl Fn(&Row) -> Done<T>,
+    comes_of_it: impl Fn(&str) -> String,
+) -> Done<Noted<T>> {
+    let mut wanted = limit;
+    loop {
+        let bound = i64::try_from(wanted).unwrap_or(i64::MAX);
+        let values: Vec<&Value<'_>> = values.iter().copied().chain([&bound as &Value<'_>]).collect();
+        let rows = link.rows(statement, &values).await?;
+        let mut noted = Noted::new();
+        for found in &rows {
+            noted
+                .add(read(found), Failure::to_blame, || comes_of_it(found.try_get(0).unwrap_or_default()))?;
+        }
+        if noted.list.len() >= limit || rows.len() < wanted {
+            noted.list.truncate(limit);
+            return Ok(noted);
+        }
+        wanted = limit.saturating_add(noted.unreadable.len());
+    }
 }
 
 /// Who listens at a path.
@@ -218,7 +252,7 @@ fn view(found: &Row) -> Done<TriggerView> {
 fn last(found: &Row) -> Done<Option<LastFired>> {
     let Some(at) = found.try_get::<_, Option<i64>>(7)? else { return Ok(None) };
     let outcome = match found.try_get::<_, Option<&str>>(8)? {
-        Some(_) => Outcome::Started(row::word(found, 8, "run id", RunId::parse)?),
+        Some(run) => Outcome::of_run(run),
         None => Outcome::Refused(found.try_get::<_, Option<String>>(9)?.unwrap_or_default()),
     };
     Ok(Some(LastFired { at: Millis(at), outcome }))
@@ -226,13 +260,8 @@ fn last(found: &Row) -> Done<Option<LastFired>> {
 
 fn firing(found: &Row) -> Done<Firing> {
     let run = row::word(found, 0, "run id", RunId::parse)?;
-    let seq: i64 = found.try_get(1)?;
-    let end = End {
-        run,
-        seq: u64::try_from(seq).unwrap_or_default(),
-        workflow: row::text(found, 4)?,
-        key: row::text(found, 5)?,
-    };
+    let end =
+        End { run, seq: row::number(found, 1)?, workflow: row::text(found, 4)?, key: row::text(found, 5)? };
     let trigger = match found.try_get::<_, Option<&str>>(6)? {
         Some(_) => {
             let version = Version::from_stored(row::text(found, 6)?);

@@ -73,8 +73,7 @@ fn attempts(connection: &Connection, head: &Head) -> Done<()> {
         let (position, attempt): (Position, u32) = (row.get(0)?, row.get(1)?);
         if let Err(why) = attempt_row(row) {
             let plan = &head.head.plan;
-            let is_known = plan.base(position).is_some();
-            let step = if is_known { plan.task_name(position) } else { format!("position {position}") };
+            let step = plan.task_name(position);
             let what = format!("attempt {attempt} of {step} in run {}", head.head.run.short());
             return Err(Error::Unreadable { what, why }.into());
         }

@@ -49,20 +49,28 @@ pub(in crate::sqlite) fn wanted(
     let (mut runs, mut heads, mut read, mut end) = (Vec::new(), HashMap::new(), 0, None);
     while let Some(row) = rows.next()? {
         (read, end) = (read + 1, Some(WantedPlace { run_no: row.get(7)?, position: row.get(1)? }));
-        let id: String = row.get(0)?;
-        let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
-        // Most are of few runs. What cannot be read of one run keeps no other from starting.
+        let listed = || -> Done<(RunId, WantedRow)> {
+            let id: String = row.get(0)?;
+            let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
+            let wanted = WantedRow {
+                position: row.get(1)?,
+                life: row.get(2)?,
+                workflow: row.get(3)?,
+                params: row.get(4)?,
+                again: row.get(5)?,
+                is_local: row.get(6)?,
+            };
+            Ok((run, wanted))
+        };
+        // What cannot be read of one run keeps no other from starting.
+        let (run, row) = match listed() {
+            Ok(listed) => listed,
+            Err(failure) if quarantine::is_about_a_value(&failure) => continue,
+            Err(failure) => return Err(failure),
+        };
+        // Most are of few runs.
         let head = heads.entry(run).or_insert_with(|| read_head(connection, plans, run).ok());
         let Some(head) = head else { continue };
-        let (position, life): (Position, u64) = (row.get(1)?, row.get(2)?);
-        let row = WantedRow {
-            position,
-            life,
-            workflow: row.get(3)?,
-            params: row.get(4)?,
-            again: row.get(5)?,
-            is_local: row.get(6)?,
-        };
         runs.extend(row.of(&head.head).ok());
     }
     Ok(WantedPage { runs, end: end.filter(|_| read == wanting.limit) })

@@ -27,7 +27,7 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, claim: &ClaimRef, new: &NewEffect)
         None => Ok(Begun::ClaimLost),
         Some(Decided::Answer(begun)) => Ok(begun),
         Some(Decided::Read) => result(txn, claim, &new.id).map(Begun::Recorded),
-        Some(Decided::Write(begun)) => {
+        Some(Decided::Write(begun, token)) => {
             let written = txn.connection.prepare_cached(sql!("effect_begin"))?.execute(params![
                 txn.head(claim.run)?.no,
                 claim.position,
@@ -36,7 +36,8 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, claim: &ClaimRef, new: &NewEffect)
                 new.id.name,
                 new.id.key,
                 new.execution,
-                txn.now.0
+                txn.now.0,
+                token
             ])?;
             is_written(written)?;
             Ok(begun)
@@ -114,16 +115,17 @@ fn row(txn: &Txn<'_>, run: RunId, position: Position, id: &EffectId) -> Done<Opt
     let mut statement = txn.connection.prepare_cached(sql!("effect"))?;
     let read = |row: &Row<'_>| {
         let (status, session): (String, String) = (row.get(0)?, row.get(2)?);
-        Ok((status, row.get(1)?, session, row.get(3)?, row.get(4)?))
+        Ok((status, row.get(1)?, session, row.get(3)?, row.get(4)?, row.get(5)?))
     };
     let found = statement.query_row(params![no, position, id.name, id.key], read).optional()?;
-    let Some((status, attempt, session, execution, started_at)) = found else { return Ok(None) };
+    let Some((status, attempt, session, execution, started_at, token)) = found else { return Ok(None) };
     Ok(Some(EffectRow {
         status: EffectStatus::parse(&status).ok_or_else(|| unreadable("status of an effect", &status))?,
         attempt,
         session: SessionId::parse(&session).ok_or_else(|| unreadable("session of an effect", &session))?,
         execution,
         started_at: Millis(started_at),
+        token,
     }))
 }
 
@@ -165,9 +167,6 @@ pub(in crate::sqlite) fn views(connection: &Connection, head: &Head) -> Done<Vec
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let position: Position = row.get(0)?;
-        if head.head.plan.base(position).is_none() {
-            return Err(unreadable("position of an effect", &position.to_string()).into());
-        }
         found.push(EffectView {
             step: head.head.plan.task_name(position),
             id: EffectId { name: row.get(1)?, key: row.get(2)? },

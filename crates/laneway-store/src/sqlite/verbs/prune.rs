@@ -67,7 +67,14 @@ pub(in crate::sqlite) fn remove(txn: &Txn<'_>, going: Going, chunk: i64) -> Done
 }
 
 pub(in crate::sqlite) fn end(txn: &Txn<'_>, going: Going) -> Done<()> {
-    for delete in [sql!("prune_needs_sets"), sql!("prune_batches"), sql!("prune_bytes"), sql!("prune_run")] {
+    let rest = [
+        sql!("prune_needs_sets"),
+        sql!("prune_batches"),
+        sql!("prune_laid_by"),
+        sql!("prune_bytes"),
+        sql!("prune_run"),
+    ];
+    for delete in rest {
         txn.connection.prepare_cached(delete)?.execute([going.no])?;
     }
     Ok(())

@@ -7,10 +7,12 @@ use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_core::trigger::{Ended, circle};
 use laneway_torture::{Point, pass};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Rows, params};
 
 use crate::error::Error;
 use crate::keeper::unreadable;
+use crate::readable::Noted;
+use crate::sqlite::quarantine;
 use crate::sqlite::txn::{Done, Txn, sql};
 use crate::trigger::{
     Armed, DueNow, End, Fired, Firing, LastFired, Outcome, TriggerRef, TriggerView, ends_text,
@@ -116,17 +118,41 @@ fn is_known(txn: &Txn<'_>, workflow: &str) -> Done<()> {
 }
 
 pub(in crate::sqlite) fn due(connection: &Connection, now: Millis, limit: usize) -> Done<DueNow> {
+    // They are bounded as they are read: a row that cannot be read takes nobody's place.
+    let unbounded = -1;
     let mut statement = connection.prepare_cached(sql!("triggers_due"))?;
-    let schedules = views(statement.query(params![now.0, limit])?)?;
+    let rows = statement.query(params![now.0, unbounded])?;
+    let schedules =
+        noted(rows, limit, view, |row| format!("a schedule of `{}` does not fire", lossy(row, 0)))?;
     let mut statement = connection.prepare_cached(sql!("firings"))?;
-    let mut rows = statement.query([limit])?;
-    let mut firings = Vec::new();
-    while let Some(row) = rows.next()? {
-        firings.push(firing(row)?);
-    }
+    let rows = statement.query([unbounded])?;
+    let firings = noted(rows, limit, firing, |row| format!("an end of run {} fires nothing", lossy(row, 0)))?;
     let next: Option<i64> =
         connection.prepare_cached(sql!("trigger_next"))?.query_row([now.0], |row| row.get(0))?;
-    Ok(DueNow { now, schedules, firings, next: next.map(Millis) })
+    let unreadable = [schedules.unreadable, firings.unreadable].concat();
+    Ok(DueNow { now, schedules: schedules.list, firings: firings.list, unreadable, next: next.map(Millis) })
+}
+
+/// So many as can be read.
+fn noted<T>(
+    mut rows: Rows<'_>,
+    limit: usize,
+    read: impl Fn(&Row<'_>) -> Done<T>,
+    comes_of_it: impl Fn(&Row<'_>) -> String,
+) -> Done<Noted<T>> {
+    let mut noted = Noted::new();
+    while noted.list.len() < limit
+        && let Some(row) = rows.next()?
+    {
+        noted.add(read(row), quarantine::blame, || comes_of_it(row))?;
+    }
+    Ok(noted)
+}
+
+/// The name of a row of which something cannot be read: perhaps this.
+fn lossy(row: &Row<'_>, column: usize) -> String {
+    let bytes = row.get_ref(column).ok().and_then(|found| found.as_bytes().ok());
+    String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
 }
 
 /// Who listens at a path.
@@ -153,32 +179,36 @@ pub(in crate::sqlite) fn all(connection: &Connection) -> Done<Vec<TriggerView>> 
     views(connection.prepare_cached(sql!("triggers"))?.query([])?)
 }
 
-fn views(mut rows: rusqlite::Rows<'_>) -> Done<Vec<TriggerView>> {
+fn views(mut rows: Rows<'_>) -> Done<Vec<TriggerView>> {
     let mut views = Vec::new();
     while let Some(row) = rows.next()? {
-        let pause = match (row.get(5)?, row.get::<_, Option<i64>>(6)?) {
-            (Some(by), Some(since)) => Some((by, Millis(since))),
-            (_, _) => None,
-        };
-        views.push(TriggerView {
-            at: TriggerRef {
-                workflow: row.get(0)?,
-                key: row.get(1)?,
-                version: Version::from_stored(row.get(2)?),
-            },
-            dealt_with: Millis(row.get(3)?),
-            due_at: row.get::<_, Option<i64>>(4)?.map(Millis),
-            pause,
-            last: last(row)?,
-        });
+        views.push(view(row)?);
     }
     Ok(views)
+}
+
+fn view(row: &Row<'_>) -> Done<TriggerView> {
+    let pause = match (row.get(5)?, row.get::<_, Option<i64>>(6)?) {
+        (Some(by), Some(since)) => Some((by, Millis(since))),
+        (_, _) => None,
+    };
+    Ok(TriggerView {
+        at: TriggerRef {
+            workflow: row.get(0)?,
+            key: row.get(1)?,
+            version: Version::from_stored(row.get(2)?),
+        },
+        dealt_with: Millis(row.get(3)?),
+        due_at: row.get::<_, Option<i64>>(4)?.map(Millis),
+        pause,
+        last: last(row)?,
+    })
 }
 
 fn last(row: &Row<'_>) -> Done<Option<LastFired>> {
     let Some(at) = row.get::<_, Option<i64>>(7)? else { return Ok(None) };
     let outcome = match row.get::<_, Option<String>>(8)? {
-        Some(run) => Outcome::Started(run_id(&run)?),
+        Some(run) => Outcome::of_run(&run),
         None => Outcome::Refused(row.get::<_, Option<String>>(9)?.unwrap_or_default()),
     };
     Ok(Some(LastFired { at: Millis(at), outcome }))
@@ -186,7 +216,7 @@ fn last(row: &Row<'_>) -> Done<Option<LastFired>> {
 
 fn firing(row: &Row<'_>) -> Done<Firing> {
     let (run, status): (String, String) = (row.get(0)?, row.get(3)?);
-    let run = run_id(&run)?;
+    let run = RunId::parse(&run).ok_or_else(|| unreadable("run id", &run))?;
     let end = End { run, seq: row.get(1)?, workflow: row.get(4)?, key: row.get(5)? };
     let trigger = match row.get::<_, Option<String>>(6)? {
         Some(text) => {
@@ -197,8 +227,4 @@ fn firing(row: &Row<'_>) -> Done<Firing> {
     };
     let status = RunStatus::parse(&status).ok_or_else(|| unreadable("status of a run", &status))?;
     Ok(Firing { trigger, ended: Ended { run, workflow: row.get(2)?, status }, end })
-}
-
-fn run_id(text: &str) -> Done<RunId> {
-    RunId::parse(text).ok_or_else(|| unreadable("run id", text).into())
 }
