@@ -5,8 +5,9 @@ mod compare;
 mod leave;
 mod level;
 mod say;
+mod tolerate;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::tolerate::Told;
 use super::Error;
 use super::attempt::{Ended, Setting};
 use super::control::{Control, Urge};
@@ -45,9 +47,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How long to wait before asking again what the store could not do for a passing reason (a full disk).
 const ASK_AGAIN: Duration = Duration::from_millis(500);
-
-/// How many faults of what is stored are remembered, so that each is told once.
-const FAULTS_KEPT: usize = 100;
 
 /// When a start is said at the latest. What ends before is told to the store in one go with its end; people do
 /// not see the difference.
@@ -333,9 +332,7 @@ struct Loop {
     /// Which wish for each pool was granted.
     granted: HashMap<String, u64>,
     urge: Urge,
-    told_of_trouble: bool,
-    /// What cannot be read, of which people were told.
-    told_of_faults: HashSet<String>,
+    told: Told,
 }
 
 struct Running {
@@ -390,8 +387,7 @@ impl Loop {
             cut: Vec::new(),
             granted: HashMap::new(),
             urge: Urge::None,
-            told_of_trouble: false,
-            told_of_faults: HashSet::new(),
+            told: Told::default(),
             store: means.store,
             session: means.session,
             aim,
@@ -460,7 +456,7 @@ impl Loop {
             Message::Recorded(wanted, Ok(answer)) => {
                 pass(Point::Recorded);
                 let recorded = self.recording.take().unwrap_or_default();
-                if std::mem::take(&mut self.told_of_trouble) {
+                if std::mem::take(&mut self.told.of_trouble) {
                     tracing::warn!("the store can be written again; going on");
                 }
                 self.counts.add_ends(&recorded, &answer.fates);
@@ -729,49 +725,6 @@ impl Loop {
     fn later(&mut self, delay: Duration) {
         let at = Instant::now() + delay;
         self.look_at = Some(self.look_at.map_or(at, |look_at| look_at.min(at)));
-    }
-
-    /// A full or busy disk passes: nothing new is claimed meanwhile, and nothing that ended is forgotten. Whoever
-    /// interrupts a second time does not want to wait for that; the run can be resumed when there is space.
-    ///
-    /// What is stored and cannot be read does not pass, and ends no node that takes whatever comes: there is other work. Whoever drives one
-    /// run is told, and can resume it once that is mended.
-    fn tolerate(&mut self, error: laneway_store::Error) -> Result<(), Error> {
-        match self.aim {
-            Aim::Any { .. } => self.tolerate_of_all(error),
-            Aim::Run { .. } if error.is_about_what_is_stored() => Err(error.into()),
-            Aim::Run { .. } => self.tolerate_of_all(error),
-        }
-    }
-
-    /// The same where the question was about all runs, or none: what is wrong with another one ends no loop.
-    fn tolerate_of_all(&mut self, error: laneway_store::Error) -> Result<(), Error> {
-        let is_stored = error.is_about_what_is_stored();
-        if !(is_stored || error.is_passing()) || self.urge == Urge::Kill {
-            return Err(error.into());
-        }
-        if is_stored {
-            self.tell_of_fault(error.to_string());
-        } else if !std::mem::replace(&mut self.told_of_trouble, true) {
-            tracing::warn!("{error}; waiting for it to pass, nothing that was recorded is lost");
-        }
-        Ok(())
-    }
-
-    /// Once for each: it is met again with every question.
-    fn tell_of_fault(&mut self, fault: String) {
-        if self.told_of_faults.len() >= FAULTS_KEPT {
-            self.told_of_faults.clear();
-        }
-        if !self.told_of_faults.contains(&fault) {
-            tracing::warn!("{fault}; going on with what can be read, `laneway doctor` says more");
-            self.told_of_faults.insert(fault);
-        }
-    }
-
-    /// What a node that leaves cannot say, because of what is stored, it does not wait to say: those tasks are returned with its session.
-    fn is_hopeless(&self, error: &laneway_store::Error) -> bool {
-        self.is_leaving() && error.is_about_what_is_stored()
     }
 
     /// After an error that ends this worker: leaves no process behind.

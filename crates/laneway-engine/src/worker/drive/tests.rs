@@ -200,7 +200,7 @@ async fn what_cannot_be_read_and_is_nobodys_fault_ends_no_node_and_is_asked_for_
     work.sweep_at = None;
     work.on_message(Message::Swept(Err(unreadable()))).expect("a node goes on");
     assert!(work.sweep_at.is_some());
-    assert_eq!(work.told_of_faults.len(), 1, "told once");
+    assert_eq!(work.told.of_faults.len(), 1, "told once");
     assert_eq!(work.unreturned, [claim]);
 }
 
