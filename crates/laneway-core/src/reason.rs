@@ -17,6 +17,8 @@ words! {
         Timeout = "timeout",
         /// The program could not be started.
         StartFailed = "start_failed",
+        /// The container engine was not there to start it, or went away while it ran: how it ended nobody knows.
+        EngineLost = "engine_lost",
         /// An expression of the step could not be evaluated.
         Expression = "expression",
         /// What the step wrote to `$LANEWAY_OUTPUT` could not be read.

@@ -133,7 +133,38 @@ fn what_keeps_a_container_from_starting_is_told_on_its_task() {
     assert!(told(&output).contains("no container engine answers"), "{}", told(&output));
     let show = place.laneway(&["show", "last", "--json"]).output().expect("it runs");
     let run: serde_json::Value = serde_json::from_slice(&show.stdout).expect("JSON");
-    assert_eq!(run["tasks"][0]["reason"], "start_failed");
+    assert_eq!(run["tasks"][0]["reason"], "engine_lost");
+}
+
+#[test]
+fn an_engine_that_dies_in_the_middle_is_a_reason_of_its_own_which_a_retry_may_name() {
+    let mut place = Place::new();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut engine = runtime.block_on(Engine::start(&Docker::at(&place.host), IMAGE));
+    place.host = engine.docker().host().to_owned();
+    let step = |name: &str, retry: &str| {
+        let script = format!("echo x >> {name}; test $LANEWAY_ATTEMPT = 2 || sleep 1000");
+        format!("{name}: {{image: '{IMAGE}', retry: {{max: 1, on: [{retry}]}}, run: '{script}'}}")
+    };
+    let steps = format!("{}, {}", step("again", "engine_lost"), step("once", "start_failed"));
+    place.write("work.yaml", &format!("on_failure: continue\nsteps: {{{steps}}}\n"));
+    let laneway = place.laneway(&["run", "work.yaml"]).spawn().expect("it starts");
+    let runs = || place.docker(&["ps", "--quiet"]).stdout.iter().filter(|byte| **byte == b'\n').count();
+    assert!(comes_true(PATIENCE, || runs() == 2), "they do not begin");
+    engine.kill();
+    runtime.block_on(engine.start_again());
+    let output = laneway.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    let show = place.laneway(&["show", "last", "--json"]).output().expect("it runs");
+    let run: serde_json::Value = serde_json::from_slice(&show.stdout).expect("JSON");
+    let [again, once] = [0, 1].map(|at| &run["tasks"][at]);
+    assert_eq!((&again["status"], &again["attempt"]), (&"succeeded".into(), &2.into()), "{run}");
+    assert_eq!((&once["status"], &once["reason"]), (&"failed".into(), &"engine_lost".into()), "{run}");
+    let events = place.laneway(&["events", "last", "--json"]).output().expect("it runs");
+    let retried = |line: &&str| line.contains("task_retrying") && line.contains("\"engine_lost\"");
+    assert_eq!(told(&events).lines().filter(retried).count(), 1, "{}", told(&events));
+    let explained = place.laneway(&["explain", "last", "once"]).output().expect("it runs");
+    assert!(told(&explained).contains("went away while the step ran"), "{}", told(&explained));
 }
 
 #[test]

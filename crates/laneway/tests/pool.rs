@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -346,6 +347,45 @@ fn what_is_warmed_ahead_and_drained_before_its_image_is_there_never_starts() {
     remove(&place.host, &registry.image);
 }
 
+/// S4. Three tasks in a row, again while their container sleeps, and again when somebody has let go of it.
+#[test]
+fn metrics_tell_how_many_tasks_found_a_container_warm_and_what_that_saved() {
+    let place = Place::new();
+    let step = |name: &str, needs: &str| format!("{name}: {{needs: [{needs}], pool: warm, run: 'true'}}");
+    let steps = format!("{}, {}, {}", step("a", ""), step("b", "a"), step("c", "b"));
+    place.write("row.yaml", &format!("pools: {{warm: {{image: '{IMAGE}', max: 1}}}}\nsteps: {{{steps}}}\n"));
+    let mut command = place.laneway(&["serve", "--listen", "127.0.0.1:0", "--heartbeat-interval", "100ms"]);
+    let mut server = Worker(command.stderr(Stdio::null()).spawn().expect("it starts"));
+    let mut line = String::new();
+    BufReader::new(server.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    let at = line.trim().strip_prefix("listening at http://").unwrap_or_else(|| panic!("{line}")).to_owned();
+    let metrics = || place.asked(&at, "/metrics");
+    let number = |name: &str| {
+        let metrics = metrics();
+        let of_node = format!("laneway_{name}{{node=");
+        let line = metrics.lines().find(|line| line.starts_with(&of_node));
+        let number = line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        number.unwrap_or_else(|| panic!("no {name}: {metrics}"))
+    };
+    let counted = || (number("pool_hits_total"), number("pool_misses_total"));
+    assert_eq!((counted(), number("pool_saved_milliseconds_total")), ((0, 0), 0));
+    let begun = Instant::now();
+    place.submitted("row.yaml");
+    let start = begun.elapsed();
+    assert!(comes_true(PATIENCE, || counted() == (2, 1)), "one for whom it starts: {:?}", counted());
+    place.submitted("row.yaml");
+    assert!(comes_true(PATIENCE, || counted() == (5, 1)), "it is woken: {:?}", counted());
+    let saved = number("pool_saved_milliseconds_total");
+    assert!(saved > 0 && u128::from(saved) < 5 * start.as_millis(), "{saved} ms of {start:?} a start");
+    place.done(&["pool", "drain", "warm"]);
+    assert!(comes_true(PATIENCE, || place.left().is_empty()), "{}", place.states());
+    place.submitted("row.yaml");
+    assert!(comes_true(PATIENCE, || counted() == (7, 2)), "another one starts: {:?}", counted());
+    assert!(number("pool_saved_milliseconds_total") >= saved);
+    server.end();
+    assert_eq!(place.left(), "");
+}
+
 /// Every container of a pool with its state, at both sizes of the screen.
 fn shown_on_the_screen(place: &Place) {
     let pools = place.done(&["pool", "status", "--json"]);
@@ -413,6 +453,18 @@ impl Place {
         let output = self.laneway(args).output().expect("it runs");
         assert!(output.status.success(), "{args:?}: {}", told(&output));
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// What its server answers to the owner of the store.
+    fn asked(&self, at: &str, path: &str) -> String {
+        let token = std::fs::read_to_string(self.dir.path().join(".laneway/admin.token")).expect("a token");
+        let mut stream = std::net::TcpStream::connect(at).expect("a server");
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n");
+        write!(stream, "{head}Authorization: Bearer {}\r\n\r\n", token.trim()).expect("asked");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        answer
     }
 
     /// Comes back when it takes work.

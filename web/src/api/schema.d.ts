@@ -2358,7 +2358,7 @@ export interface components {
          * @description A stable word for why a task ended as it did; programs decide by it
          * @enum {string}
          */
-        Reason: "exit" | "error" | "signal" | "oom" | "timeout" | "start_failed" | "expression" | "bad_output" | "conflict" | "items" | "child" | "lost" | "canceled" | "aborted" | "run_timeout" | "halted" | "upstream" | "condition" | "skipped_by_person" | "cached";
+        Reason: "exit" | "error" | "signal" | "oom" | "timeout" | "start_failed" | "engine_lost" | "expression" | "bad_output" | "conflict" | "items" | "child" | "lost" | "canceled" | "aborted" | "run_timeout" | "halted" | "upstream" | "condition" | "skipped_by_person" | "cached";
         /** @description A worker that wants to begin. */
         Register: {
             /** @description What `runs_on` and `prefers` of steps ask for. */

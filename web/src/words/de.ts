@@ -113,6 +113,7 @@ export const de: Record<Key, Word> = {
   'reason.oom': 'der Speicher reichte ihm nicht',
   'reason.timeout': 'seine Frist ist abgelaufen',
   'reason.start_failed': 'er konnte nicht gestartet werden',
+  'reason.engine_lost': 'die Container-Engine ist ausgefallen',
   'reason.expression': 'ein Ausdruck ließ sich nicht auswerten',
   'reason.bad_output': 'seine Ausgabe ließ sich nicht lesen',
   'reason.conflict': 'was seine Mitglieder hinterließen, passt nicht zusammen',

@@ -112,6 +112,7 @@ export const en = {
   'reason.oom': 'it ran out of memory',
   'reason.timeout': 'its timeout passed',
   'reason.start_failed': 'it could not be started',
+  'reason.engine_lost': 'the container engine was gone',
   'reason.expression': 'an expression could not be evaluated',
   'reason.bad_output': 'its output could not be read',
   'reason.conflict': 'what its members left cannot be brought together',

@@ -20,13 +20,14 @@ const MAX_DURATION: Duration = Duration::from_secs(36_500 * 86_400);
 const DURATION: &str = "a duration such as 500ms, 30s, 5m, 2h or 1h30m";
 
 /// Reasons for which another attempt can make sense.
-pub(super) const RETRYABLE: [Reason; 8] = [
+pub(super) const RETRYABLE: [Reason; 9] = [
     Reason::Exit,
     Reason::Error,
     Reason::Signal,
     Reason::Oom,
     Reason::Timeout,
     Reason::StartFailed,
+    Reason::EngineLost,
     Reason::Expression,
     Reason::BadOutput,
 ];

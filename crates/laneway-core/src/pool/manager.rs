@@ -40,7 +40,8 @@ pub enum Event {
     },
     /// Healthy.
     Started(ContainerNumber),
-    StartFailed(ContainerNumber, String),
+    /// With what is told to whoever waited for it.
+    StartFailed(ContainerNumber, Fault),
     Woke(ContainerNumber),
     WakeFailed(ContainerNumber),
     /// Nothing of the task before is left.
@@ -120,6 +121,9 @@ words! {
 pub enum Fault {
     #[error("{0}")]
     StartFailed(String),
+    /// Not its start, but the engine that was to do it.
+    #[error("{0}")]
+    EngineLost(String),
     #[error(
         "waited for a container longer than `acquire_timeout`; all {max} of its pool are in use: give the pool a larger \
          `max`, or its tasks more time"
@@ -297,10 +301,10 @@ impl Pool {
                     self.arrived(number, Found::Nothing, &mut out);
                 }
             }
-            Event::StartFailed(number, why) => {
+            Event::StartFailed(number, fault) => {
                 if self.is_in(number, |phase| matches!(phase, Phase::Starting)) {
                     self.end(number, EndReason::StartFailed, &mut out);
-                    self.refuse_one_too_many(why, &mut out);
+                    self.refuse_one_too_many(fault, &mut out);
                 }
             }
             Event::Woke(number) => {
@@ -573,11 +577,11 @@ impl Pool {
 
     /// A start that failed takes one of those with it who have nothing else to hope for; the next one tries anew.
     /// Else a pool whose image is broken would start for ever, and its tasks wait.
-    fn refuse_one_too_many(&mut self, why: String, out: &mut Vec<Action>) {
+    fn refuse_one_too_many(&mut self, fault: Fault, out: &mut Vec<Action>) {
         if self.line.len() > self.coming()
             && let Some(waiter) = self.line.first()
         {
-            out.push(Action::Refuse { ticket: waiter.ticket, fault: Fault::StartFailed(why) });
+            out.push(Action::Refuse { ticket: waiter.ticket, fault });
         }
         self.serve(Found::Idle, out);
     }

@@ -54,7 +54,7 @@ pub(super) fn judge(code: i64, is_oom: bool, was_away: bool, first: &First) -> O
         // Also where only a child of it wanted too much and the step failed of that.
         _ if is_oom => Outcome::OutOfMemory(exit),
         // Nobody meant the step.
-        KILLED | 143 if was_away => Outcome::StartFailed(
+        KILLED | 143 if was_away => Outcome::EngineLost(
             "the container engine went away while the step ran, and took the container with it".to_owned(),
         ),
         129.. if code - 128 <= LAST_SIGNAL => Outcome::Signaled(exit - 128),
@@ -103,7 +103,8 @@ mod tests {
         assert_eq!(judge(139, false, false), Outcome::Signaled(11));
         assert_eq!(judge(255, false, false), Outcome::Exited(255));
         assert_eq!(judge(137, false, false), Outcome::Signaled(9));
-        assert!(matches!(judge(137, false, true), Outcome::StartFailed(_)));
+        assert!(matches!(judge(137, false, true), Outcome::EngineLost(_)));
+        assert!(matches!(judge(143, false, true), Outcome::EngineLost(_)));
         assert_eq!(judge(5, false, true), Outcome::Exited(5), "it ended by itself meanwhile");
     }
 

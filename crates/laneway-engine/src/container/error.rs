@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use laneway_core::pool::Fault;
+
+use crate::process::Outcome;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing was asked of it: whatever was wanted has not happened.
@@ -51,6 +55,12 @@ impl Error {
         }
     }
 
+    /// How an attempt ends that cannot go on because of it.
+    pub(super) fn outcome(&self) -> Outcome {
+        let why = self.to_string();
+        if self.is_of_engine() { Outcome::EngineLost(why) } else { Outcome::StartFailed(why) }
+    }
+
     /// Whether a port of the host that it was to have is somebody else's.
     pub fn is_port_taken(&self) -> bool {
         let says_so =
@@ -81,6 +91,14 @@ impl Error {
             Docker::RequestTimeoutError => Self::Cut { verb, why: "it took too long".to_owned() },
             other => Self::Cut { verb, why: innermost(&other) },
         }
+    }
+}
+
+/// What whoever waits for a warm container is told.
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        let why = error.to_string();
+        if error.is_of_engine() { Self::EngineLost(why) } else { Self::StartFailed(why) }
     }
 }
 

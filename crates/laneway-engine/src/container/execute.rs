@@ -191,7 +191,7 @@ impl Attempt<'_> {
                 biased;
                 () = stop.asked() => Err(Outcome::Stopped),
                 () = at(deadline) => Err(Outcome::TimedOut),
-                started = begin => started.map_err(|error| Outcome::StartFailed(error.to_string())),
+                started = begin => started.map_err(|error| error.outcome()),
             }
         };
         match started {
@@ -240,13 +240,13 @@ impl Attempt<'_> {
                         Ok(Back::Ended) => {}
                         Ok(Back::NeverBegan) => {
                             let why = "the container engine went away while it was starting the container, and knows of no start";
-                            return self.cut_short.take().unwrap_or(Outcome::StartFailed(why.to_owned()));
+                            return self.cut_short.take().unwrap_or(Outcome::EngineLost(why.to_owned()));
                         }
                         Err(error) => {
                             let why = format!(
                                 "{error}; it went away while the step ran, and how the step ended is not known"
                             );
-                            return self.cut_short.take().unwrap_or(Outcome::StartFailed(why));
+                            return self.cut_short.take().unwrap_or(Outcome::EngineLost(why));
                         }
                     }
                 }

@@ -2,24 +2,29 @@
 //! read, and so is what it was made of, if that is still there: a file that was only touched is no change.
 
 use std::collections::BTreeSet;
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use laneway_core::hash::Hasher;
 use laneway_core::merge::{Changes, Entry};
-use rustix::fs::readlinkat;
 
 use super::Error;
 use super::given::{Entry as Was, Given};
+use super::links::{self, Links};
 use super::walk::{self, Identity, Kind, Seen, Stamp};
 
 /// Of a copy: against what was given.
-pub(super) fn of_copy(tree: &OwnedFd, origin: &OwnedFd, given: &Given) -> Result<Changes, Error> {
-    let mut look = Look { changes: Changes::new(), at: PathBuf::new() };
+pub(super) fn of_copy(
+    tree: &OwnedFd,
+    origin: &OwnedFd,
+    given: &Given,
+    links: &Links,
+) -> Result<Changes, Error> {
+    let mut look = Look { changes: Changes::new(), at: PathBuf::new(), links };
     let mut found = BTreeSet::new();
     look.copy(tree, origin, given, &mut found, 0)?;
     for (path, _) in given.entries.iter().filter(|(path, _)| !found.contains(*path)) {
@@ -34,8 +39,9 @@ pub(super) fn of_overlay(
     upper: &OwnedFd,
     lower: &OwnedFd,
     hidden: &BTreeSet<Identity>,
+    links: &Links,
 ) -> Result<Changes, Error> {
-    let mut look = Look { changes: Changes::new(), at: PathBuf::new() };
+    let mut look = Look { changes: Changes::new(), at: PathBuf::new(), links };
     look.overlay(tree, upper, Some(lower), 0)?;
     // What was never to be seen is not removed.
     for name in walk::names(lower).map_err(look.failed())? {
@@ -50,12 +56,13 @@ pub(super) fn of_overlay(
     Ok(look.changes)
 }
 
-struct Look {
+struct Look<'a> {
     changes: Changes,
     at: PathBuf,
+    links: &'a Links,
 }
 
-impl Look {
+impl Look<'_> {
     fn copy(
         &mut self,
         tree: &OwnedFd,
@@ -84,10 +91,11 @@ impl Look {
                     (!is_same).then_some(now)
                 }
                 (Kind::Symlink, Some(Was::Symlink { target })) => {
-                    let now = readlinkat(tree, &*name, Vec::new())
-                        .map_err(io::Error::from)
-                        .map_err(self.failed())?;
-                    (now.as_bytes() != target.as_slice()).then(|| symlink(now.into_bytes()))
+                    let now = links::target(tree, &name).map_err(self.failed())?;
+                    let was = Path::new(OsStr::from_bytes(target));
+                    let is_same =
+                        now == was || self.links.settled(now.clone()) == self.links.settled(was.to_owned());
+                    (!is_same).then(|| self.symlink(now))
                 }
                 (Kind::Directory, Some(Was::Directory { mode })) => {
                     (seen.mode != *mode).then_some(Entry::Directory { mode: seen.mode })
@@ -197,11 +205,13 @@ impl Look {
         Ok(match seen.kind {
             Kind::Directory | Kind::Other => Entry::Directory { mode: seen.mode },
             Kind::File => self.file(at, name)?,
-            Kind::Symlink => {
-                let target = readlinkat(at, name, Vec::new()).map_err(io::Error::from);
-                symlink(target.map_err(self.failed())?.into_bytes())
-            }
+            Kind::Symlink => self.symlink(links::target(at, name).map_err(self.failed())?),
         })
+    }
+
+    /// As it is in the run's directory, whichever of the two it was found in.
+    fn symlink(&self, target: PathBuf) -> Entry {
+        Entry::Symlink { target: self.links.settled(target) }
     }
 
     fn file(&self, at: &OwnedFd, name: &CStr) -> Result<Entry, Error> {
@@ -219,10 +229,6 @@ impl Look {
     fn failed(&self) -> impl FnOnce(io::Error) -> Error + use<> {
         Error::files("compare", &self.at)
     }
-}
-
-fn symlink(target: Vec<u8>) -> Entry {
-    Entry::Symlink { target: PathBuf::from(std::ffi::OsString::from_vec(target)) }
 }
 
 /// The content of what a file was made of, if it is still what it was then.

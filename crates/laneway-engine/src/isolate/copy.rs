@@ -6,14 +6,14 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    Mode, OFlags, Timespec, Timestamps, fchmod, futimens, mkdirat, openat, readlinkat, symlinkat,
-};
+use rustix::fs::{Mode, OFlags, Timespec, Timestamps, fchmod, futimens, mkdirat, openat, symlinkat};
 
 use super::Error;
 use super::given::{Entry, Given};
+use super::links::{self, Links};
 use super::walk::{self, Identity, Kind, Seen};
 
 /// How often a name is looked at again that became something else in between.
@@ -22,15 +22,17 @@ const TRIES: usize = 3;
 /// Entries among which a file is looked for to try it.
 const PROBED: usize = 1_000;
 
+/// How a copy is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How<'a> {
+    pub(super) hidden: &'a BTreeSet<Identity>,
+    pub(super) can_clone: bool,
+    pub(super) links: &'a Links,
+}
+
 /// Copies everything but what is hidden, and tells what it copied.
-pub(super) fn tree(
-    from: &OwnedFd,
-    to: &OwnedFd,
-    base: &Path,
-    hidden: &BTreeSet<Identity>,
-    can_clone: bool,
-) -> Result<Given, Error> {
-    let mut copier = Copier { hidden, can_clone, given: Given::default(), base, at: PathBuf::new() };
+pub(super) fn tree(from: &OwnedFd, to: &OwnedFd, base: &Path, how: &How<'_>) -> Result<Given, Error> {
+    let mut copier = Copier { how: *how, given: Given::default(), base, at: PathBuf::new() };
     let top = walk::again(from).map_err(Error::files("look at", base))?;
     copier.directory(from, to, 0)?;
     copier.finish_directory(to, &top)?;
@@ -38,8 +40,7 @@ pub(super) fn tree(
 }
 
 struct Copier<'a> {
-    hidden: &'a BTreeSet<Identity>,
-    can_clone: bool,
+    how: How<'a>,
     given: Given,
     base: &'a Path,
     /// Relative to `base`.
@@ -65,12 +66,12 @@ impl Copier<'_> {
         let mut tries = 0;
         loop {
             let Some(seen) = walk::look(from, name).map_err(self.failed("look at"))? else { return Ok(()) };
-            if self.hidden.contains(&seen.stamp.identity) {
+            if self.how.hidden.contains(&seen.stamp.identity) {
                 return Ok(());
             }
             let done = match seen.kind {
                 Kind::Directory => match walk::directory(from, name) {
-                    Ok((_, seen)) if self.hidden.contains(&seen.stamp.identity) => return Ok(()),
+                    Ok((_, seen)) if self.how.hidden.contains(&seen.stamp.identity) => return Ok(()),
                     Ok((inner, seen)) => return self.inner(&inner, &seen, to, name, depth),
                     Err(error) => Err(error),
                 },
@@ -115,7 +116,7 @@ impl Copier<'_> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let copied = || -> io::Result<Seen> {
             let into = File::from(openat(to, name, flags, Mode::RUSR | Mode::WUSR)?);
-            content(from, &into, self.can_clone)?;
+            content(from, &into, self.how.can_clone)?;
             finish(&into, seen)?;
             walk::again(&into)
         };
@@ -126,9 +127,10 @@ impl Copier<'_> {
     }
 
     fn symlink(&mut self, from: &OwnedFd, to: &OwnedFd, name: &CStr) -> io::Result<()> {
-        let target = readlinkat(from, name, Vec::new())?;
-        symlinkat(&*target, to, name)?;
-        let entry = Entry::Symlink { target: target.into_bytes() };
+        let target = links::target(from, name)?;
+        let target = self.how.links.copied(&target).unwrap_or(target);
+        symlinkat(&target, to, name)?;
+        let entry = Entry::Symlink { target: target.into_os_string().into_vec() };
         self.given.entries.insert(self.at.clone(), entry);
         Ok(())
     }

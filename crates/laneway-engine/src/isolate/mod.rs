@@ -18,6 +18,7 @@ mod apply;
 mod changes;
 mod copy;
 mod given;
+mod links;
 mod mark;
 mod overlay;
 mod walk;
@@ -33,6 +34,7 @@ use laneway_core::id::RunId;
 use laneway_core::merge::{Changes, Combined, Member, combine};
 
 use given::Given;
+use links::Links;
 use walk::Identity;
 
 /// Of one store, on one node.
@@ -188,11 +190,15 @@ impl Isolates {
             (Means::Overlay | Means::Copy, _) => false,
         };
         let may_mount = may_mount && !can_clone && (means == Means::Overlay || !is_known);
-        if may_mount && overlay::mount(dir, &to, base, from, hidden) {
+        let links = Links::between(base, &to)?;
+        if may_mount
+            && overlay::lead_within(dir, from, hidden, &links).is_ok()
+            && overlay::mount(dir, &to, base, from, hidden)
+        {
             return Ok(Means::Overlay);
         }
         let into = walk::root(&to).map_err(Error::files("look into", &to))?.0;
-        let given = copy::tree(from, &into, base, hidden, can_clone)?;
+        let given = copy::tree(from, &into, base, &copy::How { hidden, can_clone, links: &links })?;
         given.write(dir)?;
         Ok(if can_clone { Means::Reflink } else { Means::Copy })
     }
@@ -319,6 +325,7 @@ impl Isolates {
         let at = tree(&dir);
         let (tree, _) = walk::root(&at).map_err(Error::files("look into", &at))?;
         let (origin, _) = walk::root(base).map_err(Error::files("look into", base))?;
+        let links = Links::between(base, &at)?;
         let changes = match mark.means {
             Some(Means::Overlay) => {
                 // What is mounted there now was not to be seen in the copy, and would count as removed.
@@ -327,10 +334,10 @@ impl Isolates {
                 }
                 let upper = overlay::upper(&dir);
                 let (upper, _) = walk::root(&upper).map_err(Error::files("look into", &upper))?;
-                changes::of_overlay(&tree, &upper, &origin, &self.hidden(base))?
+                changes::of_overlay(&tree, &upper, &origin, &self.hidden(base), &links)?
             }
             Some(Means::Reflink | Means::Copy) | None => {
-                changes::of_copy(&tree, &origin, &Given::read(&dir)?)?
+                changes::of_copy(&tree, &origin, &Given::read(&dir)?, &links)?
             }
         };
         Ok(Some(changes))

@@ -1,15 +1,21 @@
 //! Copies that are overlays: what is read comes from the run's directory, what is written lies beside. Made in a moment,
-//! whatever the size; only who may mount can, on Linux, and not on every file system: a failure means that it cannot be.
+//! whatever the size, since names are looked at and no file is; only who may mount can, on Linux, and not on every file system: a failure
+//! means that it cannot be.
 //!
 //! What others change in the run's directory meanwhile may show through, which a copy would not let happen.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use super::walk::{self, Identity};
+use rustix::fs::{Dir, FileType, Gid, Mode, Uid, fchown, fstat, mkdirat, symlinkat};
+
+use super::copy;
+use super::links::{self, Links};
+use super::walk::{self, Identity, Kind};
 
 /// What was written.
 pub(super) fn upper(cell: &Path) -> PathBuf {
@@ -49,6 +55,105 @@ fn unescaped(text: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(path))
 }
 
+/// Lays links that lead into the copy over those that lead into the run's directory. Before the first mount, when nobody has written
+/// anything. Every name is looked at, and nothing else is: that is what an overlay of many files takes.
+pub(super) fn lead_within(
+    cell: &Path,
+    from: &OwnedFd,
+    hidden: &BTreeSet<Identity>,
+    links: &Links,
+) -> io::Result<()> {
+    let mut search = Search { hidden, links, at: PathBuf::new(), found: Vec::new() };
+    search.directory(from, 0)?;
+    if search.found.is_empty() {
+        return Ok(());
+    }
+    let upper = upper(cell);
+    std::fs::create_dir_all(&upper)?;
+    let (upper, _) = walk::root(&upper)?;
+    let ways = search.found.iter().flat_map(|(path, _)| path.ancestors().skip(1));
+    let ways: BTreeSet<&Path> = ways.filter(|way| !way.as_os_str().is_empty()).collect();
+    for way in &ways {
+        let (at, name) = walk::parent(&upper, way)?;
+        mkdirat(&at, &*name, Mode::RWXU)?;
+    }
+    for (path, target) in &search.found {
+        let (at, name) = walk::parent(&upper, path)?;
+        symlinkat(target, &at, &*name)?;
+    }
+    // These are what is seen of the directories from here on. Deepest first: what is put into one changes its time.
+    for way in ways.iter().rev() {
+        let (at, name) = walk::parent(from, way)?;
+        let (was, seen) = walk::directory(&at, &name)?;
+        let (at, name) = walk::parent(&upper, way)?;
+        let (now, _) = walk::directory(&at, &name)?;
+        let owner = fstat(&was)?;
+        fchown(&now, Some(Uid::from_raw(owner.st_uid)), Some(Gid::from_raw(owner.st_gid)))?;
+        copy::finish(&now, &seen)?;
+    }
+    Ok(())
+}
+
+struct Search<'a> {
+    hidden: &'a BTreeSet<Identity>,
+    links: &'a Links,
+    at: PathBuf,
+    /// Where they are, and where they are to lead.
+    found: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Search<'_> {
+    fn directory(&mut self, from: &OwnedFd, depth: usize) -> io::Result<()> {
+        if depth >= walk::DEEPEST {
+            return Err(io::Error::other("it lies too deep"));
+        }
+        for entry in Dir::read_from(from)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Directory => Some(Kind::Directory),
+                FileType::Symlink => Some(Kind::Symlink),
+                // Not every file system says it here.
+                FileType::Unknown => walk::look(from, name)?.map(|seen| seen.kind),
+                FileType::RegularFile
+                | FileType::Fifo
+                | FileType::Socket
+                | FileType::CharacterDevice
+                | FileType::BlockDevice => None,
+            };
+            self.at.push(walk::os_name(name));
+            match kind {
+                Some(Kind::Directory) => match walk::directory(from, name) {
+                    Ok((_, seen)) if self.hidden.contains(&seen.stamp.identity) => {}
+                    Ok((inner, _)) => self.directory(&inner, depth + 1)?,
+                    Err(error) if is_other_now(&error) => {}
+                    Err(error) => return Err(error),
+                },
+                Some(Kind::Symlink) => match links::target(from, name) {
+                    Ok(target) => {
+                        let target = self.links.copied(&target);
+                        self.found.extend(target.map(|target| (self.at.clone(), target)));
+                    }
+                    Err(error) if is_other_now(&error) => {}
+                    Err(error) => return Err(error),
+                },
+                Some(Kind::File | Kind::Other) | None => {}
+            }
+            self.at.pop();
+        }
+        Ok(())
+    }
+}
+
+/// Somebody has removed it meanwhile, or put something else in its place.
+fn is_other_now(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::LOOP))
+}
+
 /// Mounts an overlay over `to`. Says whether that was possible; if not, empty layers are left in the cell.
 #[cfg(target_os = "linux")]
 pub(super) fn mount(
@@ -61,7 +166,7 @@ pub(super) fn mount(
     use std::ffi::CString;
     use std::os::unix::ffi::OsStrExt as _;
 
-    use rustix::fs::{FileType, Mode, makedev, mknodat};
+    use rustix::fs::{makedev, mknodat};
     use rustix::mount::{MountFlags, mount};
 
     let (upper, work) = (upper(cell), cell.join("work"));

@@ -463,6 +463,66 @@ fn only_what_was_made_here_is_removed() {
 
 /// P2.
 #[test]
+fn absolute_symlinks_lead_into_the_copy_and_back_when_it_is_merged() {
+    for means in [Means::Copy, Means::Overlay] {
+        let place = Place::preferring(means);
+        let (base, alias) = (place.base(), place.dir.path().join("alias"));
+        symlink(&base, &alias).expect("a symlink");
+        place.write("data/file", "one");
+        place.write("deep/in/beside", "");
+        let closed = std::fs::Permissions::from_mode(0o750);
+        std::fs::set_permissions(base.join("deep/in"), closed).expect("set");
+        for (target, name) in [
+            (base.join("data"), "link"),
+            (base.join("data/file"), "deep/in/file"),
+            (base.join("deep/../data/nothing"), "deep/nothing"),
+            (alias.join("data"), "by_alias"),
+            (base.clone(), "self"),
+            (base.join("../elsewhere"), "elsewhere"),
+            (PathBuf::from("data"), "relative"),
+        ] {
+            symlink(target, base.join(name)).expect("a symlink");
+        }
+        std::fs::create_dir(place.dir.path().join("elsewhere")).expect("made");
+        let a = place.enter("a");
+        let led = |name: &str| a.join(name).canonicalize().expect("it leads somewhere");
+        assert_eq!(led("elsewhere"), place.dir.path().join("elsewhere").canonicalize().expect("there"));
+        for name in ["link", "by_alias", "self/data", "relative"] {
+            assert_eq!(led(name), led("data"), "{means:?} {name}");
+            std::fs::write(a.join(name).join("file"), name).expect("written");
+            assert_eq!(std::fs::read_to_string(a.join("deep/in/file")).expect("read"), name);
+            assert_eq!(place.read("data/file"), "one", "{means:?}: the run's own");
+        }
+        std::fs::write(a.join("deep/nothing"), "made").expect("written");
+        assert_eq!(mode(&a.join("deep/in")), 0o750);
+        let mut all: Vec<_> = std::fs::read_dir(a.join("deep/in")).expect("read").flatten().collect();
+        all.sort_by_key(std::fs::DirEntry::file_name);
+        assert_eq!(all.iter().map(std::fs::DirEntry::file_name).collect::<Vec<_>>(), ["beside", "file"]);
+        assert_eq!(place.changes("a"), ["+data/file", "+data/nothing"], "{means:?}: no link has changed");
+
+        // One that it makes, one that it changes, one that it makes anew, as it was, and one that it removes.
+        symlink(a.join("data/nothing"), a.join("deep/made")).expect("a symlink");
+        for (name, target) in [("link", a.join("deep")), ("by_alias", alias.join("data"))] {
+            std::fs::remove_file(a.join(name)).expect("removed");
+            symlink(target, a.join(name)).expect("a symlink");
+        }
+        std::fs::remove_file(a.join("self")).expect("removed");
+        let changed = ["+data/file", "+data/nothing", "@deep/made", "@link", "-self"];
+        assert_eq!(place.changes("a"), changed, "{means:?}");
+        assert!(matches!(place.merge(&["a"], &OnConflict::Fail), Merged::Applied(_)));
+        let read_link = |name: &str| std::fs::read_link(base.join(name)).expect("a symlink");
+        assert_eq!(read_link("deep/made"), base.join("data/nothing"));
+        assert_eq!(read_link("link"), base.join("deep"));
+        assert_eq!(read_link("by_alias"), alias.join("data"));
+        assert_eq!(read_link("deep/in/file"), base.join("data/file"));
+        assert_eq!(
+            (place.read("deep/nothing"), place.read("self/data/file")),
+            ("made".into(), "nothing".into())
+        );
+    }
+}
+
+#[test]
 fn symlink_swapped_in_while_a_tree_is_copied_leads_nobody_out() {
     // In memory where the system has such a place: the disk has no part in it.
     let memory = Path::new("/dev/shm");
@@ -493,7 +553,9 @@ fn symlink_swapped_in_while_a_tree_is_copied_leads_nobody_out() {
             std::fs::create_dir(&into).expect("made");
             let (to, _) = walk::root(&into).expect("there");
             // It may be told that something changes under its hands.
-            let _ = copy::tree(&from, &to, &base, &BTreeSet::new(), false);
+            let links = Links::between(&base, &into).expect("there");
+            let how = copy::How { hidden: &BTreeSet::new(), can_clone: false, links: &links };
+            let _ = copy::tree(&from, &to, &base, &how);
             for path in ["d/inner", "f"] {
                 let copied = into.join(path);
                 let is_link =

@@ -96,4 +96,6 @@ pub enum Outcome {
     Stopped,
     /// It never ran; in words that say what to do.
     StartFailed(String),
+    /// Of a container: its engine was not there, or went away in the middle. It may have run, also to its end.
+    EngineLost(String),
 }

@@ -134,7 +134,7 @@ impl Setting {
                     pool = name,
                     "a pool was not warmed before a run: this node may not mount, and its containers would see no directory"
                 ),
-                Err(why) => tracing::warn!(pool = name, why, "a pool was not warmed"),
+                Err(why) => tracing::warn!(pool = name, %why, "a pool was not warmed"),
             }
         }
     }
@@ -502,6 +502,7 @@ fn outcome(ending: Ending, timeout: Option<Duration>) -> Option<Outcome> {
         process::Outcome::Failed(why) => failed(Reason::Error, why),
         process::Outcome::TimedOut => timed_out(timeout),
         process::Outcome::StartFailed(why) => failed(Reason::StartFailed, why),
+        process::Outcome::EngineLost(why) => failed(Reason::EngineLost, why),
         process::Outcome::Stopped => return None,
     })
 }

@@ -5,6 +5,7 @@ mod compare;
 mod leave;
 mod level;
 mod say;
+mod tolerate;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use self::tolerate::Told;
 use super::Error;
 use super::attempt::{Ended, Setting};
 use super::control::{Control, Urge};
@@ -331,9 +333,7 @@ struct Loop {
     /// Which wish for each pool was granted.
     granted: HashMap<String, u64>,
     urge: Urge,
-    told_of_trouble: bool,
-    /// What cannot be read, of which people were told.
-    told_of_faults: Faults,
+    told: Told,
 }
 
 struct Running {
@@ -388,8 +388,7 @@ impl Loop {
             cut: Vec::new(),
             granted: HashMap::new(),
             urge: Urge::None,
-            told_of_trouble: false,
-            told_of_faults: Faults::default(),
+            told: Told::default(),
             store: means.store,
             session: means.session,
             aim,
@@ -458,7 +457,7 @@ impl Loop {
             Message::Recorded(wanted, Ok(answer)) => {
                 pass(Point::Recorded);
                 let recorded = self.recording.take().unwrap_or_default();
-                if std::mem::take(&mut self.told_of_trouble) {
+                if std::mem::take(&mut self.told.of_trouble) {
                     tracing::warn!("the store can be written again; going on");
                 }
                 self.counts.add_ends(&recorded, &answer.fates);
@@ -728,45 +727,6 @@ impl Loop {
     fn later(&mut self, delay: Duration) {
         let at = Instant::now() + delay;
         self.look_at = Some(self.look_at.map_or(at, |look_at| look_at.min(at)));
-    }
-
-    /// A full or busy disk passes: nothing new is claimed meanwhile, and nothing that ended is forgotten. Whoever
-    /// interrupts a second time does not want to wait for that; the run can be resumed when there is space.
-    ///
-    /// What is stored and cannot be read does not pass, and ends no node that takes whatever comes: there is other work. Whoever drives one
-    /// run is told, and can resume it once that is mended.
-    fn tolerate(&mut self, error: laneway_store::Error) -> Result<(), Error> {
-        match self.aim {
-            Aim::Any { .. } => self.tolerate_of_all(error),
-            Aim::Run { .. } if error.is_about_what_is_stored() => Err(error.into()),
-            Aim::Run { .. } => self.tolerate_of_all(error),
-        }
-    }
-
-    /// The same where the question was about all runs, or none: what is wrong with another one ends no loop.
-    fn tolerate_of_all(&mut self, error: laneway_store::Error) -> Result<(), Error> {
-        let is_stored = error.is_about_what_is_stored();
-        if !(is_stored || error.is_passing()) || self.urge == Urge::Kill {
-            return Err(error.into());
-        }
-        if is_stored {
-            self.tell_of_fault(&error.to_string());
-        } else if !std::mem::replace(&mut self.told_of_trouble, true) {
-            tracing::warn!("{error}; waiting for it to pass, nothing that was recorded is lost");
-        }
-        Ok(())
-    }
-
-    /// Once for each: it is met again with every question.
-    fn tell_of_fault(&self, fault: &str) {
-        if self.told_of_faults.is_new(fault) {
-            tracing::warn!("{fault}; going on with what can be read, `laneway doctor` says more");
-        }
-    }
-
-    /// What a node that leaves cannot say, because of what is stored, it does not wait to say: those tasks are returned with its session.
-    fn is_hopeless(&self, error: &laneway_store::Error) -> bool {
-        self.is_leaving() && error.is_about_what_is_stored()
     }
 
     /// After an error that ends this worker: leaves no process behind.

@@ -83,7 +83,7 @@ async fn what_cannot_be_started_says_why_and_is_no_exit() {
     }
     let nowhere = Bench::at(Docker::at("unix:///nonexistent/docker.sock"));
     let begun = Instant::now();
-    let Outcome::StartFailed(told) = nowhere.run(nowhere.command(&["true"])).await.outcome else {
+    let Outcome::EngineLost(told) = nowhere.run(nowhere.command(&["true"])).await.outcome else {
         panic!("there is no engine");
     };
     assert!(told.starts_with("no container engine answers at unix:///nonexistent/docker.sock"), "{told}");

@@ -35,7 +35,7 @@ async fn an_engine_that_dies_and_comes_back_ends_the_attempt_in_words() {
     .await;
     engine.kill();
     engine.start_again().await;
-    let Outcome::StartFailed(told) = ending.await.outcome else { panic!("nobody knows how it ended") };
+    let Outcome::EngineLost(told) = ending.await.outcome else { panic!("nobody knows how it ended") };
     assert!(told.contains("went away while the step ran"), "{told}");
     until("nothing of it is left", async || {
         engine.docker().find(&name).await.is_ok_and(|found| found.is_none())
@@ -58,7 +58,7 @@ async fn an_engine_that_stays_away_fails_the_attempt_and_is_cleared_up_when_it_i
     })
     .await;
     engine.kill();
-    let Outcome::StartFailed(told) = ending.await.outcome else { panic!("nobody knows how it ended") };
+    let Outcome::EngineLost(told) = ending.await.outcome else { panic!("nobody knows how it ended") };
     assert!(told.contains("no container engine answers") && told.contains("not known"), "{told}");
     engine.start_again().await;
     until("nothing of it is left", async || {

@@ -28,6 +28,30 @@ async fn containers_that_an_engine_took_with_it_are_replaced() {
 }
 
 #[tokio::test]
+async fn a_task_that_finds_no_engine_is_told_so_and_not_that_its_pool_is_full() {
+    let mut engine = Engine::start(&docker(), BUSYBOX).await;
+    let mut node = Node::at(engine.docker(), 49200..=49300);
+    let mut pool = pool(2);
+    // Long enough for a start, and shorter than what an image's name is remembered for.
+    pool.acquire_timeout = Some(Duration::from_secs(3));
+    node.pools.warm(&pool, &node.path("work"), 1);
+    node.told(ContainerState::Idle).await;
+    let (ending, _) = node.run(node.script(&pool, "true")).await;
+    assert_eq!(ending.outcome, Outcome::Exited(0));
+    node.told(ContainerState::Dormant).await;
+    engine.kill();
+    // What sleeps is not woken, and another one does not start. Nobody removes either, so they keep their places, and the next task has no room.
+    for _ in 0..2 {
+        let Outcome::EngineLost(why) = node.end_of(node.script(&pool, "true")).await.outcome else {
+            panic!("there is no engine")
+        };
+        assert!(why.starts_with("no container engine answers at unix://"), "{why}");
+    }
+    engine.start_again().await;
+    nothing_left(node).await;
+}
+
+#[tokio::test]
 async fn a_task_whose_engine_dies_ends_in_words_and_nothing_of_it_is_left() {
     let mut engine = Engine::start(&docker(), BUSYBOX).await;
     let node = Node::at(engine.docker(), 49200..=49300);
@@ -41,8 +65,12 @@ async fn a_task_whose_engine_dies_ends_in_words_and_nothing_of_it_is_left() {
     };
     let both = async { tokio::join!(execute(&node.pools, job, &stop), dies) };
     let (ending, ()) = tokio::time::timeout(PATIENCE, both).await.expect("it ends");
-    assert!(matches!(ending.outcome, Outcome::StartFailed(_)), "{:?}", ending.outcome);
+    assert!(matches!(ending.outcome, Outcome::EngineLost(_)), "{:?}", ending.outcome);
     engine.start_again().await;
+    nothing_left(node).await;
+}
+
+async fn nothing_left(node: Node) {
     let gone = async {
         while !node.containers().await.is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -7,9 +7,10 @@ use laneway_core::pool::ContainerState;
 use laneway_engine::container::pool::What;
 use laneway_engine::process::Outcome;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::proxy::Proxy;
-use crate::support::{Node, agents, docker};
+use crate::support::{BUSYBOX, Node, agents, docker};
 
 fn call(method: Method, path: &str, body: Option<serde_json::Value>) -> What {
     What::Call { method, path: path.to_owned(), body }
@@ -49,6 +50,43 @@ async fn a_question_that_nobody_has_heard_is_put_to_another_container() {
     let ending = node.end_of(job).await;
     assert_eq!(ending.outcome, Outcome::Exited(0));
     assert_eq!(ending.output.expect("an output")["body"], json!(1));
+    node.close().await;
+}
+
+#[tokio::test]
+async fn a_question_that_is_cut_off_with_its_engine_is_told_from_a_server_that_fails() {
+    let place = tempfile::tempdir().expect("a directory");
+    let proxy = Proxy::start(place.path(), docker().socket().expect("a socket"));
+    let node = Node::at(proxy.docker(), 49200..=49300);
+    // With the host's own network its endpoint is here, so that it is known when the question has been heard.
+    let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let mut pool = agents(1);
+    pool.container.image = BUSYBOX.to_owned();
+    pool.container.network = Some("host".to_owned());
+    pool.command = ["sleep", "1000"].map(str::to_owned).to_vec();
+    pool.endpoint.as_mut().expect("one").port = server.local_addr().expect("an address").port();
+    let hear = async |is_engine_lost: bool| {
+        loop {
+            let (mut asked, _) = server.accept().await.expect("a question");
+            let mut first = [0; 1024];
+            let count = asked.read(&mut first).await.expect("a question");
+            if first[..count].starts_with(b"GET /health") {
+                asked.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.expect("heard");
+                continue;
+            }
+            if is_engine_lost {
+                proxy.go_away();
+            }
+            break;
+        }
+    };
+    let ask = || node.end_of(node.job(&pool, call(Method::Get, "/work", None)));
+    let (ending, ()) = tokio::join!(ask(), hear(false));
+    assert!(matches!(ending.outcome, Outcome::Failed(_)), "{:?}", ending.outcome);
+    let (ending, ()) = tokio::join!(ask(), hear(true));
+    let Outcome::EngineLost(why) = ending.outcome else { panic!("{:?}", ending.outcome) };
+    assert!(why.starts_with("/work: ") && why.contains("no container engine answers"), "{why}");
+    proxy.come_back();
     node.close().await;
 }
 

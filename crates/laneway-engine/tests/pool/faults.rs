@@ -151,7 +151,7 @@ async fn a_container_that_was_made_without_a_word_is_not_forgotten() {
     let proxy = Proxy::start(place.path(), docker().socket().expect("a socket"));
     let node = Node::at(proxy.docker(), 49200..=49300);
     proxy.lose_creates(1);
-    let Outcome::StartFailed(why) = node.end_of(node.script(&pool(1), "true")).await.outcome else {
+    let Outcome::EngineLost(why) = node.end_of(node.script(&pool(1), "true")).await.outcome else {
         panic!("nobody knows whether it was made")
     };
     assert!(why.contains("the line to the container engine broke"), "{why}");

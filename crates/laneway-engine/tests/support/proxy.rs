@@ -66,6 +66,15 @@ impl Proxy {
         self.state.waits.load(Ordering::SeqCst)
     }
 
+    /// From here on nobody is there to be asked.
+    pub(crate) fn go_away(&self) {
+        std::fs::rename(&self.socket, self.socket.with_extension("away")).expect("it is ours");
+    }
+
+    pub(crate) fn come_back(&self) {
+        std::fs::rename(self.socket.with_extension("away"), &self.socket).expect("it is ours");
+    }
+
     pub(crate) fn stick_at(&self, what: &str) {
         *self.state.stuck.lock().expect("no panic") = Some(what.to_owned());
     }

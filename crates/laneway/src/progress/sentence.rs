@@ -158,6 +158,7 @@ pub(crate) fn why(reason: Reason, detail: Option<&str>) -> String {
             Reason::Oom => "it ran out of memory",
             Reason::Timeout => "its timeout passed",
             Reason::StartFailed => "it could not be started",
+            Reason::EngineLost => "the container engine was gone",
             Reason::Expression => "an expression could not be evaluated",
             Reason::BadOutput => "its output could not be read",
             Reason::Conflict => "what its members left cannot be brought together",

@@ -128,6 +128,15 @@ impl Running {
         rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).expect("it runs");
     }
 
+    /// Whether it has said what to do about a signal; until then it ends as the system says.
+    pub(crate) fn hears(&self, signal: rustix::process::Signal) -> bool {
+        let child = self.child.as_ref().expect("it was not waited for yet");
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        caught.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+    }
+
     /// Waits until a line of stdout contains a text. What was read so far is not part of the outcome.
     pub(crate) fn wait_for(&mut self, text: &str) {
         let stdout = self.child.as_mut().and_then(|child| child.stdout.as_mut()).expect("stdout is a pipe");

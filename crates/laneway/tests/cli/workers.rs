@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::place::{Place, Running, text, until};
+use crate::serve::Served;
 
 const FLOW: &str = "
 steps:
@@ -210,6 +211,28 @@ fn node_tells_why_it_stopped_and_what_it_did() {
     assert_eq!(events[2]["why"]["reason"], "signal");
     let told = place.laneway("nodes --history one").stdout;
     assert!(told.contains("one  joined with 4 slots") && told.contains("stopped: signal"), "{told}");
+}
+
+#[test]
+fn node_that_is_told_to_stop_while_it_begins_leaves_no_session() {
+    let place = Place::new();
+    // The store, and the token of whoever serves it, are there already.
+    assert_eq!(Served::start(&place, &[]).end().0, Some(0));
+    let store = rusqlite::Connection::open(place.path(".laneway/laneway.db")).expect("the store");
+    let serve = "serve --listen 127.0.0.1:0";
+    for line in ["worker", serve, &format!("{serve} --no-worker")] {
+        // Nobody else writes: no session can begin.
+        store.execute_batch("BEGIN IMMEDIATE").expect("ours");
+        let begins = place.spawn(line);
+        until("that it hears signals", || begins.hears(Signal::TERM) && begins.hears(Signal::INT));
+        begins.signal(Signal::TERM);
+        store.execute_batch("ROLLBACK").expect("ours");
+        let outcome = begins.wait();
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        let left: u32 =
+            store.query_row("SELECT count(*) FROM sessions", [], |row| row.get(0)).expect("a count");
+        assert_eq!(left, 0, "{outcome}");
+    }
 }
 
 #[test]

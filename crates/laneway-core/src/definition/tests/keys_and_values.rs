@@ -368,7 +368,7 @@ steps:
     6 |   b: {run: "", retry: {max: 1001, factor: 0.5, jitter: 2, on: [0, exits, 256], backoff: 1 hour}}
       |                                                                ^
 
-    error: `on` must be one of exit, error, signal, oom, timeout, start_failed, expression, bad_output, not the string `exits`
+    error: `on` must be one of exit, error, signal, oom, timeout, start_failed, engine_lost, expression, bad_output, not the string `exits`
      --> flow.yaml:6:67
       |
     6 |   b: {run: "", retry: {max: 1001, factor: 0.5, jitter: 2, on: [0, exits, 256], backoff: 1 hour}}

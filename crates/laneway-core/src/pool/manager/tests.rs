@@ -23,6 +23,10 @@ fn number(container: u64) -> ContainerNumber {
     ContainerNumber(container)
 }
 
+fn failed(container: u64, why: &str) -> Event {
+    Event::StartFailed(number(container), Fault::StartFailed(why.into()))
+}
+
 /// What is to be done, in words.
 fn told(actions: &[Action]) -> String {
     let word = |action: &Action| match action {
@@ -142,7 +146,7 @@ fn what_is_being_removed_keeps_its_place_until_it_is_gone() {
 fn a_failed_start_refuses_the_first_in_line_and_the_next_one_tries_anew() {
     let mut pool = Pool::new(Mode::Multi, 1);
     play(&mut pool, vec![acquire(1), acquire(2)]);
-    let told = play(&mut pool, vec![Event::StartFailed(number(1), "no such image".into())]);
+    let told = play(&mut pool, vec![failed(1, "no such image")]);
     assert_eq!(told, "1 is terminated: start_failed, terminate 1, refuse 1: no such image");
     assert_eq!(play(&mut pool, vec![Event::Gone(number(1))]), "2 is starting, start 2");
 }
@@ -151,7 +155,7 @@ fn a_failed_start_refuses_the_first_in_line_and_the_next_one_tries_anew() {
 fn a_warm_start_that_fails_refuses_nobody_whose_own_is_on_its_way() {
     let mut pool = Pool::new(Mode::Multi, 4);
     play(&mut pool, vec![Event::Warm(2), acquire(1)]);
-    let told = play(&mut pool, vec![Event::StartFailed(number(1), "no".into())]);
+    let told = play(&mut pool, vec![failed(1, "no")]);
     assert_eq!(told, "1 is terminated: start_failed, terminate 1");
     assert_eq!(
         play(&mut pool, vec![Event::Started(number(2))]),
@@ -340,7 +344,7 @@ impl World {
                 Action::Moved { .. } => {}
                 Action::Start(container) => {
                     assert!(self.alive.insert(container), "started once");
-                    let failed = Event::StartFailed(container, "it was to fail".into());
+                    let failed = Event::StartFailed(container, Fault::StartFailed("it was to fail".into()));
                     self.pending.push_back((Event::Started(container), Some(failed)));
                 }
                 Action::Wake(container) => {

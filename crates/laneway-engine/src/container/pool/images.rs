@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use laneway_core::definition;
+use laneway_core::pool::Fault;
 
 use super::keeper::Common;
 use super::{Pull, Told};
@@ -16,7 +17,7 @@ use crate::container::pull::Pulling;
 /// moves does so while somebody pulls.
 const KNOWN: Duration = Duration::from_secs(5);
 
-type Sought = BoxFuture<'static, Result<String, String>>;
+type Sought = BoxFuture<'static, Result<String, Fault>>;
 
 #[derive(Debug, Default)]
 pub(super) struct Images(Mutex<HashMap<Key, Image>>);
@@ -34,7 +35,7 @@ enum Image {
 
 impl Images {
     /// The id of a pool's image, which is pulled if the pool says so.
-    pub(super) async fn id(&self, common: &Arc<Common>, pool: &definition::Pool) -> Result<String, String> {
+    pub(super) async fn id(&self, common: &Arc<Common>, pool: &definition::Pool) -> Result<String, Fault> {
         let key = (pool.container.image.clone(), pool.container.pull);
         let sought = {
             let mut images = self.images();
@@ -84,7 +85,7 @@ fn seek(common: Arc<Common>, pool: definition::Pool) -> Shared<Sought> {
                 tell(bytes, false);
             }
         });
-        let found = found.await.map_err(|error| error.to_string())?;
+        let found = found.await?;
         if let Some(bytes) = pulling.done() {
             tell(bytes, true);
         }

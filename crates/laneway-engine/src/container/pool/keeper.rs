@@ -211,7 +211,7 @@ impl Loop {
                 let recipe = Arc::clone(&self.recipe);
                 self.effect(number, async move |vessel, common| match vessel.start(&common.yard, &recipe).await {
                     Ok(()) => Event::Started(number),
-                    Err(why) => Event::StartFailed(number, why),
+                    Err(fault) => Event::StartFailed(number, fault),
                 });
             }
             Action::Wake(number) => {

@@ -145,8 +145,12 @@ impl Pools {
         self.0.common.tally.clone()
     }
 
+    pub(super) fn docker(&self) -> &Docker {
+        &self.0.common.yard.docker
+    }
+
     /// Waits its turn. Dropping it leaves the line.
-    pub(super) async fn acquire(&self, wish: Wish<'_>) -> Result<Lease, String> {
+    pub(super) async fn acquire(&self, wish: Wish<'_>) -> Result<Lease, Fault> {
         let beginning = self.0.common.calm.begin();
         let keeper = self.keeper(wish.pool, wish.dir, Some(wish.run)).await?;
         let ticket = Ticket(self.0.tickets.fetch_add(1, Ordering::Relaxed) + 1);
@@ -156,7 +160,7 @@ impl Pools {
         keeper.tell(Message::Acquire { waiter, timeout, dormancy, reply });
         // A loop that is over drops what it was told.
         let mut leaving = Leaving { ticket, keeper: Some(&keeper) };
-        let vessel = answer.await.unwrap_or(Err(Fault::Closed)).map_err(|fault| fault.to_string());
+        let vessel = answer.await.unwrap_or(Err(Fault::Closed));
         leaving.keeper = None;
         let vessel = vessel?;
         let common = Arc::clone(&self.0.common);
@@ -184,7 +188,7 @@ impl Pools {
                     Some(run) => Event::WarmFor(run, count),
                     None => Event::Warm(count),
                 })),
-                Err(why) => tracing::debug!(pool = pool.name, why, "nothing was warmed"),
+                Err(why) => tracing::debug!(pool = pool.name, %why, "nothing was warmed"),
             }
         });
     }
@@ -196,7 +200,7 @@ impl Pools {
 
     /// Makes a pool ready to be warmed before any run, its image included. `None`: of a node that may not mount, containers see the
     /// directory of one run, and which that will be nobody knows.
-    pub async fn ready(&self, pool: &definition::Pool) -> Result<Option<Ready>, String> {
+    pub async fn ready(&self, pool: &definition::Pool) -> Result<Option<Ready>, Fault> {
         if self.is_of_directories() {
             return Ok(None);
         }
@@ -288,12 +292,7 @@ impl Pools {
     }
 
     /// The pool of these containers, made if it is the first time that somebody asks for it.
-    async fn keeper(
-        &self,
-        pool: &definition::Pool,
-        dir: &Path,
-        run: Option<RunId>,
-    ) -> Result<Keeper, String> {
+    async fn keeper(&self, pool: &definition::Pool, dir: &Path, run: Option<RunId>) -> Result<Keeper, Fault> {
         let image = self.0.images.id(&self.0.common, pool).await?;
         let mut pool = pool.clone();
         let name = std::mem::take(&mut pool.name);
@@ -303,7 +302,7 @@ impl Pools {
         let mut keepers = self.keepers();
         // Looked at behind the pull, which may have taken longer than the node has lived.
         if keepers.is_closed {
-            return Err(Fault::Closed.to_string());
+            return Err(Fault::Closed);
         }
         let named = keepers.by_recipe.entry(recipe).or_insert_with_key(|recipe| Named {
             keeper: Keeper::start(name.clone(), recipe.clone(), Arc::clone(common)),

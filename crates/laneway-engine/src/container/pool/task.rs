@@ -16,6 +16,7 @@ use futures_util::StreamExt as _;
 use laneway_core::definition;
 use laneway_core::id::RunId;
 use laneway_core::output::LIMIT;
+use laneway_core::pool::Fault;
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
@@ -24,7 +25,7 @@ use super::lease::Lease;
 use super::pools::{Pools, Wish};
 use super::{http, inside};
 use crate::container::end::KILLED;
-use crate::container::{Error, Exec, ExecState, Execution};
+use crate::container::{Docker, Error, Exec, ExecState, Execution};
 use crate::effect::{self, Effects};
 use crate::log::{self, HEADER, Stream};
 use crate::process::{Ending, Outcome, Program, StopSignal, take_output};
@@ -43,7 +44,7 @@ const DRAIN: Duration = Duration::from_millis(500);
 /// How long what was killed may take to be gone.
 const GONE: Duration = Duration::from_secs(5);
 
-/// How long an engine may take to say whether memory was why. Whoever waits for the task's end waits for this too.
+/// How long an engine may take to say whether memory was why, or to say anything at all. Whoever waits for the task's end waits for this too.
 const WHY: Duration = Duration::from_secs(2);
 
 /// Containers that rest may have died, all of a pool; beyond those, so many are tried.
@@ -121,7 +122,7 @@ async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
         };
         let lease = match lease {
             Ok(lease) => lease,
-            Err(why) => return never_ran(Outcome::StartFailed(why)),
+            Err(fault) => return never_ran(refused(fault, pools, stop).await),
         };
         lease.tell_taken(job.run, &job.step, job.attempt);
         let ended = match &job.what {
@@ -136,6 +137,20 @@ async fn attempt(pools: &Pools, job: Job, stop: &StopSignal) -> Ending {
         if let Some(ending) = ended {
             return ending;
         }
+    }
+}
+
+/// How an attempt ends that got no container.
+async fn refused(fault: Fault, pools: &Pools, stop: &StopSignal) -> Outcome {
+    let why = fault.to_string();
+    match fault {
+        Fault::EngineLost(_) => Outcome::EngineLost(why),
+        Fault::StartFailed(_) | Fault::Closed => Outcome::StartFailed(why),
+        // What is removed keeps its place, and without an engine nothing is ever removed: that is what it has waited for then.
+        Fault::TimedOut { .. } => match lost(pools.docker(), stop).await {
+            Some(error) => Outcome::EngineLost(error.to_string()),
+            None => Outcome::StartFailed(why),
+        },
     }
 }
 
@@ -208,7 +223,7 @@ async fn exec(
                 lease.was_dead();
             }
             drop(lease);
-            return if is_dead && turn.left > 0 { None } else { failed(error.to_string()) };
+            return if is_dead && turn.left > 0 { None } else { Some(never_ran(error.outcome())) };
         }
     };
     let log = log::Writer::new(job.log.clone(), job.log_cap).masking(&job.masks);
@@ -296,7 +311,7 @@ impl Watch<'_> {
                     Some(Ok(piece)) => self.keep(&piece),
                     Some(Err(error)) => {
                         let why = format!("the line to its container broke: {error}");
-                        return (Outcome::StartFailed(why), false);
+                        return (Outcome::EngineLost(why), false);
                     }
                     None => break,
                 },
@@ -325,9 +340,10 @@ impl Watch<'_> {
         }
         match tokio::time::timeout(GONE, self.lease.docker().exec_end(&id)).await {
             Ok(Ok(code)) => (self.judge(code, stop).await, true),
-            Ok(Err(error)) => (Outcome::StartFailed(format!("how it ended is not known: {error}")), false),
+            // One that answers and knows nothing of what it has started was restarted meanwhile.
+            Ok(Err(error)) => (Outcome::EngineLost(format!("how it ended is not known: {error}")), false),
             Err(_) => {
-                (Outcome::StartFailed("how it ended is not known: the engine does not say".to_owned()), false)
+                (Outcome::EngineLost("how it ended is not known: the engine does not say".to_owned()), false)
             }
         }
     }
@@ -370,6 +386,14 @@ async fn is_out_of_memory(lease: &Lease, code: i64, stop: &StopSignal) -> bool {
     tokio::select! {
         asked = tokio::time::timeout(WHY, lease.is_out_of_memory(code)) => asked.unwrap_or(false),
         () = stop.killed() => false,
+    }
+}
+
+/// Whether the engine is gone, and how that shows. One that takes its time is there.
+async fn lost(docker: &Docker, stop: &StopSignal) -> Option<Error> {
+    tokio::select! {
+        asked = tokio::time::timeout(WHY, docker.ping()) => asked.ok()?.err().filter(Error::is_of_engine),
+        () = stop.killed() => None,
     }
 }
 
@@ -421,7 +445,11 @@ async fn call(
         Ok(Err(_)) if is_out_of_memory(&lease, KILLED, stop).await => {
             (Outcome::OutOfMemory(exit_code(KILLED)), Ok(Map::new()), false)
         }
-        Ok(Err(why)) => (Outcome::Failed(why.to_string()), Ok(Map::new()), false),
+        // Or because its engine is, which took the way to it along.
+        Ok(Err(why)) => match lost(lease.docker(), stop).await {
+            Some(error) => (Outcome::EngineLost(format!("{why}; {error}")), Ok(Map::new()), false),
+            None => (Outcome::Failed(why.to_string()), Ok(Map::new()), false),
+        },
         Ok(Ok(answer)) => {
             let text = job.masks.text(&String::from_utf8_lossy(&answer.body));
             if (200..300).contains(&answer.status) {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse, PortBinding};
 use laneway_core::definition;
 use laneway_core::definition::{ATTEMPT_DIR, PoolMode, WORKSPACE};
+use laneway_core::pool::Fault;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -133,12 +134,11 @@ impl Vessel {
     }
 
     /// Makes it, starts it and waits until it is healthy. Whatever the outcome: `remove` leaves nothing of it.
-    pub(super) async fn start(&self, yard: &Yard, recipe: &Recipe) -> Result<(), String> {
-        let _permit = yard.starts.acquire().await.map_err(|_| "this node stops".to_owned())?;
+    pub(super) async fn start(&self, yard: &Yard, recipe: &Recipe) -> Result<(), Fault> {
+        let _permit = yard.starts.acquire().await.map_err(|_| Fault::Closed)?;
         let (id, port) = self.up(yard, recipe).await?;
-        let said = |error: Error| error.to_string();
         self.until_healthy(yard, recipe, &id, port).await?;
-        let pristine = inside::pristine(&yard.docker, &id).await.map_err(said)?;
+        let pristine = inside::pristine(&yard.docker, &id).await?;
         let kills = AtomicU64::new(pristine.as_ref().map_or(0, Pristine::kills));
         let found = yard.docker.inspect(&id).await.ok();
         let has_volumes = found.as_ref().is_none_or(has_volumes);
@@ -149,7 +149,7 @@ impl Vessel {
 
     /// Makes it and starts it; gives its id, and the port at which it will answer. Two nodes that look at the same moment find the same
     /// port free, so one that was taken in between is passed over.
-    async fn up(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), String> {
+    async fn up(&self, yard: &Yard, recipe: &Recipe) -> Result<(String, Option<u16>), Fault> {
         let mut body = None;
         let mut tried = 0;
         loop {
@@ -158,9 +158,9 @@ impl Vessel {
             match yard.docker.start(&id).await {
                 Ok(()) => return Ok((id, port)),
                 Err(error) if error.is_port_taken() && tried < PORTS => {
-                    yard.docker.remove(&id).await.map_err(|error| error.to_string())?;
+                    yard.docker.remove(&id).await?;
                 }
-                Err(error) => return Err(error.to_string()),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -171,23 +171,23 @@ impl Vessel {
         yard: &Yard,
         recipe: &Recipe,
         body: &mut Option<ContainerCreateBody>,
-    ) -> Result<(String, Option<u16>), String> {
+    ) -> Result<(String, Option<u16>), Fault> {
         let is_ending = self.is_ending.lock().await;
         if *is_ending {
-            return Err("it is not wanted any more".to_owned());
+            return Err(Fault::StartFailed("it is not wanted any more".to_owned()));
         }
         let body = match body {
             Some(body) => body,
-            None => body.insert(self.body(yard, recipe)?),
+            None => body.insert(self.body(yard, recipe).map_err(Fault::StartFailed)?),
         };
-        let port = self.map_port(yard, recipe, body)?.or_else(|| own_port(recipe));
+        let port = self.map_port(yard, recipe, body).map_err(Fault::StartFailed)?;
+        let port = port.or_else(|| own_port(recipe));
         // Before it is made: from here on it does not outlive this node.
         yard.warden.hold(yard.docker.host(), &self.name);
-        let id = yard.docker.create(&self.name, body.clone()).await.map_err(|error| {
+        let id = yard.docker.create(&self.name, body.clone()).await.inspect_err(|error| {
             if error.is_unknown() {
                 let _ = self.is_unsure.set(());
             }
-            error.to_string()
         })?;
         Ok((id, port))
     }
@@ -269,7 +269,7 @@ impl Vessel {
         recipe: &Recipe,
         id: &str,
         port: Option<u16>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Fault> {
         let pool = &recipe.pool;
         let until = Instant::now() + pool.health_timeout;
         loop {
@@ -277,16 +277,22 @@ impl Vessel {
                 Ok(()) => return Ok(()),
                 Err(sick) => sick,
             };
-            let state = yard.docker.inspect(id).await.ok().and_then(|found| found.state);
+            let found = yard.docker.inspect(id).await;
+            let state = found.as_ref().ok().and_then(|found| found.state.as_ref());
             if let Some(state) = state.filter(|state| state.running != Some(true)) {
                 let code = state.exit_code.unwrap_or_default();
-                return Err(format!("its container ended with exit code {code} before it was healthy"));
+                let why = format!("its container ended with exit code {code} before it was healthy");
+                return Err(Fault::StartFailed(why));
             }
             if Instant::now() + pool.health_interval > until {
-                return Err(format!(
-                    "its container was not healthy within {:?}: {sick}",
-                    pool.health_timeout
-                ));
+                return Err(match found {
+                    // Nobody can say whether it is well. A restart of the engine would be over by now.
+                    Err(error) if error.is_of_engine() => error.into(),
+                    Ok(_) | Err(_) => Fault::StartFailed(format!(
+                        "its container was not healthy within {:?}: {sick}",
+                        pool.health_timeout
+                    )),
+                });
             }
             tokio::time::sleep(pool.health_interval).await;
         }

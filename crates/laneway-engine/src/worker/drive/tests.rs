@@ -17,6 +17,16 @@ async fn idle_loop(dir: &std::path::Path) -> Loop {
 }
 
 async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) -> Loop {
+    let aim = |run| Aim::Run { run, by: "ada".into(), is_over_when_paused: false };
+    loop_for(aim, dir, workflow, functions).await
+}
+
+async fn loop_for(
+    aim: impl FnOnce(RunId) -> Aim,
+    dir: &std::path::Path,
+    workflow: &str,
+    functions: Functions,
+) -> Loop {
     let path = dir.join("laneway.db");
     let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
     let session = store.register(NewSession::ephemeral("test:1", 4)).await.expect("a session");
@@ -77,7 +87,7 @@ async fn loop_of(dir: &std::path::Path, workflow: &str, functions: Functions) ->
         max_poll_interval: Duration::from_secs(15),
         takes_results: true,
     };
-    Loop::new(means, Aim::Run { run, by: "ada".into(), is_over_when_paused: false }, setting)
+    Loop::new(means, aim(run), setting)
 }
 
 fn run_of(work: &Loop) -> RunId {
@@ -134,9 +144,35 @@ fn unreadable() -> laneway_store::Error {
 
 /// The same loop, as that of a node that takes whatever comes.
 async fn loop_of_anything(dir: &std::path::Path) -> Loop {
-    let mut work = idle_loop(dir).await;
-    work.aim = Aim::Any { shutdown_grace: Duration::from_secs(1), watches_engine: false };
-    work
+    let aim = |_| Aim::Any { shutdown_grace: Duration::from_secs(1), watches_engine: false };
+    loop_for(aim, dir, WORKFLOW, Functions::new()).await
+}
+
+/// C10. A hint that came before it listened is lost, as any other may be.
+#[tokio::test]
+async fn an_idle_worker_looks_often_from_its_start_on() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = loop_of_anything(dir.path()).await;
+    assert!(work.patience >= Duration::from_secs(1), "{:?} is not often", work.patience);
+    let often = Duration::from_millis(100);
+    tokio::select! {
+        biased;
+        end = work.run(Control::new()) => panic!("{end:?}"),
+        () = std::future::ready(()) => {}
+    }
+    let first = work.look_at.expect("it looks again without a hint");
+    assert!(first <= Instant::now() + often, "{:?}", first - Instant::now());
+    // So it stays while nothing is found.
+    for look in 1..50 {
+        work.look_at = None;
+        work.on_message(Message::Looked(Ok((Orders::default(), None)))).expect("nothing wrong");
+        let next = work.look_at.expect("it looks again without a hint");
+        assert!(next <= Instant::now() + often, "look {look}: {:?}", next - Instant::now());
+    }
+    let mut of_one = idle_loop(dir.path()).await;
+    of_one.rest();
+    let next = of_one.look_at.expect("it looks again without a hint");
+    assert!(next > Instant::now() + often, "who drives a run of its own hears of what it does itself");
 }
 
 #[tokio::test]
@@ -164,7 +200,7 @@ async fn what_cannot_be_read_and_is_nobodys_fault_ends_no_node_and_is_asked_for_
     work.sweep_at = None;
     work.on_message(Message::Swept(Err(unreadable()))).expect("a node goes on");
     assert!(work.sweep_at.is_some());
-    assert_eq!(work.told_of_faults.len(), 1, "told once");
+    assert_eq!(work.told.of_faults.len(), 1, "told once");
     assert_eq!(work.unreturned, [claim]);
 }
 
