@@ -37,7 +37,6 @@ use super::workspace::Workspaces;
 use crate::container::orphans::Sweeper;
 use crate::container::{self, Containers};
 use crate::effect::Door;
-use crate::faults::Faults;
 use crate::function::Functions;
 use crate::log::Courier;
 use crate::process::StopSignal;
