@@ -904,6 +904,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Secrets of the store by name, without their values
+         * @description Role: admin
+         */
+        get: operations["get_v1_secrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a secret; its value is told to nobody again
+         * @description Role: admin
+         */
+        put: operations["put_v1_secrets_name"];
+        post?: never;
+        /**
+         * Remove a secret
+         * @description Role: admin
+         */
+        delete: operations["delete_v1_secrets_name"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sign-in": {
         parameters: {
             query?: never;
@@ -949,7 +993,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Tokens, without their secrets
+         * Tokens, without their secrets; those in use first, by name
          * @description Role: admin
          */
         get: operations["get_v1_tokens"];
@@ -1658,6 +1702,8 @@ export interface components {
         /** @description Those that were used last first. */
         CacheList: {
             entries: components["schemas"]["CacheEntry"][];
+            /** @description The next page is asked for with this; null on the last one. */
+            next_cursor?: string | null;
         };
         /** @description Why an attempt of a step with `cache` was executed. */
         CacheMiss: {
@@ -1733,7 +1779,7 @@ export interface components {
          * @description A stable word for each kind of refusal; programs decide by it
          * @enum {string}
          */
-        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "leads_back" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "run_went_on" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "key_taken" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "shutting_down";
+        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_range" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "leads_back" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "run_went_on" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "key_taken" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "shutting_down";
         /** @description What became of it. */
         CommitEffect: {
             claim: components["schemas"]["ClaimWord"];
@@ -2552,6 +2598,15 @@ export interface components {
             tasks: Record<string, unknown>;
             workflow: string;
         };
+        /** @description By name. */
+        SecretList: {
+            secrets: components["schemas"]["StoredSecret"][];
+        };
+        /** @description Whether a secret is set from now on. */
+        SecretSet: {
+            name: string;
+            set: boolean;
+        };
         /** @description Why a run is set aside: something of it cannot be read. */
         SetAside: {
             since: components["schemas"]["Moment"];
@@ -2561,6 +2616,10 @@ export interface components {
         /** @description What a limit is to be. */
         SetLimit: {
             /** @description Tasks at once, such as `3`, or in a time, such as `100/1m`. */
+            value: string;
+        };
+        /** @description A value to keep sealed. */
+        SetSecret: {
             value: string;
         };
         /** @enum {string} */
@@ -2631,6 +2690,12 @@ export interface components {
             claim: components["schemas"]["ClaimWord"];
             /** @description canceled, aborted, run_timeout or timeout. */
             reason: string;
+        };
+        /** @description A secret, without its value. */
+        StoredSecret: {
+            name: string;
+            set_at: components["schemas"]["Moment"];
+            set_by: string;
         };
         /** @description A run that is to be made: of a document, or of a workflow that was submitted before. Exactly one of the two is given. */
         Submit: {
@@ -2733,7 +2798,7 @@ export interface components {
         TaskList: {
             /**
              * Format: int32
-             * @description Of items that were asked for a page at a time: behind which index the next page begins, if there is one.
+             * @description The next page is asked for with this, if there is one: the index of an item, or the place of a task in its run.
              */
             next_after?: number | null;
             tasks: components["schemas"]["Task"][];
@@ -2770,6 +2835,8 @@ export interface components {
         };
         /** @description Those in use first, by name. */
         TokenList: {
+            /** @description The next page is asked for with this; null on the last one. */
+            next_cursor?: string | null;
             tokens: components["schemas"]["Token"][];
         };
         /** @description Something that starts a workflow by itself. */
@@ -2808,6 +2875,8 @@ export interface components {
             problems: components["schemas"]["Fault"][];
         };
         VersionList: {
+            /** @description The next page is asked for with this; null on the last one. */
+            next_cursor?: string | null;
             /** @description Newest first. */
             versions: components["schemas"]["Definition"][];
         };
@@ -2970,8 +3039,44 @@ export interface operations {
                     "text/html": unknown;
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_route` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3005,8 +3110,53 @@ export interface operations {
                     "*/*": unknown;
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_route` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3034,8 +3184,17 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3063,7 +3222,7 @@ export interface operations {
                     "application/openmetrics-text": unknown;
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3072,7 +3231,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3081,8 +3240,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3110,7 +3287,7 @@ export interface operations {
                     "application/json": unknown;
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3119,7 +3296,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3128,8 +3305,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3157,6 +3352,15 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Not now */
             503: {
                 headers: {
@@ -3164,15 +3368,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
-                };
-            };
-            /** @description It was not done; `code` says why */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };
@@ -3200,7 +3395,16 @@ export interface operations {
                     "application/json": components["schemas"]["AuditLog"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3209,7 +3413,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3218,8 +3422,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3257,7 +3479,16 @@ export interface operations {
                     "application/json": components["schemas"]["Brought"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3266,7 +3497,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3275,8 +3506,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3293,6 +3551,8 @@ export interface operations {
                 workflow?: string | null;
                 /** @description Only results of this step */
                 step?: string | null;
+                /** @description From `next_cursor` of the page before */
+                cursor?: string | null;
                 /** @description At most so many, up to 1000; 100 without it */
                 limit?: number | null;
             };
@@ -3311,7 +3571,16 @@ export interface operations {
                     "application/json": components["schemas"]["CacheList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3320,7 +3589,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3329,8 +3598,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3363,7 +3650,16 @@ export interface operations {
                     "application/json": components["schemas"]["CacheCleared"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3372,7 +3668,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3381,8 +3677,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3419,7 +3733,16 @@ export interface operations {
                     "text/event-stream": unknown;
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3428,7 +3751,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3437,8 +3760,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3476,7 +3826,16 @@ export interface operations {
                     "application/json": components["schemas"]["Submitted"];
                 };
             };
-            /** @description It is not signed as it has to be, or nobody listens there */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_signature` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3485,8 +3844,71 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_workflow`, `no_such_limit`, `no_such_bytes` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `triggers_paused`, `key_taken`, `under_way` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_params`, `not_runnable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3514,7 +3936,7 @@ export interface operations {
                     "application/json": components["schemas"]["LimitList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3523,7 +3945,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3532,8 +3954,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3567,7 +4007,16 @@ export interface operations {
                     "application/json": components["schemas"]["LimitLine"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3576,7 +4025,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3585,8 +4034,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_limit` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3624,7 +4100,16 @@ export interface operations {
                     "application/json": components["schemas"]["Limit"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3633,7 +4118,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3642,8 +4127,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_limit` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3671,7 +4201,7 @@ export interface operations {
                     "application/json": components["schemas"]["LockList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3680,7 +4210,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3689,8 +4219,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3718,7 +4266,7 @@ export interface operations {
                     "application/json": components["schemas"]["Me"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3727,7 +4275,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3736,8 +4284,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3765,7 +4331,7 @@ export interface operations {
                     "application/json": components["schemas"]["NodeList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3774,7 +4340,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3783,8 +4349,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3819,7 +4403,16 @@ export interface operations {
                     "application/json": components["schemas"]["NodeEventList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3828,7 +4421,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3837,8 +4430,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3872,7 +4483,16 @@ export interface operations {
                     "application/json": components["schemas"]["Drained"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3881,7 +4501,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3890,8 +4510,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_node` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3925,7 +4572,16 @@ export interface operations {
                     "application/json": components["schemas"]["Workers"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3934,7 +4590,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3943,8 +4599,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_node` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3972,7 +4655,7 @@ export interface operations {
                     "application/json": components["schemas"]["Overview"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3981,7 +4664,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3990,8 +4673,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4019,7 +4720,7 @@ export interface operations {
                     "application/json": components["schemas"]["PoolList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4028,7 +4729,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4037,8 +4738,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4073,7 +4792,16 @@ export interface operations {
                     "application/json": components["schemas"]["PoolEventList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4082,7 +4810,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4091,8 +4819,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4130,7 +4876,16 @@ export interface operations {
                     "application/json": components["schemas"]["AskedPool"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4139,7 +4894,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4148,8 +4903,62 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_node`, `no_such_pool` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_containers` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4187,7 +4996,16 @@ export interface operations {
                     "application/json": components["schemas"]["AskedPool"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4196,7 +5014,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4205,8 +5023,62 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_workflow`, `no_such_node`, `no_such_pool` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_containers` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4249,7 +5121,16 @@ export interface operations {
                     "application/json": components["schemas"]["RunList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4258,7 +5139,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4267,8 +5148,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4303,7 +5202,16 @@ export interface operations {
                     "application/json": components["schemas"]["Submitted"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4312,7 +5220,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4321,8 +5229,71 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_workflow`, `no_such_limit`, `no_such_bytes` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `key_taken`, `under_way` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_document`, `bad_params`, `not_runnable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4366,7 +5337,16 @@ export interface operations {
                     "application/json": components["schemas"]["Run"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4375,7 +5355,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4384,8 +5364,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_event` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4419,7 +5426,16 @@ export interface operations {
                     "application/json": components["schemas"]["Advanced"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4428,7 +5444,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4437,8 +5453,44 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `run_ended`, `run_set_aside`, `not_advancing` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4472,7 +5524,16 @@ export interface operations {
                     "application/json": components["schemas"]["ArtifactList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4481,7 +5542,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4490,8 +5551,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4525,7 +5613,16 @@ export interface operations {
                     "application/json": components["schemas"]["Canceled"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4534,7 +5631,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4543,8 +5640,44 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `run_set_aside` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4578,7 +5711,16 @@ export interface operations {
                     "application/json": components["schemas"]["EffectList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4587,7 +5729,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4596,8 +5738,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4636,7 +5805,16 @@ export interface operations {
                     "application/json": components["schemas"]["EventList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4645,7 +5823,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4654,8 +5832,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4689,7 +5894,16 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainedRun"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4698,7 +5912,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4707,8 +5921,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4749,7 +5990,16 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4758,7 +6008,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4767,8 +6017,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4802,7 +6079,16 @@ export interface operations {
                     "application/json": components["schemas"]["Paused"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4811,7 +6097,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4820,8 +6106,44 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `run_ended`, `run_set_aside` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4855,7 +6177,16 @@ export interface operations {
                     "application/json": components["schemas"]["Paused"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4864,7 +6195,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4873,8 +6204,44 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `run_set_aside` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4912,7 +6279,16 @@ export interface operations {
                     "application/json": components["schemas"]["Reopened"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4921,7 +6297,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4930,8 +6306,71 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `run_not_ended`, `run_owned`, `run_local`, `run_set_aside`, `nothing_to_retry`, `run_went_on` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_runnable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4946,9 +6385,9 @@ export interface operations {
             query?: {
                 /** @description Only the items of this step with `for_each`, in their order, a page of them */
                 step?: string | null;
-                /** @description With `step`: the index behind which the page begins */
+                /** @description `next_after` of the page before */
                 after?: number | null;
-                /** @description With `step`: how many, 1 to 1000; 100 without it */
+                /** @description How many, 1 to 1000; without it 100 items of a step, or all tasks of a run */
                 limit?: number | null;
             };
             header?: never;
@@ -4972,7 +6411,16 @@ export interface operations {
                     "application/json": components["schemas"]["TaskList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4981,7 +6429,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4990,8 +6438,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5030,7 +6505,16 @@ export interface operations {
                     "application/json": components["schemas"]["Task"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5039,7 +6523,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5048,8 +6532,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5091,7 +6602,16 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5100,7 +6620,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5109,8 +6629,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step`, `no_such_artifact`, `no_such_bytes` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5149,7 +6696,16 @@ export interface operations {
                     "application/json": components["schemas"]["AttemptList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5158,7 +6714,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5167,8 +6723,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5188,7 +6771,10 @@ export interface operations {
                 /** @description Wait so many seconds for more, up to 30, if there is nothing yet */
                 wait?: number | null;
             };
-            header?: never;
+            header?: {
+                /** @description Some of the bytes, such as `bytes=100-199`, or the last ones: `bytes=-1000` */
+                Range?: string;
+            };
             path: {
                 /**
                  * @description Id of a run, a unique beginning of it or of its end, or `last`
@@ -5220,7 +6806,25 @@ export interface operations {
                     "application/octet-stream": unknown;
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description The bytes that `Range` names, as far as they are there */
+            206: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5229,7 +6833,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5238,8 +6842,44 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step`, `no_such_attempt`, `no_such_bytes` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_range` */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5282,7 +6922,16 @@ export interface operations {
                     "application/json": components["schemas"]["SettledEffect"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5291,7 +6940,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5300,8 +6949,62 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step`, `no_such_effect` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `run_set_aside`, `effect_runs` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5340,7 +7043,16 @@ export interface operations {
                     "application/json": components["schemas"]["ExplainedStep"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5349,7 +7061,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5358,8 +7070,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5402,7 +7141,16 @@ export interface operations {
                     "application/json": components["schemas"]["Signaled"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5411,7 +7159,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5420,8 +7168,62 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `run_set_aside`, `no_such_signal`, `step_not_waiting` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5460,7 +7262,16 @@ export interface operations {
                     "application/json": components["schemas"]["Reopened"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `ambiguous_run` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5469,7 +7280,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5478,8 +7289,309 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_run`, `no_such_step` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `run_not_ended`, `run_ended`, `run_owned`, `run_local`, `run_set_aside`, `step_not_failed`, `illegal` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_runnable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_v1_secrets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretList"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    put_v1_secrets_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A name
+                 * @example nightly
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetSecret"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretSet"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_v1_secrets_name: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A name
+                 * @example nightly
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretSet"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_secret` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5511,8 +7623,71 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedToken"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_code`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `token_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5544,7 +7719,16 @@ export interface operations {
                     "application/json": components["schemas"]["SignInCode"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5553,7 +7737,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5562,8 +7746,44 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5575,7 +7795,12 @@ export interface operations {
     };
     get_v1_tokens: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description From `next_cursor` of the page before */
+                cursor?: string | null;
+                /** @description At most so many, up to 1000; 100 without it */
+                limit?: number | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -5591,7 +7816,16 @@ export interface operations {
                     "application/json": components["schemas"]["TokenList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5600,7 +7834,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5609,8 +7843,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5642,7 +7894,16 @@ export interface operations {
                     "application/json": components["schemas"]["CreatedToken"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5651,7 +7912,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5660,8 +7921,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `token_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5695,7 +8001,16 @@ export interface operations {
                     "application/json": components["schemas"]["Revoked"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5704,7 +8019,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5713,8 +8028,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_token` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5742,7 +8084,7 @@ export interface operations {
                     "application/json": components["schemas"]["TriggerList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5751,7 +8093,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5760,8 +8102,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5793,7 +8153,16 @@ export interface operations {
                     "application/json": components["schemas"]["Validated"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5802,7 +8171,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5811,8 +8180,44 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5844,7 +8249,16 @@ export interface operations {
                     "application/json": components["schemas"]["Registered"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5853,7 +8267,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5862,8 +8276,44 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5897,7 +8347,16 @@ export interface operations {
                     "application/json": components["schemas"]["Left"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5906,7 +8365,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5915,8 +8374,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_session` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5954,7 +8440,16 @@ export interface operations {
                     "application/json": components["schemas"]["Work"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5963,7 +8458,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5972,8 +8467,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_session` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6011,7 +8551,16 @@ export interface operations {
                     "application/json": components["schemas"]["BegunEffect"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6020,7 +8569,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6029,8 +8578,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_session` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6068,7 +8662,16 @@ export interface operations {
                     "application/json": components["schemas"]["CommittedEffect"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6077,7 +8680,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6086,8 +8689,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_session` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6125,7 +8773,16 @@ export interface operations {
                     "application/json": components["schemas"]["Fates"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6134,7 +8791,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6143,8 +8800,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_session` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6182,7 +8884,16 @@ export interface operations {
                     "application/json": components["schemas"]["Fates"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6191,7 +8902,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6200,8 +8911,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_session` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6239,7 +8995,16 @@ export interface operations {
                     "application/json": components["schemas"]["AddedToLog"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6248,7 +9013,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6257,8 +9022,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_session` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6296,7 +9106,16 @@ export interface operations {
                     "application/json": components["schemas"]["RenewedWorker"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6305,7 +9124,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6314,8 +9133,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_session` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6353,7 +9217,16 @@ export interface operations {
                     "application/json": components["schemas"]["Fates"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6362,7 +9235,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6371,8 +9244,53 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_session` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6400,7 +9318,7 @@ export interface operations {
                     "application/json": components["schemas"]["WorkflowList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6409,7 +9327,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6418,8 +9336,26 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6451,7 +9387,16 @@ export interface operations {
                     "application/json": components["schemas"]["Applied"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6460,7 +9405,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6469,8 +9414,71 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_bytes` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `path_taken`, `leads_back` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_document`, `not_runnable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6511,7 +9519,16 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6520,7 +9537,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6529,8 +9546,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_workflow` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6574,7 +9618,16 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6583,7 +9636,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6592,8 +9645,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_workflow`, `no_such_version` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6637,7 +9717,16 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6646,7 +9735,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6655,8 +9744,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_workflow`, `no_such_version` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6690,7 +9806,16 @@ export interface operations {
                     "application/json": components["schemas"]["Paused"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6699,7 +9824,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6708,8 +9833,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_workflow` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6750,7 +9902,16 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6759,7 +9920,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6768,8 +9929,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_workflow` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6803,7 +9991,16 @@ export interface operations {
                     "application/json": components["schemas"]["Paused"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6812,7 +10009,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6821,8 +10018,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_workflow` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6856,7 +10080,16 @@ export interface operations {
                     "application/json": components["schemas"]["TriggersPaused"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6865,7 +10098,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6874,8 +10107,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_triggers` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6909,7 +10169,16 @@ export interface operations {
                     "application/json": components["schemas"]["TriggersPaused"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6918,7 +10187,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6927,8 +10196,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_triggers` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6941,6 +10237,8 @@ export interface operations {
     get_v1_workflows_name_versions: {
         parameters: {
             query?: {
+                /** @description From `next_cursor` of the page before: those below this number */
+                cursor?: number | null;
                 /** @description At most so many, up to 1000; 100 without it */
                 limit?: number | null;
             };
@@ -6965,7 +10263,16 @@ export interface operations {
                     "application/json": components["schemas"]["VersionList"];
                 };
             };
-            /** @description There is no token, or it is not good any more */
+            /** @description It was not done. `code`: `bad_request` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6974,7 +10281,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token's role does not allow it */
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6983,8 +10290,35 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done; `code` says why */
-            default: {
+            /** @description It was not done. `code`: `no_such_workflow` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
