@@ -113,7 +113,9 @@ fn describe_for(home: &Path, session: &str) -> Result<()> {
     let mut described: Value = serde_json::from_str(&text)?;
     let paths = described["paths"].as_object_mut().context("no paths are described")?;
     let operations = paths.values_mut().filter_map(Value::as_object_mut).flat_map(|of| of.values_mut());
-    let parameters = operations.filter_map(|operation| operation["parameters"].as_array_mut()).flatten();
+    // Asked for by its name, a list that is not there would be made.
+    let lists = operations.filter_map(|operation| operation.get_mut("parameters")?.as_array_mut());
+    let parameters = lists.flatten();
     let mut count = 0;
     for parameter in parameters.filter(|parameter| parameter["name"] == "session") {
         parameter["example"] = json!(session);

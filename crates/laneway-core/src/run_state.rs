@@ -660,7 +660,6 @@ fn claim_if_unseen(seq: u64, task: &mut TaskState, attempt: u32) -> Result<(), B
     if attempt == task.attempt { Ok(()) } else { claim(seq, task, attempt) }
 }
 
-/// The attempt that runs may begin one that has not happened.
 /// One more of this value: which of them it is, from 1 on.
 fn count(equals: &mut HashMap<String, usize>, value: &Value) -> usize {
     let nth = equals.entry(value.to_string()).or_default();
@@ -668,6 +667,7 @@ fn count(equals: &mut HashMap<String, usize>, value: &Value) -> usize {
     *nth
 }
 
+/// The attempt that runs may begin one that has not happened.
 fn begin_effect(seq: u64, task: &mut TaskState, begun: &EffectStarted) -> Result<(), Broken> {
     let refused = |from| {
         let illegal = Illegal { entity: "durable effect", from, to: "start" };

@@ -48,8 +48,11 @@ impl Control {
         self.raise(Urge::Kill);
     }
 
+    /// Also what was said before counts as new: a worker may be told while it begins.
     pub(super) fn subscribe(&self) -> watch::Receiver<Urge> {
-        self.urge.subscribe()
+        let mut urges = self.urge.subscribe();
+        urges.mark_changed();
+        urges
     }
 
     fn raise(&self, to: Urge) {
@@ -64,5 +67,22 @@ impl Control {
 impl Default for Control {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_core::node_event::LeaveReason;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_subscribes_late_hears_what_was_said_before() {
+        let control = Control::new();
+        control.leave(Leaving::because(LeaveReason::Signal));
+        let mut urges = control.subscribe();
+        assert!(urges.has_changed().expect("it lives"));
+        assert_eq!(*urges.borrow_and_update(), Urge::Cancel);
+        assert!(!urges.has_changed().expect("it lives"), "once");
     }
 }

@@ -33,6 +33,9 @@ pub(super) const OUTPUT: usize = 1024 * 1024;
 const MAX_SLOTS: u32 = 10_000;
 const MAX_QUEUES: usize = 100;
 
+/// The most that it can have done of anything. Figures of many workers are added up, and what a database adds has a limit.
+const MAX_COUNT: u64 = 1_000_000_000_000_000;
+
 /// Who speaks, as every one of these routes needs it.
 pub(super) struct Worker {
     pub(super) app: App,
@@ -139,6 +142,10 @@ pub(crate) async fn renew(
 ) -> Answer<Json<wire::RenewedWorker>> {
     let (worker, _) = Worker::known(app, &caller, &session).await?;
     let wire::Renew { asks, claims, succeeded, failed, canceled, returned, lost } = told;
+    if [asks, claims, succeeded, failed, canceled, returned, lost].into_iter().any(|count| count > MAX_COUNT)
+    {
+        return Err(Problem::new(Code::BadBody, format!("no count may be greater than {MAX_COUNT}")));
+    }
     // How long its starts take it does not say.
     let tally = Tally { asks, claims, succeeded, failed, canceled, returned, lost, ..Tally::default() };
     worker.app.store.renew(worker.session, tally).await.map_err(Worker::refusal)?;

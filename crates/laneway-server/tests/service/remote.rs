@@ -110,6 +110,8 @@ async fn done_through_any_server(place: Place) {
     assert_eq!(read, [(&json!("stdout"), &json!("hello\n")), (&json!("stderr"), &json!("oh\n"))]);
     let elsewhere = worker.good("log", piece(3, "x")).await;
     assert_eq!((&elsewhere["fate"], &elsewhere["next_offset"]), (&json!("elsewhere"), &again["next_offset"]));
+    let absurd = worker.say("renew", json!({ "claims": 1, "asks": 1_u64 << 63 })).await;
+    assert_eq!(absurd.refusal(), (400, "bad_body".to_owned()));
     let renewed = worker.good("renew", json!({ "claims": 1 })).await;
     assert_eq!((&renewed["held"], &renewed["stops"]), (&json!([claim]), &json!([])));
     let result = json!([{ "claim": claim, "status": "succeeded", "output": { "id": 5 } }]);

@@ -25,7 +25,7 @@ use crate::model::{
 };
 use crate::offer;
 use crate::overview::few;
-use crate::readable::add_event;
+use crate::readable::{Readable, add_event};
 use crate::tally;
 
 /// Inside a transaction that reads.
@@ -348,17 +348,21 @@ fn node_event(found: &Row) -> Done<NodeEvent> {
 
 async fn node_claims(link: &Link, shelf: &Shelf, session: SessionId, limit: usize) -> Done<Vec<ClaimView>> {
     let (id, limit) = (session.to_string(), i64::try_from(limit).unwrap_or(i64::MAX));
-    let mut claims = Vec::new();
+    // What cannot be read of one run hides no node: it is counted among what the node holds.
+    let mut claims = Readable::new();
     for found in link.rows(sql!("node_claims", TEXT, INT8), &[&id, &limit]).await? {
-        let run = row::word(&found, 0, "run id", RunId::parse)?;
-        let position: Position = row::number(&found, 1)?;
-        let head = shelf.head(link, run).await?;
-        claims.push(ClaimView {
-            run,
-            step: head.head.plan.task_name(position),
-            attempt: row::number(&found, 2)?,
-            started_at: row::moment(&found, 3)?,
-        });
+        let claim = async || -> Done<ClaimView> {
+            let run = row::word(&found, 0, "run id", RunId::parse)?;
+            let position: Position = row::number(&found, 1)?;
+            let head = shelf.head(link, run).await?;
+            Ok(ClaimView {
+                run,
+                step: head.head.plan.task_name(position),
+                attempt: row::number(&found, 2)?,
+                started_at: row::moment(&found, 3)?,
+            })
+        };
+        claims.add(claim().await, true, |failure| read::is_blamed(failure) || failure.is_about_a_value())?;
     }
-    Ok(claims)
+    Ok(claims.list)
 }

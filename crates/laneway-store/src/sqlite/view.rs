@@ -24,7 +24,7 @@ use crate::model::{
 };
 use crate::offer;
 use crate::overview::few;
-use crate::readable::add_event;
+use crate::readable::{Readable, add_event};
 use crate::tally;
 
 pub(super) fn run(
@@ -352,18 +352,22 @@ fn node_claims(
     let mut statement = connection.prepare_cached(sql!("node_claims"))?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query(params![session.to_string(), limit])?;
-    let mut claims = Vec::new();
+    // What cannot be read of one run hides no node: it is counted among what the node holds.
+    let mut claims = Readable::new();
     while let Some(row) = rows.next()? {
-        let id: String = row.get(0)?;
-        let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
-        let position: Position = row.get(1)?;
-        let head = read_head(connection, plans, run)?;
-        claims.push(ClaimView {
-            run,
-            step: head.head.plan.task_name(position),
-            attempt: row.get(2)?,
-            started_at: row.get::<_, Option<i64>>(3)?.map(Millis),
-        });
+        let read = || -> Done<ClaimView> {
+            let id: String = row.get(0)?;
+            let run = RunId::parse(&id).ok_or_else(|| unreadable("run id", &id))?;
+            let position: Position = row.get(1)?;
+            let head = read_head(connection, plans, run)?;
+            Ok(ClaimView {
+                run,
+                step: head.head.plan.task_name(position),
+                attempt: row.get(2)?,
+                started_at: row.get::<_, Option<i64>>(3)?.map(Millis),
+            })
+        };
+        claims.add(read(), true, quarantine::is_about_a_value)?;
     }
-    Ok(claims)
+    Ok(claims.list)
 }

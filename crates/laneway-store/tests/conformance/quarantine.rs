@@ -181,12 +181,15 @@ fn whatever_cannot_be_read_of_a_run_that_waits_stops_neither_nodes_nor_others(da
     }
 }
 
-/// Everything that a loop says to the store without having been asked.
+/// Everything that a loop says to the store without having been asked, and what people look at to see how it goes.
 async fn look_around(node: &Node, what: &str) {
     node.renew().await.unwrap_or_else(|error| panic!("{what}: renew: {error}"));
     node.store.orders(node.session).await.unwrap_or_else(|error| panic!("{what}: orders: {error}"));
     node.store.promote().await.unwrap_or_else(|error| panic!("{what}: promote: {error}"));
     node.store.reap().await.unwrap_or_else(|error| panic!("{what}: reap: {error}"));
+    let nodes = node.store.nodes(9).await.unwrap_or_else(|error| panic!("{what}: nodes: {error}"));
+    assert!(nodes.iter().any(|view| view.session == node.session), "{what}: who looks is among them");
+    node.store.overview().await.unwrap_or_else(|error| panic!("{what}: overview: {error}"));
 }
 
 /// Takes, starts and ends whatever comes, as a node does.
