@@ -74,7 +74,7 @@ pub enum Resumed {
 }
 
 /// A run that is to end, because the task that waits for it is to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ToStop {
     pub(crate) child: RunId,
     pub(crate) parent: RunId,

@@ -139,6 +139,8 @@ points! {
     ExpiredFound = "shared.expired" in Shared;
     /// Those were returned.
     ExpiredReaped = "shared.reaped" in Shared;
+    /// A change is committed, and what it makes possible for another run is not done.
+    FollowUp = "shared.follow" in Shared;
     /// The heartbeat is about to renew.
     RenewBefore = "shared.renew.before" in Shared;
     /// It has, and counts from a moment before.

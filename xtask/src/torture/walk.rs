@@ -223,6 +223,7 @@ fn scenes(point: Point) -> &'static [Scene] {
         | Point::NotifyAfter
         | Point::ExpiredFound
         | Point::ExpiredReaped
+        | Point::FollowUp
         | Point::RenewBefore
         | Point::RenewAfter => &[],
         // `ticks.rs` walks to these.

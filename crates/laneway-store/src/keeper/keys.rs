@@ -1,6 +1,6 @@
 //! Keys that tasks of all runs share: locks, limits, rates and orders. Holders are counted from live tasks (a row for
 //! each that is available or running), waiters stand at one key at a time, and a key that is let go of is named, so
-//! that the store hands it on in the same transaction.
+//! that the store hands it on: SQLite in the same transaction, Postgres in the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +30,18 @@ impl Key {
             Self::Limit(name) => format!("limit:{name}"),
             Self::Lock(key) => format!("lock:{key}"),
             Self::Order(key) => format!("order:{key}"),
+        }
+    }
+
+    /// Of its text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (kind, name) = text.split_once(':')?;
+        let name = name.to_owned();
+        match kind {
+            "limit" => Some(Self::Limit(name)),
+            "lock" => Some(Self::Lock(name)),
+            "order" => Some(Self::Order(name)),
+            _ => None,
         }
     }
 
@@ -98,8 +110,8 @@ impl<F: Facts> Keeper<F> {
         Ok(found)
     }
 
-    /// Whether a key that was let go of within this transaction goes to somebody who waits longer than this task. It is
-    /// handed on in the end, and whoever comes by before that does not step in front of the line.
+    /// Whether a key that became free, within this transaction or before it, is yet to be handed on to a
+    /// task that waits longer than this one. Newcomers do not step in front of that task.
     fn is_promised(&mut self, key: &Key, position: Position) -> Result<bool, F::Error> {
         if !self.keys.freed.contains(key) && !self.promised.contains(key) {
             return Ok(false);
@@ -179,6 +191,18 @@ impl<F: Facts> Keeper<F> {
             return Ok(true);
         }
         self.facts.is_awaited(key, position)
+    }
+
+    /// Whether no further task can hold a key now. `false` where only a look at the next task tells.
+    pub(crate) fn is_full(&mut self, key: &Key) -> Result<bool, F::Error> {
+        match key {
+            Key::Lock(_) => Ok(self.holders(key)? > 0),
+            Key::Limit(name) => match self.facts.limit(name)? {
+                Some(Limit::Capacity(limit)) => Ok(self.holders(key)? >= limit.get()),
+                Some(Limit::Rate(_)) | None => Ok(false),
+            },
+            Key::Order(_) => Ok(false),
+        }
     }
 
     /// A task is let through: it holds its keys, and its rates have moved on.

@@ -245,7 +245,8 @@ impl<F: Facts> Keeper<F> {
         }
     }
 
-    /// These keys go to who waits longest, and nobody who comes by takes one before that.
+    /// These keys became free and are yet to be handed on: no newcomer takes one before a task that
+    /// waits longer.
     pub(crate) fn promise(&mut self, keys: BTreeSet<Key>) {
         self.promised = keys;
     }

@@ -1,9 +1,11 @@
 //! What every verb stands on: connections, the clock, what is kept on the shelf, and hints. Owns how a verb is said: in one
 //! transaction, again where two got in each other's way, and without a run of which something cannot be read.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use laneway_core::id::{InstanceId, RunId};
@@ -12,17 +14,28 @@ use tokio::sync::watch;
 
 use super::connect::{self, Target};
 use super::fault::{Done, Failure, Reach};
+use super::follow::FollowUp;
 use super::link::{Begin, Link, sql};
 use super::listen::{Ears, Hearing};
+use super::lock_order::{HeldLocks, LockSet};
 use super::run_work::{Claims, Terms};
+use super::settle::{self, Settling};
 use super::shelf::Shelf;
 use super::together::Together;
 use crate::MAX_LOST;
 use crate::error::{Error, Result};
 use crate::sqlite::Clock;
 
-/// How often a verb is said again before it is given up: the second try locks out those who got in its way.
-const TRIES: usize = 6;
+/// How often a transaction runs again that collided with another one. The second try locks out
+/// claims; the later ones wait a little, so that those which collide do not meet again. Together
+/// they take about ten seconds: a collision is no caller's concern.
+const MAX_TRIES: u32 = 40;
+
+/// The longest wait between two tries.
+const MAX_COLLISION_DELAY: Duration = Duration::from_millis(500);
+
+/// How often a transaction runs again because it needed one more lock than the last time.
+const MAX_LOCK_ROUNDS: u32 = 64;
 
 #[derive(Debug)]
 pub(super) struct Base {
@@ -32,6 +45,7 @@ pub(super) struct Base {
     pub(super) shelf: Shelf,
     pub(super) clock: Arc<Clock>,
     pub(super) together: Together,
+    pub(super) settling: Settling,
     ears: Ears,
     /// How often a task may be lost with its node before it fails.
     max_lost: AtomicU32,
@@ -41,7 +55,8 @@ impl Base {
     pub(super) fn new(target: Target, pool: Pool, instance: InstanceId, clock: Arc<Clock>) -> Self {
         let (shelf, together, ears) = (Shelf::default(), Together::default(), Ears::new(instance));
         let max_lost = AtomicU32::new(MAX_LOST);
-        Self { target, pool, instance, shelf, clock, together, ears, max_lost }
+        let settling = Settling::default();
+        Self { target, pool, instance, shelf, clock, together, settling, ears, max_lost }
     }
 
     pub(super) fn set_max_lost(&self, max_lost: u32) {
@@ -64,31 +79,61 @@ impl Base {
     }
 
     pub(super) async fn link(&self) -> Done<Arc<Link>> {
-        self.link_telling(None).await
+        self.link_telling(None, LockSet::default()).await
     }
 
-    async fn link_telling(&self, hint: Option<&str>) -> Done<Arc<Link>> {
+    async fn link_telling(&self, hint: Option<&str>, foreseen: LockSet) -> Done<Arc<Link>> {
         let object = connect::take(&self.pool, &self.target.address).await?;
-        Ok(Arc::new(Link::new(object, self.target.session).telling(hint.map(str::to_owned))))
+        let link = Link::new(object, self.target.session).telling(hint.map(str::to_owned));
+        Ok(Arc::new(link.with_locks(HeldLocks::foreseeing(foreseen))))
     }
 
-    /// A verb: one transaction, said again where two got in each other's way, and without a run of which something cannot
-    /// be read.
+    /// A verb: one transaction, with what follows from it for other runs. It runs again where two
+    /// collided, and without a run of which something cannot be read.
     pub(super) async fn write<T, W>(&self, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<T>
     where
         W: Future<Output = Done<T>> + Send,
     {
-        self.say(None, verb).await
+        let (answer, follow_ups) = self.say(None, verb).await?;
+        settle::settle(self, follow_ups).await;
+        Ok(answer)
     }
 
-    async fn say<T, W>(&self, hint: Option<&str>, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<T>
+    /// The same, and every node hears of it, after the commit.
+    pub(super) async fn change<T, W>(&self, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<T>
+    where
+        W: Future<Output = Done<T>> + Send,
+    {
+        let (answer, follow_ups) = self.follow(verb).await?;
+        settle::settle(self, follow_ups).await;
+        Ok(answer)
+    }
+
+    /// One transaction of which every node hears. What follows from it is the caller's to do.
+    pub(super) async fn follow<T, W>(
+        &self,
+        verb: impl Fn(Arc<Link>, Terms) -> W,
+    ) -> Result<(T, BTreeSet<FollowUp>)>
+    where
+        W: Future<Output = Done<T>> + Send,
+    {
+        let tell = self.ears.tell();
+        let answer = self.say(tell.hint(), verb).await?;
+        self.ears.told(&tell);
+        Ok(answer)
+    }
+
+    async fn say<T, W>(
+        &self,
+        hint: Option<&str>,
+        verb: impl Fn(Arc<Link>, Terms) -> W,
+    ) -> Result<(T, BTreeSet<FollowUp>)>
     where
         W: Future<Output = Done<T>> + Send,
     {
         let (mut claims, mut is_apart) = (Claims::Noticed, false);
-        let mut tries = 0;
+        let (mut tries, mut lock_rounds, mut foreseen) = (0, 0, LockSet::default());
         loop {
-            tries += 1;
             let terms = Terms {
                 now: self.now(),
                 claims,
@@ -96,10 +141,10 @@ impl Base {
                 is_begun: false,
                 max_lost: self.max_lost.load(Ordering::Relaxed),
             };
-            let failure = match self.link_telling(hint).await {
+            let failure = match self.link_telling(hint, foreseen.clone()).await {
                 Err(failure) => failure,
                 Ok(link) => match verb(Arc::clone(&link), terms).await {
-                    Ok(answer) => return Ok(answer),
+                    Ok(answer) => return Ok((answer, link.take_follow_ups())),
                     Err(failure) => {
                         link.roll_back().await;
                         failure
@@ -114,28 +159,26 @@ impl Base {
                 let (what, why) = failure.blame();
                 return Err(Error::SetAside { run: name_of(*no, *run), what, why });
             }
-            // Somebody's row is in the way of what was written for many: run by run it shows whose.
+            // A row of one run is in the way of what was written for many: run by run it shows whose.
             if failure.is_about_a_value() && !is_apart {
                 is_apart = true;
                 continue;
             }
-            if failure.reach() == Reach::Again && tries < TRIES {
-                claims = Claims::LockedOut;
-                continue;
+            match failure {
+                Failure::OutOfOrder(needed) if lock_rounds < MAX_LOCK_ROUNDS => {
+                    lock_rounds += 1;
+                    foreseen.extend(*needed);
+                }
+                failure if failure.reach() == Reach::Again && tries < MAX_TRIES => {
+                    claims = Claims::LockedOut;
+                    tries += 1;
+                    if tries > 1 {
+                        tokio::time::sleep(collision_delay(tries)).await;
+                    }
+                }
+                failure => return Err(failure.explain(&self.target.address)),
             }
-            return Err(failure.explain(&self.target.address));
         }
-    }
-
-    /// The same, and everybody hears of it, after the commit.
-    pub(super) async fn change<T, W>(&self, verb: impl Fn(Arc<Link>, Terms) -> W) -> Result<T>
-    where
-        W: Future<Output = Done<T>> + Send,
-    {
-        let tell = self.ears.tell();
-        let answer = self.say(tell.hint(), verb).await?;
-        self.ears.told(&tell);
-        Ok(answer)
     }
 
     /// Sets a run aside of which something cannot be read. Says whether it is new there.
@@ -169,6 +212,14 @@ impl Base {
         };
         answer.await.map_err(|failure| failure.explain(&self.target.address))
     }
+}
+
+/// Grows with every try up to a bound, and is random, so that two which collided part.
+fn collision_delay(tries: u32) -> Duration {
+    let most = Duration::from_millis(2).saturating_mul(1 << tries.min(10)).min(MAX_COLLISION_DELAY);
+    // The last bytes of a new id are random.
+    let part = u32::from(uuid::Uuid::now_v7().as_bytes()[15]);
+    most.mul_f64(f64::from(part + 1) / 256.0)
 }
 
 /// Sets a run aside of which something cannot be read, in a transaction of its own. Says whether it is new there.

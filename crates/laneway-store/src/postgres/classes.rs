@@ -7,7 +7,7 @@ use laneway_core::class::{self, Class, Offer};
 use laneway_core::id::SessionId;
 
 use super::fault::Done;
-use super::link::{Link, sql};
+use super::link::{Begin, Link, sql};
 use super::row;
 use crate::offer;
 
@@ -81,6 +81,25 @@ pub(super) async fn numbers(link: &Link, classes: &[Class]) -> Done<HashMap<Clas
     }
     let numbered = classes.iter().filter_map(|class| Some((class.clone(), *known.get(&class.to_string())?)));
     Ok(numbered.collect())
+}
+
+/// The same in a transaction of its own, before the caller's begins. Classes are locked behind keys, and
+/// a run that is submitted has locked none yet. A class that no run comes to use does no harm.
+pub(super) async fn numbers_beforehand(link: &Link, classes: &[Class]) -> Done<HashMap<Class, i64>> {
+    let texts: Vec<String> = classes.iter().map(ToString::to_string).collect();
+    let mut known = HashMap::new();
+    for found in link.rows(sql!("class", TEXT_ARRAY), &[&texts]).await? {
+        known.insert(row::text(&found, 1)?, found.try_get(0)?);
+    }
+    let number = |class: &Class| Some((class.clone(), *known.get(&class.to_string())?));
+    let numbered: HashMap<Class, i64> = classes.iter().filter_map(number).collect();
+    if numbered.len() == classes.len() {
+        return Ok(numbered);
+    }
+    link.begin(Begin::Write).land().await?;
+    let numbered = numbers(link, classes).await?;
+    link.flight().commit().await?;
+    Ok(numbered)
 }
 
 /// Of classes that nobody seems to take, those that somebody does. Who is joining at this moment has looked for tasks that wait

@@ -221,7 +221,8 @@ pub(super) async fn set_aside_if_unfit(link: &Link, terms: Terms, run: RunId) ->
     let found = found.ok_or_else(|| Error::NoSuchRun { name: run.to_string() })?;
     let (numbers, now): (Vec<i64>, Option<i64>) = (vec![found.try_get(0)?], terms.now.map(|now| now.0));
     let mut flight = link.begin(Begin::Write);
-    flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
+    let runs = link.locks.acquire_runs(&numbers)?;
+    runs.send(&mut flight);
     flight.land().await?;
     let trouble = examine_run(link, run).await?.into_iter().next();
     let told = trouble.as_ref().map(ToString::to_string);
@@ -242,7 +243,8 @@ pub(super) async fn release(shelf: &Shelf, link: &Link, terms: Terms, run: RunId
     let numbers: Vec<i64> = vec![found.try_get(0)?];
     let no = numbers[0];
     let mut flight = link.begin(Begin::Write);
-    flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
+    let runs = link.locks.acquire_runs(&numbers)?;
+    runs.send(&mut flight);
     flight.ask(sql!("quarantine_read", INT8_ARRAY), vec![&numbers]);
     if flight.land().await?.pop().unwrap_or_default().is_empty() {
         return Err(Error::NotSetAside { run }.into());
@@ -261,7 +263,7 @@ pub(super) async fn release(shelf: &Shelf, link: &Link, terms: Terms, run: RunId
         orphans.push((ClaimRef { run, position, attempt, session }, row::text(found, 3)?));
     }
     let head = shelf.head(link, run).await?;
-    let seed = Missing::for_ends(&head.head.plan, orphans.iter().map(|(claim, _)| claim));
+    let seed = Missing::for_ends_of(&head.head, orphans.iter().map(|(claim, _)| claim));
     let within = Terms { is_begun: true, ..terms };
     let (_, columns) = work(shelf, link, within, vec![Job { head, seed }], |_, keeper| {
         orphans.iter().try_for_each(|(claim, node)| keeper.lose(claim, node, terms.max_lost))

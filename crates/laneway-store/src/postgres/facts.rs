@@ -40,7 +40,12 @@ pub(super) struct Known {
     pub(super) limits: HashMap<String, Option<Limit>>,
     pub(super) tats: HashMap<String, Option<Tat>>,
     pub(super) awaited: HashMap<(String, Position), bool>,
-    pub(super) before: HashMap<(String, i64, Position), bool>,
+    /// The numbers of the records by which keys became free, of those that have some.
+    pub(super) freed: HashMap<Key, Vec<i64>>,
+    /// Rank, run and position of the task that waits longest at a key.
+    pub(super) first_in_line: HashMap<String, Option<(i64, i64, i64)>>,
+    /// The number of this run: it parts tasks of one rank.
+    pub(super) no: i64,
     pub(super) takers: HashMap<i64, bool>,
     /// Whether runs of its workflow wait for others to end, if that was asked.
     pub(super) queued: Option<bool>,
@@ -69,11 +74,12 @@ pub(super) struct Missing {
     pub(super) outcomes: Vec<ClaimRef>,
     /// They are locked before they are counted.
     pub(super) holders: BTreeSet<Key>,
+    /// Tasks that the ends of others will most likely let on: their keys are locked beforehand.
+    pub(super) likely_next: BTreeSet<Position>,
     pub(super) smaller: BTreeSet<(String, String, u32)>,
     pub(super) limits: BTreeSet<String>,
     pub(super) tats: BTreeSet<String>,
     pub(super) awaited: BTreeSet<(String, Position)>,
-    pub(super) before: BTreeSet<(String, i64, Position)>,
     pub(super) takers: BTreeSet<i64>,
     /// Whether runs of its workflow wait for others to end; asked beforehand or not at all.
     pub(super) queued: bool,
@@ -98,6 +104,7 @@ impl Missing {
                 // These ends alone may decide it: as in a chain.
                 if needs.needs.len() <= ended.len() && missing.tasks.len() + needs.waiters.len() < GUESS {
                     missing.tasks.extend(&needs.waiters);
+                    missing.likely_next.extend(&needs.waiters);
                 }
             }
         }
@@ -122,6 +129,9 @@ impl Missing {
     /// there waits for a place.
     pub(super) fn for_ends_of<'c>(head: &RunHead, claims: impl Iterator<Item = &'c ClaimRef>) -> Self {
         let mut missing = Self::for_ends(&head.plan, claims);
+        for position in std::mem::take(&mut missing.likely_next) {
+            missing.add_keys(head, position);
+        }
         let may_grow = head.plan.workflow.steps.iter().any(|step| step.for_each.is_some());
         if !may_grow
             && missing.sets.is_empty()
@@ -195,7 +205,6 @@ impl Missing {
             && self.limits.is_empty()
             && self.tats.is_empty()
             && self.awaited.is_empty()
-            && self.before.is_empty()
             && self.takers.is_empty()
             && self.batches.is_empty()
             && self.items_live.is_empty()
@@ -327,12 +336,9 @@ impl Facts for &mut Known {
     }
 
     fn has_before(&mut self, key: &str, rank: i64, position: Position) -> Done<bool> {
-        let asked = (key.to_owned(), rank, position);
-        let known = self.before.get(&asked).copied();
-        if known.is_none() {
-            self.missing.before.insert(asked);
-        }
-        found(known)
+        // Read with the holders of the key, which are asked for first.
+        let first = found(self.first_in_line.get(key).copied())?;
+        Ok(first.is_some_and(|first| first < (rank, self.no, i64::from(position))))
     }
 
     fn has_node(&mut self, class: i64) -> Done<bool> {

@@ -7,6 +7,7 @@ use laneway_core::state::Illegal;
 use tokio_postgres::error::{DbError, SqlState};
 
 use super::address::Address;
+use super::lock_order::LockSet;
 use crate::error::Error;
 
 /// How a statement, a verb or a question can fail: by its own judgement, or by the database's.
@@ -29,6 +30,9 @@ pub(super) enum Failure {
     },
     /// No connection was to be had, or none in time.
     Unconnected(Error),
+    /// The transaction needs a lock behind one that it holds: it runs again, with all of these
+    /// acquired in order.
+    OutOfOrder(Box<LockSet>),
 }
 
 pub(super) type Done<T> = Result<T, Failure>;
@@ -83,7 +87,8 @@ impl Failure {
             | Self::Unanswered(_)
             | Self::Missing
             | Self::Blamed { .. }
-            | Self::Unconnected(_) => false,
+            | Self::Unconnected(_)
+            | Self::OutOfOrder(_) => false,
         }
     }
 
@@ -102,6 +107,7 @@ impl Failure {
             Self::Blamed { failure, .. } => failure.blame(),
             Self::Refused(error) | Self::Unconnected(error) => ("state".to_owned(), error.to_string()),
             Self::Missing => ("state".to_owned(), "a fact is missing".to_owned()),
+            Self::OutOfOrder(_) => ("state".to_owned(), "a lock was out of order".to_owned()),
         }
     }
 
@@ -109,6 +115,7 @@ impl Failure {
         match self {
             Self::Refused(_) | Self::Missing | Self::Panicked(_) | Self::Blamed { .. } => Reach::Verb,
             Self::Unconnected(_) => Reach::Line,
+            Self::OutOfOrder(_) => Reach::Again,
             // An answer that came and is an error is an answer: it was taken back.
             Self::Unanswered(error) | Self::Postgres(error) if is_collision(error) => Reach::Again,
             Self::Unanswered(error) if error.as_db_error().is_none() || is_shutdown(error) => Reach::Unknown,
@@ -131,6 +138,10 @@ impl Failure {
             Self::Missing => {
                 Error::Unreadable { what: "state".to_owned(), why: "a fact is missing".to_owned() }
             }
+            Self::OutOfOrder(_) => Error::TooSlow {
+                address: address.shown.clone(),
+                why: "other transactions kept changing what this one needs".to_owned(),
+            },
             Self::Unanswered(error) if reach == Reach::Unknown => {
                 Error::Unknown { address: address.shown.clone(), why: words(&error) }
             }

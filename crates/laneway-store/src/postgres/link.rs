@@ -8,10 +8,12 @@
 //! Statements are prepared once per connection. Behind a pooler that hands out connections by the transaction nothing
 //! that is prepared or set can be relied on: there they go unnamed, and what is to hold is set inside each transaction.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 
 use deadpool_postgres::Object;
@@ -21,6 +23,8 @@ use tokio_postgres::{Row, Statement};
 
 use super::connect::Session;
 use super::fault::{Done, Failure};
+use super::follow::FollowUp;
+use super::lock_order::HeldLocks;
 
 /// A statement of ours, with the types of its parameters.
 #[derive(Debug)]
@@ -52,6 +56,10 @@ pub(super) struct Link {
     phase: AtomicU8,
     /// What other nodes are told behind a commit.
     hint: Option<String>,
+    /// What the open transaction has locked.
+    pub(super) locks: HeldLocks,
+    /// What the open transaction makes possible for other runs, as it has recorded it.
+    follow_ups: Mutex<BTreeSet<FollowUp>>,
 }
 
 /// Nothing is open.
@@ -70,7 +78,30 @@ pub(super) enum Begin {
 
 impl Link {
     pub(super) fn new(object: Object, session: Session) -> Self {
-        Self { object: Some(object), session, phase: AtomicU8::new(IDLE), hint: None }
+        Self {
+            object: Some(object),
+            session,
+            phase: AtomicU8::new(IDLE),
+            hint: None,
+            locks: HeldLocks::default(),
+            follow_ups: Mutex::default(),
+        }
+    }
+
+    /// For a try that follows one which failed out of order.
+    pub(super) fn with_locks(mut self, locks: HeldLocks) -> Self {
+        self.locks = locks;
+        self
+    }
+
+    /// Remembers what is to be done behind the commit.
+    pub(super) fn note_follow_ups(&self, new: impl IntoIterator<Item = FollowUp>) {
+        self.follow_ups.lock().unwrap_or_else(PoisonError::into_inner).extend(new);
+    }
+
+    /// What is to be done now that the transaction has committed.
+    pub(super) fn take_follow_ups(&self) -> BTreeSet<FollowUp> {
+        std::mem::take(&mut *self.follow_ups.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Behind its commits it tells others, in the same flight: a statement of its own, and so never inside the
@@ -104,6 +135,7 @@ impl Link {
     /// A flight that begins a transaction.
     pub(super) fn begin(&self, begin: Begin) -> Flight<'_> {
         self.phase.store(OPEN, Ordering::Relaxed);
+        self.locks.clear();
         let words = match (begin, self.session) {
             (Begin::Write, Session::Ours) => include_str!("sql/begin_write.sql"),
             (Begin::Read, Session::Ours) => include_str!("sql/begin_read.sql"),
@@ -150,6 +182,8 @@ impl fmt::Debug for Link {
 enum Part<'a> {
     Words(&'static str),
     Asked(&'a Sql, Vec<&'a Value<'a>>),
+    /// Its rows are of no interest; its error is the transaction's.
+    Told(&'a Sql, Vec<&'a Value<'a>>),
     /// Nobody needs the answer, and an error is none of the transaction's: that is over.
     Hint(&'a Sql, Vec<&'a Value<'a>>),
 }
@@ -168,6 +202,11 @@ impl<'a> Flight<'a> {
         self.parts.push(Part::Asked(sql, values));
     }
 
+    /// A statement whose rows are of no interest.
+    pub(super) fn tell(&mut self, sql: &'a Sql, values: Vec<&'a Value<'a>>) {
+        self.parts.push(Part::Told(sql, values));
+    }
+
     /// How many answers there will be.
     pub(super) fn len(&self) -> usize {
         self.parts.iter().filter(|part| matches!(part, Part::Asked(..))).count()
@@ -179,10 +218,12 @@ impl<'a> Flight<'a> {
         let (mut answers, mut failure) = (Vec::new(), None);
         for (part, answer) in self.parts.iter().zip(in_order(self.send(&prepared)).await) {
             match (part, answer) {
-                (Part::Words(_), Ok(_)) | (Part::Hint(..), _) => {}
+                (Part::Words(_) | Part::Told(..), Ok(_)) | (Part::Hint(..), _) => {}
                 (Part::Asked(..), Ok(rows)) => answers.push(rows),
                 // Those behind it say only that the transaction has failed.
-                (Part::Words(_) | Part::Asked(..), Err(error)) => failure = failure.or(Some(error)),
+                (Part::Words(_) | Part::Asked(..) | Part::Told(..), Err(error)) => {
+                    failure = failure.or(Some(error));
+                }
             }
         }
         match failure {
@@ -220,10 +261,11 @@ impl<'a> Flight<'a> {
         let mut prepared = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             prepared.push(match (part, self.link.session) {
-                (Part::Asked(sql, _) | Part::Hint(sql, _), Session::Ours) => {
+                (Part::Asked(sql, _) | Part::Told(sql, _) | Part::Hint(sql, _), Session::Ours) => {
                     Some(self.link.client().prepare_typed_cached(sql.text, sql.types).await?)
                 }
-                (Part::Words(_), _) | (Part::Asked(..) | Part::Hint(..), Session::Shared) => None,
+                (Part::Words(_), _) => None,
+                (Part::Asked(..) | Part::Told(..) | Part::Hint(..), Session::Shared) => None,
             });
         }
         Ok(prepared)
@@ -236,10 +278,16 @@ impl<'a> Flight<'a> {
                 (Part::Words(words), _) => {
                     Box::pin(async move { client.batch_execute(words).await.map(|()| Vec::new()) })
                 }
-                (Part::Asked(_, values) | Part::Hint(_, values), Some(statement)) => {
+                (
+                    Part::Asked(_, values) | Part::Told(_, values) | Part::Hint(_, values),
+                    Some(statement),
+                ) => {
                     Box::pin(async move { client.query(statement, values).await })
                 }
-                (Part::Asked(sql, values) | Part::Hint(sql, values), None) => Box::pin(async move {
+                (
+                    Part::Asked(sql, values) | Part::Told(sql, values) | Part::Hint(sql, values),
+                    None,
+                ) => Box::pin(async move {
                     let typed: Vec<(&(dyn ToSql + Sync), Type)> =
                         values.iter().copied().zip(sql.types.iter().cloned()).collect();
                     client.query_typed(sql.text, &typed).await

@@ -14,6 +14,7 @@ mod follow;
 mod lines;
 mod link;
 mod listen;
+mod lock_order;
 mod migrate;
 mod overview;
 mod pools;
@@ -22,6 +23,7 @@ mod remote;
 mod row;
 mod run_work;
 mod save;
+mod settle;
 mod shelf;
 mod tls;
 mod together;
@@ -210,7 +212,7 @@ impl Store for PostgresStore {
         let written = self
             .base
             .change(|link, terms| async move {
-                lives::register(&self.base.shelf, &link, terms, session, node).await
+                lives::register(&link, terms, session, node).await
             })
             .await;
         if !matches!(written, Ok(None)) {
@@ -327,6 +329,7 @@ impl Store for PostgresStore {
                 Err(error) => return Err(error),
             }
         }
+        settle::sweep(&self.base).await?;
         self.base.ask(|link| async move { promote::next(&link).await }).await
     }
 
@@ -700,7 +703,7 @@ impl Store for PostgresStore {
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {
         let set = (name, limit, by);
         self.base
-            .change(|link, terms| async move { people::set_limit(&self.base.shelf, &link, terms, set).await })
+            .change(|link, terms| async move { people::set_limit(&link, terms, set).await })
             .await
     }
 

@@ -27,8 +27,7 @@ pub(super) async fn tell(link: &Link, terms: Terms, session: SessionId, facts: &
     let bodies: Vec<String> = facts.iter().map(PoolFact::body_text).collect();
     let keys = vec!["pools".to_owned()];
     let mut flight = link.begin(Begin::Write);
-    flight.ask(sql!("key_make", TEXT_ARRAY), vec![&keys]);
-    flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&keys]);
+    flight.ask(sql!("keys_lock", TEXT_ARRAY), vec![&keys]);
     flight.ask(
         sql!("pool_event_append", INT8, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY),
         vec![&now, &session, &containers, &names, &versions, &bodies],

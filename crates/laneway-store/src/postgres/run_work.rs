@@ -8,7 +8,7 @@
 //!   rows and events
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ use super::classes;
 use super::facts::{Known, Missing};
 use super::fault::{Done, Failure};
 use super::link::{Begin, Link, sql};
+use super::lock_order::Acquisition;
 use super::row;
 use super::shelf::Head;
 use crate::error::Error;
@@ -75,6 +76,8 @@ pub(super) struct Made<T> {
     pub(super) changes: Changes,
     /// Whether runs of its workflow wait for others to end, if that was asked.
     pub(super) queued: Option<bool>,
+    /// By key: the records that say that it became free, as of when its holders were counted.
+    pub(super) freed: HashMap<Key, Vec<i64>>,
 }
 
 struct Loaded {
@@ -82,6 +85,23 @@ struct Loaded {
     row: RunRow,
     now: Millis,
     known: Known,
+}
+
+impl Loaded {
+    /// If keys are to be locked, then at once those of all pending tasks that the keeper has read: it
+    /// reads what it is about to look at before it looks, and a key that is asked for later may come
+    /// before these in the order of locks.
+    fn add_keys_of_pending(&self, missing: &mut Missing) {
+        if missing.holders.is_empty() {
+            return;
+        }
+        let pending = self.known.tasks.iter().filter(|(_, task)| task.status == TaskStatus::Pending);
+        let mut all = Missing::default();
+        pending.for_each(|(position, _)| all.add_keys(&self.job.head.head, *position));
+        missing.holders.extend(all.holders.into_iter().filter(|key| !self.known.holders.contains_key(key)));
+        missing.limits.extend(all.limits.into_iter().filter(|name| !self.known.limits.contains_key(name)));
+        missing.tats.extend(all.tats.into_iter().filter(|name| !self.known.tats.contains_key(name)));
+    }
 }
 
 /// Begins a transaction, unless one is open, and does something to each of these runs, with everything that follows from it. `verb` is told
@@ -113,8 +133,8 @@ pub(super) async fn on_runs<T>(
     let made = loaded.into_iter().zip(made.into_iter().flatten());
     Ok(made
         .map(|(run, (answer, changes))| {
-            let queued = run.known.queued;
-            Made { no: run.job.head.no, now: run.now, answer, changes, queued }
+            let (queued, freed) = (run.known.queued, run.known.freed);
+            Made { no: run.job.head.no, now: run.now, answer, changes, queued, freed }
         })
         .collect())
 }
@@ -124,7 +144,9 @@ fn decide<T>(run: &mut Loaded, verb: impl FnOnce(&mut Keeper<&mut Known>) -> Don
     let (row, now, known) = (run.row.clone(), run.now, &mut run.known);
     // A mistake of ours is one of this run, not the end of the node.
     let decided = catch_unwind(AssertUnwindSafe(move || {
+        let freed = known.freed.keys().cloned().collect();
         let mut keeper = Keeper::new(known, head, row, now);
+        keeper.promise(freed);
         let answer = verb(&mut keeper)?;
         Ok((answer, keeper.conclude()?))
     }));
@@ -138,16 +160,18 @@ fn decide<T>(run: &mut Loaded, verb: impl FnOnce(&mut Keeper<&mut Known>) -> Don
 async fn load(link: &Link, terms: Terms, mut jobs: Vec<Job>) -> Done<Vec<Loaded>> {
     let numbers: Vec<i64> = jobs.iter().map(|job| job.head.no).collect();
     let (now, claims) = (terms.now.map(|now| now.0), terms.claims);
-    let wanted = Wanted::of(jobs.iter().map(|job| (job.head.no, &*job.head, &job.seed)));
+    let mut wanted = Wanted::of(jobs.iter().map(|job| (job.head.no, &*job.head, &job.seed)));
     let mut flight = if terms.is_begun { link.flight() } else { link.begin(Begin::Write) };
-    flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
+    let runs = link.locks.acquire_runs(&numbers)?;
+    wanted.key_locks = link.locks.acquire_keys(&wanted.key_names)?;
+    runs.send(&mut flight);
     if claims == Claims::LockedOut {
         flight.ask(sql!("tasks_lock", INT8_ARRAY), vec![&numbers]);
     }
     flight.ask(sql!("run_load", INT8_ARRAY, INT8), vec![&numbers, &now]);
     wanted.ask(&mut flight);
     let mut answers = flight.land().await?.into_iter();
-    let _ = (answers.next(), (claims == Claims::LockedOut).then(|| answers.next()));
+    let _ = (claims == Claims::LockedOut).then(|| answers.next());
     let rows = answers.next().unwrap_or_default();
     let mut rows: BTreeMap<i64, &Row> =
         rows.iter().map(|found| Ok((found.try_get(0)?, found))).collect::<Done<_>>()?;
@@ -161,7 +185,7 @@ async fn load(link: &Link, terms: Terms, mut jobs: Vec<Job>) -> Done<Vec<Loaded>
         }
         let row = run_row(found).map_err(|failure| failure.about(no, run))?;
         let steps = job.head.head.plan.workflow.steps.len() as Position;
-        let known = Known { steps, ..Known::default() };
+        let known = Known { steps, no, ..Known::default() };
         loaded.push(Loaded { job, row, now: Millis(found.try_get(11)?), known });
     }
     wanted.take(answers, &mut loaded)?;
@@ -187,13 +211,18 @@ async fn look_for_takers_again(link: &Link, wanted: &Wanted, loaded: &mut [Loade
 async fn fetch(link: &Link, loaded: &mut [Loaded]) -> Done<()> {
     let missing: Vec<(Arc<Head>, Missing)> = loaded
         .iter_mut()
-        .map(|run| (Arc::clone(&run.job.head), std::mem::take(&mut run.known.missing)))
+        .map(|run| {
+            let mut missing = std::mem::take(&mut run.known.missing);
+            run.add_keys_of_pending(&mut missing);
+            (Arc::clone(&run.job.head), missing)
+        })
         .collect();
     if missing.iter().all(|(_, missing)| missing.is_empty()) {
         // The keeper asked for something that is here, and was not given it: it would ask for ever.
         return Err(Failure::Panicked("the gate keeper asks for nothing that could be fetched".to_owned()));
     }
-    let wanted = Wanted::of(missing.iter().map(|(head, missing)| (head.no, &**head, missing)));
+    let mut wanted = Wanted::of(missing.iter().map(|(head, missing)| (head.no, &**head, missing)));
+    wanted.key_locks = link.locks.acquire_keys(&wanted.key_names)?;
     let mut flight = link.flight();
     wanted.ask(&mut flight);
     let answers = flight.land().await?.into_iter();
@@ -218,11 +247,11 @@ struct Wanted {
     claims: (Vec<i64>, Vec<i64>, Vec<i64>, Vec<String>),
     keys: Vec<Key>,
     key_names: Vec<String>,
+    key_locks: Acquisition,
     smaller: (Vec<String>, Vec<String>, Vec<i64>),
     limits: Vec<String>,
     tats: Vec<String>,
     awaited: (Vec<String>, Vec<i64>, Vec<i64>),
-    before: (Vec<String>, Vec<i64>, Vec<i64>, Vec<i64>),
     takers: Vec<i64>,
     queued: Vec<i64>,
     batches: (Vec<i64>, Vec<i64>, Vec<i64>),
@@ -273,12 +302,6 @@ impl Wanted {
                 wanted.awaited.0.push(key.clone());
                 wanted.awaited.1.push(no);
                 wanted.awaited.2.push(i64::from(*position));
-            }
-            for (key, rank, position) in &missing.before {
-                wanted.before.0.push(key.clone());
-                wanted.before.1.push(no);
-                wanted.before.2.push(i64::from(*position));
-                wanted.before.3.push(*rank);
             }
             wanted.takers.extend(&missing.takers);
             for claim in &missing.outcomes {
@@ -412,12 +435,13 @@ impl Wanted {
             flight.ask(sql!("rate", TEXT_ARRAY), vec![&self.tats]);
         }
         if !self.keys.is_empty() {
-            let mut locked = [sql!("key_lock", TEXT_ARRAY), sql!("key_holders", TEXT_ARRAY)];
-            if has(Bug::CountBeforeLock) {
-                locked.reverse();
+            if !has(Bug::CountBeforeLock) {
+                self.key_locks.send(flight);
             }
-            flight.ask(sql!("key_make", TEXT_ARRAY), vec![&self.key_names]);
-            locked.into_iter().for_each(|sql| flight.ask(sql, vec![&self.key_names]));
+            flight.ask(sql!("key_state", TEXT_ARRAY), vec![&self.key_names]);
+            if has(Bug::CountBeforeLock) {
+                self.key_locks.send(flight);
+            }
         }
         if !self.smaller.0.is_empty() {
             let (keys, versions, numbers) = &self.smaller;
@@ -435,13 +459,6 @@ impl Wanted {
         if !self.awaited.0.is_empty() {
             let (keys, runs, positions) = &self.awaited;
             flight.ask(sql!("key_awaited", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY), vec![keys, runs, positions]);
-        }
-        if !self.before.0.is_empty() {
-            let (keys, runs, positions, ranks) = &self.before;
-            flight.ask(
-                sql!("key_before", TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY),
-                vec![keys, runs, positions, ranks],
-            );
         }
         if !self.takers.is_empty() {
             flight.ask(sql!("has_taker", INT8_ARRAY), vec![&self.takers]);
@@ -493,14 +510,11 @@ impl Wanted {
         runs: &mut BTreeMap<i64, (RunId, &mut Known)>,
     ) -> Done<()> {
         let unlocked = has(Bug::RateUnlocked).then(|| answer(!self.tats.is_empty()));
-        let has_keys = !self.keys.is_empty();
-        let (_, locked, counted) = (answer(has_keys), answer(has_keys), answer(has_keys));
-        let holders = if has(Bug::CountBeforeLock) { locked } else { counted };
+        let states = answer(!self.keys.is_empty());
         let smaller = answer(!self.smaller.0.is_empty());
         let limits = answer(!self.limits.is_empty());
         let tats = unlocked.unwrap_or_else(|| answer(!self.tats.is_empty()));
         let awaited = answer(!self.awaited.0.is_empty());
-        let before = answer(!self.before.0.is_empty());
         let takers = answer(!self.takers.is_empty());
         for no in &self.queued {
             if let Some((_, known)) = runs.get_mut(no) {
@@ -512,14 +526,19 @@ impl Wanted {
         }
         // Where there are keys there is one run, which cannot go on without what cannot be read of them.
         for (run_no, (run, known)) in runs.iter_mut() {
-            for key in &self.keys {
-                known.holders.insert(key.clone(), 0);
-            }
-            for found in &holders {
+            for found in &states {
                 let text = row::text(found, 0)?;
-                if let Some(key) = self.keys.iter().find(|key| key.text() == text) {
-                    known.holders.insert(key.clone(), row::number(found, 1)?);
+                let Some(key) = self.keys.iter().find(|key| key.text() == text) else { continue };
+                known.holders.insert(key.clone(), row::number(found, 1)?);
+                let records: Vec<i64> = found.try_get(2)?;
+                if !records.is_empty() {
+                    known.freed.insert(key.clone(), records);
                 }
+                let first = match (found.try_get(3)?, found.try_get(4)?, found.try_get(5)?) {
+                    (Some(rank), Some(run), Some(position)) => Some((rank, run, position)),
+                    (_, _, _) => None,
+                };
+                known.first_in_line.insert(text, first);
             }
             for found in &smaller {
                 let asked = (row::text(found, 0)?, row::text(found, 1)?, row::number(found, 2)?);
@@ -542,12 +561,6 @@ impl Wanted {
             for found in &awaited {
                 if found.try_get::<_, i64>(1)? == *run_no {
                     known.awaited.insert((row::text(found, 0)?, row::number(found, 2)?), found.try_get(3)?);
-                }
-            }
-            for found in &before {
-                if found.try_get::<_, i64>(1)? == *run_no {
-                    let asked = (row::text(found, 0)?, found.try_get(3)?, row::number(found, 2)?);
-                    known.before.insert(asked, found.try_get(4)?);
                 }
             }
             for class in &self.takers {

@@ -7,6 +7,7 @@ use laneway_core::gate::{Counts, Gate};
 use laneway_core::reason::Reason;
 use laneway_core::time::Millis;
 
+use super::follow::Records;
 use super::link::{Flight, Value, sql};
 use crate::keeper::{
     Changed, Changes, Record, RunRow, Touch, growth_text, levels_text, pauses_text, wait_text,
@@ -35,6 +36,8 @@ pub(super) struct Columns {
     ended: Numbers,
     growth: Growths,
     wanted: WantedRuns,
+    /// What all of it makes possible for other runs.
+    pub(super) follow_ups: Records,
 }
 
 /// Items: those that are new tasks, those that are yet to be, and those that are no more.
@@ -437,6 +440,7 @@ impl Columns {
             flight.ask(sql!("firings_add", INT8_ARRAY), vec![&self.ended]);
         }
         self.keys.say(flight);
+        self.follow_ups.say(flight);
     }
 }
 

@@ -30,15 +30,15 @@ pub(in crate::postgres) async fn apply(
     let bundle = application.bundle.as_ref().map(ContentHash::as_str);
     let mut flight = link.begin(Begin::Write);
     // Two who apply the same name come one behind the other: what is the newest is read behind the lock.
-    flight.ask(sql!("key_make", TEXT_ARRAY), vec![&key]);
-    flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&key]);
+    let locks = link.locks.acquire_keys(&key)?;
+    locks.send(&mut flight);
     flight.ask(sql!("definition_versions", TEXT, INT8, INT8), vec![name, &i64::MAX, &1_i64]);
     flight.ask(sql!("blob_hold", TEXT), vec![&bundle]);
     let answers = flight.land().await?;
-    if let (Some(hash), Some([])) = (bundle, answers.get(3).map(Vec::as_slice)) {
+    if let (Some(hash), Some([])) = (bundle, answers.get(1).map(Vec::as_slice)) {
         return Err(Error::NoSuchBlob { hash: hash.to_owned() }.into());
     }
-    let newest = answers.get(2).and_then(|rows| rows.first()).map(definition).transpose()?;
+    let newest = answers.first().and_then(|rows| rows.first()).map(definition).transpose()?;
     if let Some(newest) = &newest
         && newest.version == plan.version
         && newest.bundle == application.bundle

@@ -16,8 +16,9 @@ use crate::keeper::Keeper;
 use crate::model::Reopen;
 use crate::postgres::facts::{Known, Missing};
 use crate::postgres::fault::{Done, Failure};
-use crate::postgres::follow::{Follows, change, follow, job, work};
+use crate::postgres::follow::{FollowUp, change, job, record, work};
 use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::lock_order::lock_runs;
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::{Head, Shelf};
@@ -73,7 +74,7 @@ pub(super) async fn began(
     }
     pass(Point::ChildTold);
     if end_of(shelf, link, child).await?.0.is_final() {
-        follow(shelf, link, within, Follows::of_child(child)).await?;
+        record(link, FollowUp::Ended(child)).await?;
     }
     Ok(())
 }
@@ -167,12 +168,11 @@ pub(in crate::postgres) async fn stop(
     link: &Link,
     terms: Terms,
     to_stop: &ToStop,
-    follows: &mut Follows,
 ) -> Done<()> {
-    if end(shelf, link, terms, to_stop.child, follows).await? {
+    if end(shelf, link, terms, to_stop.child).await? {
         return Ok(());
     }
-    let told = change(shelf, link, terms, (to_stop.parent, &[]), follows, |keeper| {
+    let told = change(shelf, link, terms, (to_stop.parent, &[]), |keeper| {
         let step = keeper.name(to_stop.position);
         keeper.child_over(&step, to_stop.away())
     });
@@ -181,12 +181,12 @@ pub(in crate::postgres) async fn stop(
 }
 
 /// Ends a child. Says whether it is there.
-async fn end(shelf: &Shelf, link: &Link, terms: Terms, child: RunId, follows: &mut Follows) -> Done<bool> {
+async fn end(shelf: &Shelf, link: &Link, terms: Terms, child: RunId) -> Done<bool> {
     let found = shelf.head(link, child).await;
     let Some(head) = unless_away(link, child, found).await? else { return Ok(false) };
     let who = head.head.parent.as_ref().map(by).unwrap_or_default();
     pass(Point::ChildStop);
-    let canceled = change(shelf, link, terms, (child, &[]), follows, |keeper| {
+    let canceled = change(shelf, link, terms, (child, &[]), |keeper| {
         let was_over = keeper.run.status.is_final();
         keeper.cancel(&who)?;
         Ok(was_over)
@@ -195,26 +195,20 @@ async fn end(shelf: &Shelf, link: &Link, terms: Terms, child: RunId, follows: &m
     pass(Point::ChildStopTold);
     // One that ended while its parent could not be told is told of now.
     if was_over.as_ref().is_ok_and(|was_over| *was_over) {
-        follows.tell_of(child);
+        record(link, FollowUp::Ended(child)).await?;
     }
     Ok(unless_away(link, child, was_over).await?.is_some())
 }
 
 /// A child that its step waits for no more ends, unless a person has let it go on by itself.
-async fn end_if_left(
-    shelf: &Shelf,
-    link: &Link,
-    terms: Terms,
-    child: RunId,
-    follows: &mut Follows,
-) -> Done<()> {
+async fn end_if_left(shelf: &Shelf, link: &Link, terms: Terms, child: RunId) -> Done<()> {
     let found = shelf.head(link, child).await;
     let Some(head) = unless_away(link, child, found).await? else { return Ok(()) };
     let found = link.row(sql!("run_reopened_by", INT8), &[&head.no]).await?;
     let who: Option<Option<String>> = found.map(|found| found.try_get(0)).transpose()?;
     let own = head.head.parent.as_ref().map(by);
     if who.is_none_or(|who| who == own) && !end_of(shelf, link, child).await?.0.is_final() {
-        end(shelf, link, terms, child, follows).await?;
+        end(shelf, link, terms, child).await?;
     }
     Ok(())
 }
@@ -225,15 +219,23 @@ pub(in crate::postgres) async fn tell(
     link: &Link,
     terms: Terms,
     child: RunId,
-    follows: &mut Follows,
 ) -> Done<()> {
-    let head = shelf.head(link, child).await?;
+    let found = shelf.head(link, child).await;
+    let Some(head) = unless_away(link, child, found).await? else { return Ok(()) };
     let Some(parent) = head.head.parent.clone() else { return Ok(()) };
-    let (status, reason) = end_of(shelf, link, child).await?;
+    let Ok(of_parent) = shelf.head(link, parent.run).await else { return Ok(()) };
+    // Both, so that the child cannot go on while its parent is told that it ended.
+    lock_runs(link, &[of_parent.no, head.no]).await?;
+    let end = end_of(shelf, link, child).await;
+    let Some((status, reason)) = unless_away(link, child, end).await? else { return Ok(()) };
+    if !status.is_final() {
+        // It goes on, and is reported when it ends.
+        return Ok(());
+    }
     let output = if status == RunStatus::Succeeded { outputs(link, &head).await? } else { None };
     let end = ChildEnd { run: child, status, reason, output };
     pass(Point::ChildOver);
-    let told = change(shelf, link, terms, (parent.run, &[]), follows, |keeper| {
+    let told = change(shelf, link, terms, (parent.run, &[]), |keeper| {
         keeper.child_over(&parent.step, end.clone())
     });
     let told = told.await;
@@ -244,9 +246,8 @@ pub(in crate::postgres) async fn tell(
 /// A run is back that was set aside, and to which nothing was told meanwhile: that it is to end, or has ended, and the same of its
 /// children. The transaction is open.
 pub(in crate::postgres) async fn released(shelf: &Shelf, link: &Link, within: Terms, run: RunId) -> Done<()> {
-    let mut follows = Follows::default();
     if let Some(parent) = shelf.head(link, run).await?.head.parent.clone() {
-        let awaits = change(shelf, link, within, (parent.run, &[]), &mut follows, |keeper| {
+        let awaits = change(shelf, link, within, (parent.run, &[]), |keeper| {
             keeper.awaits(&parent.step, run)
         });
         let awaits = match awaits.await {
@@ -255,28 +256,30 @@ pub(in crate::postgres) async fn released(shelf: &Shelf, link: &Link, within: Te
         };
         match awaits {
             Some(Some(true)) => {
-                end(shelf, link, within, run, &mut follows).await?;
+                end(shelf, link, within, run).await?;
             }
-            Some(Some(false)) if end_of(shelf, link, run).await?.0.is_final() => follows.tell_of(run),
-            Some(None) => end_if_left(shelf, link, within, run, &mut follows).await?,
+            Some(Some(false)) if end_of(shelf, link, run).await?.0.is_final() => {
+                record(link, FollowUp::Ended(run)).await?;
+            }
+            Some(None) => end_if_left(shelf, link, within, run).await?,
             // It is told with the release of its parent, if that is away itself.
             Some(Some(false)) | None => {}
         }
     }
-    let children = change(shelf, link, within, (run, &[]), &mut follows, |keeper| keeper.children());
+    let children = change(shelf, link, within, (run, &[]), |keeper| keeper.children());
     for (of, is_to_end) in children.await? {
         match is_to_end {
-            Some(true) => stop(shelf, link, within, &of, &mut follows).await?,
+            Some(true) => record(link, FollowUp::Stop(of)).await?,
             Some(false) => {
                 let end = end_of(shelf, link, of.child).await;
                 if unless_away(link, of.child, end).await?.is_some_and(|(status, _)| status.is_final()) {
-                    follows.tell_of(of.child);
+                    record(link, FollowUp::Ended(of.child)).await?;
                 }
             }
-            None => end_if_left(shelf, link, within, of.child, &mut follows).await?,
+            None => end_if_left(shelf, link, within, of.child).await?,
         }
     }
-    follow(shelf, link, within, follows).await
+    Ok(())
 }
 
 /// `None` if it is more than an output may be.

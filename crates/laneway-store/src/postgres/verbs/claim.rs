@@ -227,7 +227,8 @@ impl Asked {
             | Failure::Unanswered(_)
             | Failure::Missing
             | Failure::Panicked(_)
-            | Failure::Unconnected(_) => Err(failure),
+            | Failure::Unconnected(_)
+            | Failure::OutOfOrder(_) => Err(failure),
         }
     }
 }

@@ -209,13 +209,14 @@ async fn open(
     let (numbers, position, now) = (vec![head.no], i64::from(position), terms.now.map(|now| now.0));
     let session = session.map(|session| session.to_string());
     let mut flight = link.begin(Begin::Write);
-    flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
+    let runs = link.locks.acquire_runs(&numbers)?;
+    runs.send(&mut flight);
     flight.ask(sql!("effect", INT8, INT8, TEXT, TEXT), vec![&head.no, &position, &id.name, &id.key]);
     flight.ask(sql!("effect_alive", TEXT, INT8), vec![&session, &now]);
     let answers = flight.land().await?;
-    let record = answers.get(1).and_then(|rows| rows.first()).map(record).transpose();
+    let record = answers.first().and_then(|rows| rows.first()).map(record).transpose();
     let record = record.map_err(|failure| failure.about(head.no, head.head.run))?;
-    Ok((record, answers.get(2).is_some_and(|rows| !rows.is_empty())))
+    Ok((record, answers.get(1).is_some_and(|rows| !rows.is_empty())))
 }
 
 fn record(found: &Row) -> Done<EffectRow> {

@@ -21,18 +21,18 @@ use crate::offer;
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
-use crate::postgres::follow::{Follows, follow, work};
+use crate::postgres::follow::{FollowUp, record, work};
 use crate::postgres::link::{Begin, Link, Sql, sql};
 use crate::postgres::migrate::KNOWN;
 use crate::postgres::read::{self, claim_of, run_of};
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
+use crate::postgres::settle::{self, Progress};
 use crate::postgres::shelf::Shelf;
 use crate::tally;
 
 /// Gives what schema the store has, if this program is too old for it.
 pub(in crate::postgres) async fn register(
-    shelf: &Shelf,
     link: &Link,
     terms: Terms,
     session: SessionId,
@@ -53,7 +53,9 @@ pub(in crate::postgres) async fn register(
         return Ok(Some(found.map_or(Ok(KNOWN), |found| found.try_get(0))?));
     }
     let Some(offer) = &node.offer else { return Ok(None) };
-    take_all(shelf, link, terms, session, offer).await?;
+    classes::offer_to_all(link, session, offer).await?;
+    // What waited for a node like it goes on behind this transaction: runs are locked before classes.
+    record(link, FollowUp::Node(session)).await?;
     let joined = NodeJoined { pid: node.pid, slots: node.slots, labels: offer.labels.clone() };
     tell(link, terms, vec![(session, node.node.clone(), joined.into())]).await?;
     link.flight().commit().await?;
@@ -115,17 +117,43 @@ pub(in crate::postgres) async fn go_on(
     terms: Terms,
     waiting: &[Waiting],
 ) -> Done<()> {
-    link.begin(Begin::Write).land().await?;
-    examine(shelf, link, terms, waiting).await?;
-    link.flight().commit().await?;
+    let mut jobs = Vec::with_capacity(waiting.len());
+    for (run, positions) in waiting {
+        let head = shelf.head(link, *run).await?;
+        head.check(positions)?;
+        let mut seed = Missing::for_examining(&head.head.plan, positions);
+        positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
+        jobs.push(Job { head, seed });
+    }
+    let (_, columns) = work(shelf, link, terms, jobs, |index, keeper| {
+        waiting[index].1.iter().for_each(|position| keeper.examine_later(*position));
+        Ok(())
+    })
+    .await?;
+    let mut flight = link.flight();
+    columns.say(&mut flight);
+    flight.commit().await?;
     Ok(())
 }
 
-/// A node takes what it can run, and what nobody could run before may go on.
-async fn take_all(shelf: &Shelf, link: &Link, terms: Terms, session: SessionId, offer: &Offer) -> Done<()> {
-    let taken = classes::offer_to_all(link, session, offer).await?;
-    let waiting = by_run(&link.rows(sql!("tasks_for_nodes", INT8_ARRAY), &[&taken]).await?)?;
-    examine(shelf, link, terms, &waiting).await
+/// A session takes work: tasks that waited for a node like it are looked at again, some runs at a
+/// time.
+pub(in crate::postgres) async fn take_what_waits(
+    shelf: &Shelf,
+    link: &Link,
+    terms: Terms,
+    session: SessionId,
+) -> Done<Progress> {
+    let follow_up = FollowUp::Node(session);
+    let (kind, subject) = (follow_up.kind(), follow_up.subject());
+    let seen = link.rows(sql!("follow_ups_of", TEXT, TEXT), &[&kind, &subject]).await?;
+    let seen: Vec<i64> = seen.iter().map(|found| Ok(found.try_get(0)?)).collect::<Done<_>>()?;
+    let waiting = waiting_for(link, session).await?;
+    for runs in waiting.chunks(crate::postgres::RUNS_AT_ONCE) {
+        go_on(shelf, link, terms, runs).await?;
+    }
+    link.begin(Begin::Write).land().await?;
+    settle::end(link, &seen).await
 }
 
 fn by_run(rows: &[Row]) -> Done<Vec<Waiting>> {
@@ -136,25 +164,6 @@ fn by_run(rows: &[Row]) -> Done<Vec<Waiting>> {
         of_runs.entry(no).or_insert_with(|| (run, Vec::new())).1.push(position);
     }
     Ok(of_runs.into_values().collect())
-}
-
-async fn examine(shelf: &Shelf, link: &Link, terms: Terms, waiting: &[Waiting]) -> Done<()> {
-    for (run, positions) in waiting {
-        let head = shelf.head(link, *run).await?;
-        head.check(positions)?;
-        let mut seed = Missing::for_examining(&head.head.plan, positions);
-        positions.iter().for_each(|position| seed.add_keys(&head.head, *position));
-        let within = Terms { is_begun: true, ..terms };
-        let (_, columns) = work(shelf, link, within, vec![Job { head, seed }], |_, keeper| {
-            positions.iter().for_each(|position| keeper.examine_later(*position));
-            Ok(())
-        })
-        .await?;
-        let mut flight = link.flight();
-        columns.say(&mut flight);
-        flight.land().await?;
-    }
-    Ok(())
 }
 
 /// What the session holds, as far as it can be read, and whether there is more; `None` when it is over.
@@ -253,8 +262,7 @@ async fn tell(link: &Link, terms: Terms, facts: Vec<(SessionId, String, NodeFact
         })
         .collect();
     let mut flight = link.flight();
-    flight.ask(sql!("key_make", TEXT_ARRAY), vec![&names]);
-    flight.ask(sql!("key_lock", TEXT_ARRAY), vec![&names]);
+    flight.ask(sql!("keys_lock", TEXT_ARRAY), vec![&names]);
     for ((_, node, _), (session, name, version, body)) in facts.iter().zip(&rows) {
         flight.ask(
             sql!("node_event_append", INT8, TEXT, TEXT, TEXT, INT8, TEXT),
@@ -352,8 +360,9 @@ pub(in crate::postgres) async fn reap(
     // All runs at once, in order: those that it owns are written as well.
     let mut numbers: Vec<i64> = owned.iter().map(|found| found.try_get(0)).collect::<Result<_, _>>()?;
     numbers.extend(claims.iter().map(|(no, _)| *no));
+    let runs = link.locks.acquire_runs(&numbers)?;
     let mut flight = link.flight();
-    flight.ask(sql!("runs_lock", INT8_ARRAY), vec![&numbers]);
+    runs.send(&mut flight);
     // So that what it held does not count on it: a task that nobody else can run waits for a node.
     flight.ask(sql!("takers_remove", TEXT), vec![&id]);
     flight.ask(sql!("reap_queued", TEXT), vec![&id]);
@@ -374,7 +383,7 @@ pub(in crate::postgres) async fn reap(
     for (run, of_run) in &of_runs {
         let head = shelf.head(link, *run).await?;
         head.check(of_run.iter().map(|claim| &claim.position))?;
-        let seed = Missing::for_ends(&head.head.plan, of_run.iter());
+        let seed = Missing::for_ends_of(&head.head, of_run.iter());
         jobs.push(Job { head, seed });
     }
     let within = Terms { is_begun: true, ..terms };
@@ -431,7 +440,7 @@ pub(in crate::postgres) async fn adopt(
     flight.land().await?;
     children::adopt(shelf, link, within, run, session).await?;
     // One that was queued when its owner died has been passed over since.
-    follow(shelf, link, within, Follows::of_workflow(workflow)).await?;
+    record(link, FollowUp::Workflow(workflow)).await?;
     link.flight().commit().await?;
     Ok(())
 }

@@ -13,8 +13,9 @@ use crate::keeper::{Key, Pause};
 use crate::model::{NewSignal, Pausable, Reopen, Signaled};
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
-use crate::postgres::follow::{Follows, follow, job, on_each, runs_of};
+use crate::postgres::follow::{FollowUp, job, on_each, record, runs_of};
 use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::lock_order::lock_runs;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
 use crate::postgres::{read, row};
@@ -76,7 +77,8 @@ pub(super) async fn to_go_on(link: &Link, run: RunId, job: &Job) -> Done<Option<
     let answers = flight.land().await?;
     let pause = answers.get(1).and_then(|rows| rows.first()).map(pause_of).transpose()?;
     if workflow.max_runs.is_some() && read::status(link, run).await?.is_final() {
-        let runs = runs_of(link, &workflow.name).await?;
+        lock_runs(link, &[job.head.no]).await?;
+        let runs = runs_of(link, &workflow.name, Vec::new()).await?;
         let runs = Runs { running: &runs.running, queued: &runs.queued };
         max_runs::may_reopen(&workflow.name, workflow.max_runs, runs)
             .map_err(|why| Error::NotRunnable { why })?;
@@ -170,7 +172,6 @@ fn ids(rows: Vec<tokio_postgres::Row>) -> Done<Vec<RunId>> {
 
 /// Who waits at the limit is looked at again: there may be room now.
 pub(in crate::postgres) async fn set_limit(
-    shelf: &Shelf,
     link: &Link,
     terms: Terms,
     (name, limit, by): (&str, Limit, &str),
@@ -179,7 +180,7 @@ pub(in crate::postgres) async fn set_limit(
     let mut flight = link.begin(Begin::Write);
     flight.ask(sql!("limit_set", TEXT, TEXT, TEXT, INT8), vec![&name, &value, &by, &now]);
     flight.land().await?;
-    follow(shelf, link, terms, Follows::of_key(Key::Limit(name.to_owned()))).await?;
+    record(link, FollowUp::Key(Key::Limit(name.to_owned()))).await?;
     link.flight().commit().await?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use laneway_core::class::Class;
 use laneway_core::definition::Placement;
 use laneway_core::id::RunId;
-use laneway_core::key;
+use laneway_core::key::{self, TaskKeys};
 use laneway_core::limit::Limit;
 use laneway_core::max_runs::{self, Admission, Runs};
 use laneway_core::plan::{Plan, Position};
@@ -18,13 +18,14 @@ use tokio_postgres::Row;
 use super::fresh::{New, NewRows};
 use super::{children, people};
 use crate::error::Error;
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, Key};
 use crate::model::{Placed, RunHead, Submission};
 use crate::postgres::classes;
 use crate::postgres::facts::Missing;
 use crate::postgres::fault::Done;
-use crate::postgres::follow::{job, runs_of, work};
+use crate::postgres::follow::{KEYS_TO_BEGIN, job, keys_to_begin, runs_of, work};
 use crate::postgres::link::{Begin, Link, sql};
+use crate::postgres::lock_order::lock_runs;
 use crate::postgres::row;
 use crate::postgres::run_work::{Job, Terms};
 use crate::postgres::shelf::Shelf;
@@ -45,6 +46,7 @@ pub(in crate::postgres) async fn submit(
     }
     let keys =
         key::bind(plan, &submission.params).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+    let placing = Placing::find(link, submission).await?;
     let (session, now) = (submission.session.to_string(), terms.now.map(|now| now.0));
     let names = vec![plan.workflow.name.as_str()];
     let mut flight = link.begin(Begin::Write);
@@ -63,8 +65,13 @@ pub(in crate::postgres) async fn submit(
     let found = found.ok_or(Error::SessionOver { session: submission.session })?;
     let (now, no) = (Millis(found.try_get(1)?), found.try_get(2)?);
     let pause = answers.get(2).and_then(|rows| rows.first()).map(people::pause_of).transpose()?;
+    link.locks.add_new_run(no);
+    if let Some(parent) = &submission.parent {
+        // It is told of the run in the end, and runs are locked before keys.
+        lock_runs(link, &[shelf.head(link, parent.run).await?.no]).await?;
+    }
     declare_limits(link, submission, now).await?;
-    let admission = admission(link, run, submission).await?;
+    let admission = admission(link, run, submission, &keys).await?;
     if let Admission::Refuse { why } = admission {
         // Whoever came first with the same key may be what is in the way, and is seen behind the lock.
         if let Some(key) = &submission.key
@@ -80,7 +87,7 @@ pub(in crate::postgres) async fn submit(
         None => None,
     };
     let own_class = -root_no.unwrap_or(no);
-    let (placed, classes) = classes_of(link, own_class, submission).await?;
+    let (placed, classes) = placing.of(own_class, plan.workflow.steps.len());
     let head = RunHead {
         run,
         plan: shelf.plans.keep(plan),
@@ -146,9 +153,7 @@ fn known(found: &Row, submission: &Submission) -> Done<RunId> {
 /// A run that others are concerned with: its keys may be held, and a node has to be there.
 async fn begin(shelf: &Shelf, link: &Link, terms: Terms, run: RunId) -> Done<()> {
     let head = shelf.head(link, run).await?;
-    let room = head.head.max_parallel as usize;
-    let mut seed = Missing { live: true, line: room.saturating_add(8), ..Missing::default() };
-    head.head.keys.keys().take(64).for_each(|position| seed.add_keys(&head.head, *position));
+    let seed = keys_to_begin(&head.head);
     let within = Terms { is_begun: true, ..terms };
     let (_, columns) =
         work(shelf, link, within, vec![Job { head, seed }], |_, keeper| keeper.begin()).await?;
@@ -213,48 +218,80 @@ async fn declare_limits(link: &Link, submission: &Submission, now: Millis) -> Do
     Ok(())
 }
 
-/// Whether there is room for the run beside others of its workflow.
-async fn admission(link: &Link, run: RunId, submission: &Submission) -> Done<Admission> {
+/// Whether there is room for the run beside others of its workflow. The keys with which it may begin
+/// are locked along with that of the workflow.
+async fn admission(
+    link: &Link,
+    run: RunId,
+    submission: &Submission,
+    keys: &BTreeMap<Position, TaskKeys>,
+) -> Done<Admission> {
     let workflow = &submission.plan.workflow;
     if workflow.max_runs.is_none() {
         return Ok(Admission::Start);
     }
-    let runs = runs_of(link, &workflow.name).await?;
+    let mut names: Vec<String> = Vec::new();
+    for keys in keys.values().take(KEYS_TO_BEGIN) {
+        names.extend(keys.limits.iter().cloned().map(|name| Key::Limit(name).text()));
+        names.extend(keys.lock.iter().cloned().map(|key| Key::Lock(key).text()));
+        names.extend(keys.order.iter().map(|(key, _)| Key::Order(key.clone()).text()));
+    }
+    let runs = runs_of(link, &workflow.name, names).await?;
     let runs = Runs { running: &runs.running, queued: &runs.queued };
     Ok(max_runs::admit(&workflow.name, run, workflow.max_runs, runs))
 }
 
-/// Who may run the tasks, and the class of each, by position. A run that is local to its owner is a class of its own.
 /// By position.
 pub(super) fn classes_of_steps(plan: &Plan) -> impl Iterator<Item = Class> + '_ {
     (0..).zip(&plan.workflow.steps).map(|(position, _): (Position, _)| plan.class_of(position))
 }
 
-async fn classes_of(link: &Link, own_class: i64, submission: &Submission) -> Done<(Placed, Vec<i64>)> {
-    let steps = &submission.plan.workflow.steps;
-    match (submission.is_shared, submission.plan.workflow.placement) {
-        (false, _) => return Ok((Placed::Local, vec![own_class; steps.len()])),
-        (true, Placement::Pinned) => {
-            let class =
-                Class::of_all(steps).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
-            let numbers = classes::numbers(link, std::slice::from_ref(&class)).await?;
-            let number = numbers.get(&class).copied();
-            let class = number.ok_or_else(|| row::unreadable("class", &class.to_string()))?;
-            return Ok((Placed::Pinned { class }, vec![class; steps.len()]));
+/// Which nodes may run the tasks of a run.
+enum Placing {
+    /// Its owner: a class of its own.
+    Local,
+    /// The node that takes its first task.
+    Pinned(i64),
+    /// The class of each step, by position.
+    Spread(Vec<i64>),
+}
+
+impl Placing {
+    async fn find(link: &Link, submission: &Submission) -> Done<Self> {
+        let steps = &submission.plan.workflow.steps;
+        match (submission.is_shared, submission.plan.workflow.placement) {
+            (false, _) => return Ok(Self::Local),
+            (true, Placement::Pinned) => {
+                let class =
+                    Class::of_all(steps).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
+                let numbers = classes::numbers_beforehand(link, std::slice::from_ref(&class)).await?;
+                let number = numbers.get(&class).copied();
+                return Ok(Self::Pinned(
+                    number.ok_or_else(|| row::unreadable("class", &class.to_string()))?,
+                ));
+            }
+            (true, Placement::Spread | Placement::Local) => {}
         }
-        (true, Placement::Spread | Placement::Local) => {}
+        let of_steps: Vec<Class> = classes_of_steps(&submission.plan).collect();
+        let mut distinct: Vec<Class> = Vec::new();
+        for class in &of_steps {
+            if !distinct.contains(class) {
+                distinct.push(class.clone());
+            }
+        }
+        let numbers = classes::numbers_beforehand(link, &distinct).await?;
+        let number = |class: &Class| {
+            let number = numbers.get(class).copied();
+            number.ok_or_else(|| row::unreadable("class", &class.to_string()).into())
+        };
+        Ok(Self::Spread(of_steps.iter().map(number).collect::<Done<_>>()?))
     }
-    let of_steps: Vec<Class> = classes_of_steps(&submission.plan).collect();
-    let mut distinct: Vec<Class> = Vec::new();
-    for class in &of_steps {
-        if !distinct.contains(class) {
-            distinct.push(class.clone());
+
+    fn of(self, own_class: i64, steps: usize) -> (Placed, Vec<i64>) {
+        match self {
+            Self::Local => (Placed::Local, vec![own_class; steps]),
+            Self::Pinned(class) => (Placed::Pinned { class }, vec![class; steps]),
+            Self::Spread(classes) => (Placed::Spread, classes),
         }
     }
-    let numbers = classes::numbers(link, &distinct).await?;
-    let number = |class: &Class| {
-        let number = numbers.get(class).copied();
-        number.ok_or_else(|| row::unreadable("class", &class.to_string()).into())
-    };
-    Ok((Placed::Spread, of_steps.iter().map(number).collect::<Done<_>>()?))
 }

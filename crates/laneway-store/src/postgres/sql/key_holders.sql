@@ -1,2 +1,0 @@
--- How many tasks hold keys. They are locked.
-SELECT key, count(*) FROM holds WHERE key = ANY ($1) GROUP BY key;

@@ -1,0 +1,2 @@
+-- Postgres keeps a table of follow-ups. Here one writer does what follows from a change in the same
+-- transaction, so that there is nothing to keep.
