@@ -146,6 +146,10 @@ impl Base {
                 Ok(link) => match verb(Arc::clone(&link), terms).await {
                     Ok(answer) => return Ok((answer, link.take_follow_ups())),
                     Err(failure) => {
+                        if failure.reach() == Reach::Unknown {
+                            // It may have been committed, and a repeated verb does not tell.
+                            self.settling.leave(link.take_follow_ups());
+                        }
                         link.roll_back().await;
                         failure
                     }

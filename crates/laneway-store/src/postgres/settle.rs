@@ -42,6 +42,8 @@ use crate::keeper::Key;
 #[derive(Debug, Default)]
 pub(super) struct Settling {
     under_way: Mutex<HashMap<FollowUp, bool>>,
+    /// Those that failed, or whose commit was not answered: done behind the next verb.
+    left: Mutex<BTreeSet<FollowUp>>,
     /// The largest record that the last sweep saw.
     swept_to: AtomicI64,
 }
@@ -53,6 +55,15 @@ struct UnderWay<'s> {
 }
 
 impl Settling {
+    /// Leaves follow-ups to the next verb of this process.
+    pub(super) fn leave(&self, follow_ups: impl IntoIterator<Item = FollowUp>) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).extend(follow_ups);
+    }
+
+    fn take_left(&self) -> BTreeSet<FollowUp> {
+        std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// `None`: it is being done, and will be once more.
     fn enter<'s>(&'s self, follow_up: &'s FollowUp) -> Option<UnderWay<'s>> {
         let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,9 +101,10 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// Does follow-ups, and those that come of them. An error ends none of what has been committed: the
-/// records stay, and the sweep does what is left.
+/// Does follow-ups, those that come of them, and those that were left. An error is none of the verb's,
+/// which is committed: the records stay, and the next verb or the sweep of any node does what is left.
 pub(super) async fn settle(base: &Base, mut follow_ups: BTreeSet<FollowUp>) {
+    follow_ups.extend(base.settling.take_left());
     while let Some(next) = follow_ups.pop_first() {
         pass(Point::FollowUp);
         let Some(under_way) = base.settling.enter(&next) else { continue };
@@ -100,7 +112,10 @@ pub(super) async fn settle(base: &Base, mut follow_ups: BTreeSet<FollowUp>) {
             match settle_one(base, &next).await {
                 Ok(more) => follow_ups.extend(more),
                 Err(error) => {
-                    tracing::debug!(%error, "a {} is left to the sweep", next.kind());
+                    tracing::debug!(%error, subject = next.subject(), "a follow-up is left for later");
+                    if error.is_passing() {
+                        base.settling.leave([next.clone()]);
+                    }
                     break;
                 }
             }
