@@ -29,16 +29,21 @@ const OLDEST: u32 = 15;
 /// Connections of one process. Verbs are short; more of them would only wait for each other in the database.
 const CONNECTIONS: usize = 16;
 
+/// How long one host may take to accept a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// How long a verb waits for a connection before it says so.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What every connection of ours is told at its start. A statement that takes half a minute is one that hangs. A node
-/// that freezes in the middle of a transaction holds a run's lock: not for long. Every statement has its index; a planner
+/// that freezes in the middle of a transaction, or vanishes without a word, holds the locks of runs and keys: three
+/// seconds at most. A transaction that was ended for that runs again (`fault.rs`). Every statement has its index; a planner
 /// that does not know yet how a table has grown since it was empty would read all of it instead, and once a plan is kept
 /// it stays. Plans are kept from the start: to plan anew takes longer than most statements take. `laneway.session` is nobody's
 /// setting: where it cannot be read back, somebody stands between us and the server. The same stands in
 /// `sql/begin_*_shared.sql`.
-const OPTIONS: &str = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=10s \
+const OPTIONS: &str = "-c statement_timeout=30s -c idle_in_transaction_session_timeout=3s \
+    -c tcp_user_timeout=10s -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3 \
     -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c jit=off \
     -c plan_cache_mode=force_generic_plan -c laneway.session=ours";
 
@@ -80,6 +85,7 @@ impl Target {
             // Scheduling state is never read from a replica.
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
+        notice_vanished_server(&mut config);
         let plain = config.clone();
         // What the URL says comes last, and wins.
         let options = [OPTIONS, address.config.get_options().unwrap_or_default()].join(" ");
@@ -175,6 +181,22 @@ impl Target {
             .create_timeout(Some(PATIENCE))
             .build()
             .map_err(|error| Error::Closed { why: error.to_string() })
+    }
+}
+
+/// A server that vanished without a word is noticed within some twenty seconds, where the system would
+/// take hours. What the URL says wins.
+fn notice_vanished_server(config: &mut Config) {
+    let is_default = config.get_keepalives_idle() == Config::new().get_keepalives_idle();
+    if is_default && config.get_keepalives_interval().is_none() {
+        config.keepalives_idle(Duration::from_secs(10));
+        config.keepalives_interval(Duration::from_secs(3)).keepalives_retries(3);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(Duration::from_secs(10));
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIMEOUT);
     }
 }
 

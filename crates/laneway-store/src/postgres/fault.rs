@@ -156,6 +156,8 @@ fn is_collision(error: &tokio_postgres::Error) -> bool {
         *code == SqlState::T_R_SERIALIZATION_FAILURE
             || *code == SqlState::T_R_DEADLOCK_DETECTED
             || *code == SqlState::DIVISION_BY_ZERO
+            // The server ended a transaction that stood still: it was taken back.
+            || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
     }) || is_known_key(error)
 }
 
@@ -170,7 +172,6 @@ fn is_shutdown(error: &tokio_postgres::Error) -> bool {
         &SqlState::ADMIN_SHUTDOWN,
         &SqlState::CRASH_SHUTDOWN,
         &SqlState::CANNOT_CONNECT_NOW,
-        &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
     ];
     error.code().is_some_and(|code| codes.contains(&code))
 }

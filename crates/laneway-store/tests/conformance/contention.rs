@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use laneway_core::class::Offer;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
-use laneway_store::{Fate, Store};
+use laneway_store::postgres::PostgresStore;
+use laneway_store::{Fate, Open, Store};
 use laneway_store::model::{Ask, Finished, NewSession, Pausable, RunFilter};
 use serde_json::json;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::audit;
+use crate::line::{Cut, Proxy};
 use crate::harness::{Node, TOOK, block_on, flow, submission, succeeded};
 use crate::server::Schema;
 
@@ -176,6 +178,30 @@ fn key_that_a_dead_process_freed_is_handed_on_by_the_sweep_and_never_overtaken()
         let left: i64 = beneath.query_one(left, &[]).await.expect("a number").get(0);
         assert_eq!(left, 0, "what has been done is not recorded any more");
         audit::check(&*node.store, two).await;
+    });
+}
+
+/// The server waits for a transaction whose host is gone, and with it every caller of the same run.
+#[test]
+fn host_that_vanishes_inside_a_transaction_holds_its_locks_for_seconds_only() {
+    block_on(async {
+        let schema = Schema::new();
+        let proxy = Proxy::before(&schema).await;
+        let store = PostgresStore::open(&proxy.url, schema.dir(), Open::Create).expect("a store");
+        let vanishing = Node::register(Arc::new(store), "gone").await;
+        let other = Node::register(Arc::new(schema.open()), "other").await;
+        let run = vanishing.submit(&flow("", &[("a", "")])).await;
+        proxy.cut(Cut::Silent);
+        let (store, session) = (Arc::clone(&vanishing.store), vanishing.session);
+        let pausing =
+            tokio::spawn(async move { store.pause(Pausable::Run(run), &session.to_string()).await });
+        while proxy.is_armed() {
+            tokio::task::yield_now().await;
+        }
+        let canceled = timeout(Duration::from_secs(8), other.store.cancel(run, "ada"));
+        let canceled = canceled.await.expect("the lock is given back").expect("an answer");
+        assert_eq!(canceled, RunStatus::Canceled);
+        pausing.abort();
     });
 }
 

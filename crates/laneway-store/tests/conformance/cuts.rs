@@ -78,7 +78,7 @@ fn for_each_cut<F: Future<Output = ()>>(test: impl Fn(Place, Cut) -> F) {
 /// What is said again is new, or known, by whether it was kept the first time.
 fn again(cut: Cut) -> Fate {
     match cut {
-        Cut::Before => Fate::Recorded,
+        Cut::Before | Cut::Silent => Fate::Recorded,
         Cut::After => Fate::Repeated,
     }
 }

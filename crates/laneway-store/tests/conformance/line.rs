@@ -3,6 +3,7 @@
 //! ```text
 //!   store ──TCP──▶ carry ──socket──▶ Postgres        Cut::Before: COMMIT never arrives
 //!                                                    Cut::After:  it is done, and the answer never arrives
+//!                                                    Cut::Silent: COMMIT never arrives, and no end of the line either
 //! ```
 
 use std::io;
@@ -23,6 +24,7 @@ use crate::server::Schema;
 pub(crate) enum Cut {
     Before,
     After,
+    Silent,
 }
 
 pub(crate) struct Proxy {
@@ -115,6 +117,8 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
                 shared.commits.fetch_add(usize::from(is_commit), Ordering::Relaxed);
                 match cut {
                     Some(Cut::Before) => return Ok(()),
+                    // As a host that vanished: the line stays open on both sides.
+                    Some(Cut::Silent) => std::future::pending().await,
                     Some(Cut::After) => has_committed = true,
                     None => {}
                 }

@@ -2,7 +2,7 @@
 //! end, and the checker looks.
 //!
 //! ```text
-//!   submitter (thread)  run ▸ run ▸ run …                        by key, again until it is acknowledged
+//!   submitters (threads) run ▸ run ▸ run …                       by key, again until it is acknowledged
 //!   faults              fault ▸ (rest) ▸ fault …                 those of one node may overlap; the database's do not
 //!   keeper (thread)     starts nodes again that have ended
 //! ```
@@ -47,6 +47,8 @@ pub(super) enum Load {
     Long(u32),
     /// So many short chains.
     Chain(u32),
+    /// So many that want the same keys, submitted by several callers at the same time.
+    Contended { runs: u32, submitters: u32 },
 }
 
 #[derive(Debug, Clone)]
@@ -72,15 +74,32 @@ pub(super) struct Report {
     pub(super) recoveries: Vec<f64>,
     pub(super) deaths: Vec<String>,
     pub(super) kept: Option<PathBuf>,
+    /// From the first submit until the last run ended.
+    pub(super) took: Duration,
+}
+
+impl Report {
+    /// Tasks a second.
+    pub(super) fn throughput(&self) -> f64 {
+        self.tasks as f64 / self.took.as_secs_f64().max(0.001)
+    }
 }
 
 impl Case {
     pub(super) fn play(&self, ground: &mut Ground) -> Result<Report> {
         let mut play = Play::begin(self, ground)?;
+        let (deadlocks, begun) = (play.store.deadlocks()?, Instant::now());
         play.go(ground)?;
         play.settle()?;
+        let took = begun.elapsed();
         play.end()?;
-        let mut report = play.look()?;
+        // A server that crashed counts anew.
+        let now = play.store.deadlocks()?;
+        let deadlocks = if now < deadlocks { now } else { now - deadlocks };
+        if deadlocks > 0 {
+            play.find(format!("the server parted {deadlocks} deadlocks"));
+        }
+        let mut report = Report { took, ..play.look()? };
         if report.findings.is_empty() {
             play.store.remove()?;
         } else {
@@ -204,19 +223,28 @@ impl<'a> Play<'a> {
         let flows = flows(self.case.load, &mut self.dice);
         let pauses: Vec<Duration> =
             flows.iter().map(|_| Duration::from_millis(u64::from(self.dice.up_to(600)))).collect();
-        let is_crowd = matches!(self.case.load, Load::Crowd(_));
+        let (is_crowd, submitters) = match self.case.load {
+            Load::Crowd(_) => (true, 1),
+            Load::Contended { submitters, .. } => (true, submitters as usize),
+            Load::Random(_) | Load::Long(_) | Load::Chain(_) => (false, 1),
+        };
         let mut dice = self.dice.clone();
         let this = &*self;
         thread::scope(|scope| {
-            let submitter = scope.spawn(move || -> Result<()> {
-                for (number, (flow, pause)) in flows.iter().zip(pauses).enumerate() {
+            let (flows, pauses) = (&flows, &pauses);
+            let submit = move |first: usize| -> Result<()> {
+                for (number, (flow, pause)) in
+                    flows.iter().zip(pauses).enumerate().skip(first).step_by(submitters)
+                {
                     this.person.submit(number, flow)?;
                     if !is_crowd {
-                        thread::sleep(pause);
+                        thread::sleep(*pause);
                     }
                 }
                 Ok(())
-            });
+            };
+            let submitters: Vec<_> =
+                (0..submitters).map(|first| scope.spawn(move || submit(first))).collect();
             let mut under_way: Vec<(usize, ScopedJoinHandle<'_, Result<()>>)> = Vec::new();
             if !self.case.faults.is_empty() {
                 this.wait_for_steps();
@@ -237,7 +265,10 @@ impl<'a> Play<'a> {
                 }
             }
             join(under_way, |_| true)?;
-            submitter.join().expect("a submitter does not panic")
+            for submitter in submitters {
+                submitter.join().expect("a submitter does not panic")?;
+            }
+            Ok::<(), anyhow::Error>(())
         })?;
         for node in 0..NODES {
             ground.network.heal(node)?;
@@ -484,6 +515,7 @@ impl<'a> Play<'a> {
             recoveries,
             deaths: passed.lines().filter_map(|line| Some(line.strip_prefix("died ")?.to_owned())).collect(),
             kept: None,
+            took: Duration::ZERO,
         })
     }
 
@@ -508,6 +540,7 @@ fn flows(load: Load, dice: &mut Dice) -> Vec<Flow> {
         Load::Crowd(count) => many(count, Flow::crowd()),
         Load::Long(count) => many(count, Flow::long(120)),
         Load::Chain(count) => many(count, Flow::chain()),
+        Load::Contended { runs, .. } => many(runs, Flow::contended()),
     }
 }
 

@@ -76,6 +76,19 @@ impl Flow {
         Self { name: "crowd", max_runs: None, max_parallel: 3, steps }
     }
 
+    /// Fans out into steps that want the keys of every other run, and in again.
+    pub(super) fn contended() -> Self {
+        let keyed = |step: Step| Step { needs: vec![0], ..step };
+        let steps = vec![
+            Step::default(),
+            keyed(Step { lock: Some(LOCKS[0]), ..Step::default() }),
+            keyed(Step { has_pair: true, ..Step::default() }),
+            keyed(Step { has_pair: true, lock: Some(LOCKS[1]), ..Step::default() }),
+            Step { needs: vec![1, 2, 3], ..Step::default() },
+        ];
+        Self { name: "contended", max_runs: None, max_parallel: 4, steps }
+    }
+
     /// One step that takes longer than a lease.
     pub(super) fn long(beats: u32) -> Self {
         let step = Step { lock: Some(LOCKS[0]), beats, ..Step::default() };
@@ -191,7 +204,7 @@ mod tests {
     #[test]
     fn all_flows_are_good_ones() {
         let mut flows: Vec<Flow> = (0..200).map(|seed| Flow::random(&mut Dice::new(seed))).collect();
-        flows.extend([Flow::crowd(), Flow::long(100), Flow::chain()]);
+        flows.extend([Flow::crowd(), Flow::contended(), Flow::long(100), Flow::chain()]);
         for flow in flows {
             let text = flow.yaml();
             let source = Source { file: "flow.yaml".to_owned(), default_name: "flow".to_owned(), text };

@@ -11,6 +11,7 @@
 mod case;
 mod check;
 mod clock;
+mod contention;
 mod fault;
 mod flows;
 mod hunt;
@@ -148,6 +149,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
         faults.truncate(SHORT);
         let case = case(faults, &mut dice);
         tally.add(&case, &case.play(&mut ground)?);
+        contention::play(&mut ground, &mut dice, SHORT / 2, &mut tally)?;
         tally.print();
         return tally.verdict();
     };
@@ -156,6 +158,7 @@ pub(crate) fn run(shell: &Shell, args: &Args) -> Result<()> {
         for case in some_of_everything(&mut dice).into_iter().chain(crashes(&mut dice)) {
             tally.add(&case, &case.play(&mut ground)?);
         }
+        contention::play(&mut ground, &mut dice, SHORT, &mut tally)?;
     }
     hunt::all(&mut ground, &bugs("all")?, &mut dice, &mut tally)?;
     tally.print();

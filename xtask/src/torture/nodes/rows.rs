@@ -49,6 +49,12 @@ impl Store {
         self.psql(AUDIT).map(drop)
     }
 
+    /// How many deadlocks the server has parted.
+    pub(super) fn deadlocks(&self) -> Result<u64> {
+        let counted = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+        self.count(counted)
+    }
+
     pub(in crate::torture) fn remove(&self) -> Result<()> {
         self.psql(&format!("DROP SCHEMA {} CASCADE", self.schema)).map(drop)
     }

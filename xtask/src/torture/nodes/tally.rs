@@ -54,6 +54,12 @@ impl Tally {
         }
     }
 
+    /// Something that shows only when cases are compared.
+    pub(super) fn find(&mut self, finding: String) {
+        self.findings += 1;
+        note(&format!("✗ {finding}"));
+    }
+
     pub(super) fn add_bug(&mut self, bug: Bug, caught: Option<(usize, String)>) {
         match &caught {
             Some((tries, finding)) => {
