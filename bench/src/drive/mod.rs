@@ -2,6 +2,7 @@
 //! JSON document. Not for people; `laneway-bench drive` is left out of the help.
 
 mod ceiling;
+pub(crate) mod contend;
 mod durable;
 pub(crate) mod enqueue;
 mod hop;
@@ -54,6 +55,8 @@ pub(crate) enum Driver {
     },
     /// Ends of one run, by several connections
     Ceiling { tasks: usize, finishers: usize, batch: usize },
+    /// Callers that submit at the same time runs that want the same keys
+    Contend { callers: usize, runs: usize, keys: usize },
     /// From a step's end to its successor's start on another node
     Hop { steps: usize },
     /// One of those nodes
@@ -82,6 +85,7 @@ pub(crate) fn drive(driver: Driver) -> Result<()> {
         }
         Driver::Queue { queue } => block_on(queue::drive(queue))?,
         Driver::Ceiling { tasks, finishers, batch } => block_on(ceiling::ceiling(tasks, finishers, batch))?,
+        Driver::Contend { callers, runs, keys } => block_on(contend::contend(callers, runs, keys))?,
         Driver::Hop { steps } => block_on(hop::hops(steps))?,
         Driver::HopSide { side } => block_on(hop::side(&side))?,
         Driver::HopBare { samples } => block_on(hop::bare(samples))?,

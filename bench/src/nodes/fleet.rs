@@ -18,7 +18,7 @@ use crate::report::note;
 use crate::stats::Spread;
 use crate::subject::{Places, fresh_dir, text};
 
-const DATABASE: &str = "bench_nodes";
+pub(super) const DATABASE: &str = "bench_nodes";
 const SLOTS: usize = 4;
 /// How long anything here may take but the end of a lease.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -46,12 +46,12 @@ pub(crate) struct Recovery {
 }
 
 /// A `laneway worker`, ended with this.
-struct Worker {
+pub(super) struct Worker {
     process: Child,
     name: String,
 }
 
-struct Fleet<'a> {
+pub(super) struct Fleet<'a> {
     places: &'a Places,
     server: &'a Server,
     dir: PathBuf,
@@ -66,7 +66,7 @@ pub(crate) fn scale(nodes: &[usize], rounds: usize, places: &Places, server: &Se
         for (count, figures) in nodes.iter().zip(&mut figures) {
             let fleet = Fleet::new(places, server)?;
             let workers: Vec<Worker> =
-                (0..*count).map(|at| fleet.start(&format!("node-{at}"))).collect::<Result<_>>()?;
+                (0..*count).map(|at| fleet.start(&format!("node-{at}"), SLOTS)).collect::<Result<_>>()?;
             fleet.wait_for_nodes(*count)?;
             let (busy, begun) = (busy_s()?, Instant::now());
             let mut document = String::from("max_parallel: 100000\nsteps:\n");
@@ -98,12 +98,12 @@ pub(crate) fn recovery(rounds: usize, has_time: bool, places: &Places, server: &
     for round in 0..rounds {
         note(&format!("recovery: a node that is started anew, round {} of {rounds}", round + 1));
         let fleet = Fleet::new(places, server)?;
-        let (first, stamp) = (fleet.start("node")?, fleet.dir.join("stamp"));
+        let (first, stamp) = (fleet.start("node", SLOTS)?, fleet.dir.join("stamp"));
         fleet.wait_for_nodes(1)?;
         fleet.submit_long(&stamp)?;
         let warden = first.warden()?;
         first.kill()?;
-        let second = fleet.start("node")?;
+        let second = fleet.start("node", SLOTS)?;
         let gone = await_death(warden)?;
         let again = fleet.wait_for_stamp(&stamp, 2, PATIENCE)?;
         restarted.push((again - gone) as f64 / 1e9);
@@ -113,10 +113,10 @@ pub(crate) fn recovery(rounds: usize, has_time: bool, places: &Places, server: &
     if has_time {
         note("recovery: another node, after a lease");
         let fleet = Fleet::new(places, server)?;
-        let (first, stamp) = (fleet.start("first")?, fleet.dir.join("stamp"));
+        let (first, stamp) = (fleet.start("first", SLOTS)?, fleet.dir.join("stamp"));
         fleet.wait_for_nodes(1)?;
         fleet.submit_long(&stamp)?;
-        let second = fleet.start("second")?;
+        let second = fleet.start("second", SLOTS)?;
         fleet.wait_for_nodes(2)?;
         let warden = first.warden()?;
         first.kill()?;
@@ -137,7 +137,7 @@ pub(crate) fn recovery(rounds: usize, has_time: bool, places: &Places, server: &
 const EXPIRES_IN: &str = "SELECT expires_at - (extract(epoch FROM clock_timestamp()) * 1000)::bigint FROM sessions WHERE node = 'first'";
 
 impl<'a> Fleet<'a> {
-    fn new(places: &'a Places, server: &'a Server) -> Result<Self> {
+    pub(super) fn new(places: &'a Places, server: &'a Server) -> Result<Self> {
         let dir = places.work.join("nodes/fleet");
         fresh_dir(&dir)?;
         server.fresh(DATABASE, false)?;
@@ -148,12 +148,12 @@ impl<'a> Fleet<'a> {
     }
 
     /// In a directory of its own, which is its host as far as it can tell.
-    fn start(&self, name: &str) -> Result<Worker> {
+    pub(super) fn start(&self, name: &str, slots: usize) -> Result<Worker> {
         let dir = self.dir.join(name);
         fs::create_dir_all(&dir).with_context(|| format!("{} cannot be made", dir.display()))?;
         let log = fs::File::create(dir.join("log")).context("a node's log cannot be made")?;
         let mut command = program(&self.places.laneway);
-        command.args(["--store", &self.url, "worker", "--slots", &SLOTS.to_string(), "--node-address", name]);
+        command.args(["--store", &self.url, "worker", "--slots", &slots.to_string(), "--node-address", name]);
         command.current_dir(&dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let process = command.spawn().context("a worker could not be started")?;
         Ok(Worker { process, name: name.to_owned() })
@@ -191,7 +191,7 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    fn wait_for_nodes(&self, count: usize) -> Result<()> {
+    pub(super) fn wait_for_nodes(&self, count: usize) -> Result<()> {
         self.wait_for(&format!(
             "SELECT nullif(count(*) >= {count}, false)::int::bigint FROM sessions WHERE offer IS NOT NULL"
         ))?;
@@ -199,7 +199,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// Until the answer is a number.
-    fn wait_for(&self, sql: &str) -> Result<i64> {
+    pub(super) fn wait_for(&self, sql: &str) -> Result<i64> {
         let begun = Instant::now();
         loop {
             if let Ok(number) = self.server.number(DATABASE, sql) {
@@ -248,7 +248,7 @@ impl Worker {
         Ok(())
     }
 
-    fn end(mut self) -> Result<()> {
+    pub(super) fn end(mut self) -> Result<()> {
         kill_process(self.pid()?, Signal::TERM).context("a worker cannot be told to stop")?;
         self.process.wait().context("a worker cannot be waited for")?;
         Ok(())

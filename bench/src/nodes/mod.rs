@@ -1,6 +1,7 @@
 //! `nodes`: the store of many nodes beside queues of others, on one Postgres that syncs as it ships. Owns the order of the
 //! parts and what they gave; each part stands in its own file.
 
+mod contention;
 mod fleet;
 mod queue;
 mod server;
@@ -9,6 +10,7 @@ mod show;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use contention::Contention;
 pub(crate) use fleet::{Recovery, Scaled};
 pub(crate) use queue::{Queue, QueueResult};
 pub(crate) use server::Server;
@@ -27,6 +29,7 @@ pub(crate) struct NodesResult {
     pub(crate) hop: Option<Hop>,
     pub(crate) scaled: Vec<Scaled>,
     pub(crate) recovery: Option<Recovery>,
+    pub(crate) contention: Vec<Contention>,
 }
 
 /// How many ends of one run are recorded in a second.
@@ -59,6 +62,8 @@ pub(crate) enum Part {
     Scale,
     /// What a killed node held
     Recovery,
+    /// Callers that submit at the same time, and tasks that want the same keys
+    Contention,
 }
 
 /// What is to be measured.
@@ -98,6 +103,9 @@ pub(crate) fn measure(plan: &Plan<'_>, places: &Places) -> Result<NodesResult> {
     if wants(Part::Recovery) {
         result.recovery = Some(fleet::recovery(plan.rounds.min(3), !plan.is_quick, places, &server)?);
     }
+    if wants(Part::Contention) {
+        result.contention = contention::measure(full(400, 60), plan.rounds.min(3), places, &server)?;
+    }
     Ok(result)
 }
 
@@ -113,15 +121,20 @@ struct Told {
 fn own(words: &[&str], places: &Places, server: &Server) -> Result<Told> {
     const DATABASE: &str = "bench_own";
     server.fresh(DATABASE, false)?;
+    let told = tell(words, DATABASE, places, server)?;
+    server.drop(DATABASE)?;
+    Ok(told)
+}
+
+/// The same on a database that is there.
+fn tell(words: &[&str], database: &str, places: &Places, server: &Server) -> Result<Told> {
     let dir = places.work.join("nodes/own");
     fresh_dir(&dir)?;
     let mut job = Job::new(&dir, &[text(&places.own)?, "drive"]);
     job.words.extend(words.iter().map(|word| (*word).to_owned()));
-    let named = [("DATABASE_URL", server.url(DATABASE)), ("WARDEN", text(&places.laneway)?.to_owned())];
+    let named = [("DATABASE_URL", server.url(database)), ("WARDEN", text(&places.laneway)?.to_owned())];
     job.env = named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let told = serde_json::from_slice(&job.stdout()?).context("a driver told no figures")?;
-    server.drop(DATABASE)?;
-    Ok(told)
+    serde_json::from_slice(&job.stdout()?).context("a driver told no figures")
 }
 
 fn ceiling(tasks: usize, rounds: usize, places: &Places, server: &Server) -> Result<Vec<Ceiling>> {

@@ -58,6 +58,33 @@ pub(crate) fn show(result: &NodesResult) -> String {
         }
         put(&mut out, format_args!(""));
     }
+    if !result.contention.is_empty() {
+        put(&mut out, format_args!("## nodes: callers at the same time on the same keys, 8 nodes with 8 slots\n"));
+        put(
+            &mut out,
+            format_args!(
+                "| callers | locks and limits | runs | drained tasks/s | live tasks/s | live to drained | submit p50 ms | p99 ms | deadlocks |\n|---|---|---|---|---|---|---|---|---|"
+            ),
+        );
+        for one in &result.contention {
+            put(
+                &mut out,
+                format_args!(
+                    "| {} | {} | {} | {} | {} | {:.2} | {} | {} | {} |",
+                    one.callers,
+                    one.keys,
+                    one.runs,
+                    spread(&one.drain_per_s, 0),
+                    spread(&one.live_per_s, 0),
+                    one.live_per_s.median / one.drain_per_s.median,
+                    spread(&one.submit_p50_ms, 1),
+                    spread(&one.submit_p99_ms, 1),
+                    one.deadlocks
+                ),
+            );
+        }
+        put(&mut out, format_args!(""));
+    }
     if let Some(recovery) = &result.recovery {
         put(&mut out, format_args!("## nodes: after `kill -9`\n"));
         let restarted = spread(&recovery.restarted_s, 2);
