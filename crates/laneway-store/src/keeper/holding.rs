@@ -146,12 +146,14 @@ impl<F: Facts> Keeper<F> {
     pub(super) fn lose_for_another_try(&mut self, claim: &ClaimRef, node: &str) -> Result<(), F::Error> {
         let task = self.task(claim.position)?;
         let status = task.status.next(TaskMove::Requeue)?;
-        let (started_at, is_ahead) = (task.started_at, task.is_ahead);
+        let (started_at, is_ahead, rank) = (task.started_at, task.is_ahead, task.rank);
         let lost = Record::new(claim, "lost");
         self.keep_record(Record { reason: Some(Reason::Lost), started_at, ..lost })?;
         self.change(claim.position, |task| {
             task.status = status;
             task.let_go();
+            // Its place in line is that of when it was first ready: the loss was not its fault.
+            task.rank = rank;
             task.gate = Some(Gate::Needs);
             task.node = Some(node.into());
             task.reason = Some(Reason::Lost);

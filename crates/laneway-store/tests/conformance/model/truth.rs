@@ -500,7 +500,8 @@ impl Truth {
             self.fail(at, Reason::Lost);
         } else {
             let again = task.let_go(TaskStatus::Pending, Some(Reason::Lost));
-            *task = Task { lost: task.lost + 1, ..again };
+            // It keeps its place in line.
+            *task = Task { lost: task.lost + 1, ready_at: task.ready_at, ..again };
         }
     }
 
