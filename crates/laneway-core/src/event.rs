@@ -214,10 +214,13 @@ facts! {
         attempt: u32,
         node: String,
     }
-    /// Given back by its holder without having been started.
+    /// Given back without having been started. Told if that is seen: the run is paused, so that it waits again; or it was taken back
+    /// in place of its holder, and counts as an attempt.
     TaskReturned = "task_returned" v 1 {
         step: String,
-        attempt: u32,
+        /// None if it was no attempt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
     }
     /// The gates of a step that waits, or of one with `for_each`, have opened. It holds nothing from here on.
     TaskParked = "task_parked" v 1 {
@@ -432,6 +435,7 @@ mod tests {
         ),
         ("task_lost", 1, r#"{"step":"test","attempt":1,"node":"host:1"}"#),
         ("task_returned", 1, r#"{"step":"test","attempt":1}"#),
+        ("task_returned", 1, r#"{"step":"test"}"#),
         ("task_parked", 1, r#"{"step":"approve","signal":"approved","timeout_at":1700000000123}"#),
         ("task_parked", 1, r#"{"step":"pause","until":1700000000123}"#),
         ("task_parked", 1, r#"{"step":"parse","items":3}"#),

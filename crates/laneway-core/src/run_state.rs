@@ -330,16 +330,19 @@ impl Fold {
             Fact::TaskReturned(f) => {
                 let is_paused = !self.state.paused.is_empty();
                 let task = self.task(seq, &f.step)?;
-                if task.status == TaskStatus::Pending {
-                    // It was claimed ahead of its place, and waits for that as before.
-                    next_attempt(seq, task, f.attempt)?;
-                } else {
-                    claim(seq, task, f.attempt)?;
-                    task.status = moved(seq, task, TaskMove::GiveBack)?;
-                    // In a paused run it waits as everything else does.
-                    if is_paused {
-                        task.status = moved(seq, task, TaskMove::Withdraw)?;
+                // One that was claimed ahead of its place waits for that as before.
+                let is_ahead = task.status == TaskStatus::Pending;
+                match f.attempt {
+                    Some(attempt) if is_ahead => next_attempt(seq, task, attempt)?,
+                    Some(attempt) => {
+                        claim(seq, task, attempt)?;
+                        task.status = moved(seq, task, TaskMove::GiveBack)?;
                     }
+                    None => {}
+                }
+                // In a paused run it waits as everything else does.
+                if is_paused && !is_ahead {
+                    task.status = moved(seq, task, TaskMove::Withdraw)?;
                 }
             }
             Fact::TaskRetrying(f) => {

@@ -36,7 +36,7 @@ pub use bytes::{
     MAX_BLOB, MAX_LOG_PART, OWN_DIRS, OWN_FILES, file_name, isolates_dir, log_path, workspaces_dir,
 };
 pub use error::{Error, Result, Teller};
-pub use fence::{ClaimRef, Fate};
+pub use fence::{ClaimRef, Fate, claim_suffix};
 pub use locks::{scratch_dir, warden_lock};
 pub use store::Store;
 

@@ -636,6 +636,8 @@ impl RunView {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     pub attempt: u32,
+    /// Of its claim: part of the names of what it made.
+    pub generation: u32,
     pub node: Option<String>,
     /// `running`, or how it ended: succeeded, failed, canceled, lost, returned.
     pub outcome: String,

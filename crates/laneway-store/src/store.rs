@@ -112,8 +112,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// counts as a whole.
     async fn finish(&self, finished: Vec<Finished>, ask: Option<Ask>) -> Result<Answer>;
 
-    /// Returns claimed tasks that were never started. Spends no retry; in a run that is closing they end.
+    /// Returns claimed tasks that were never started. Spends no retry; in a run that is closing they end. Said by their live
+    /// holder, which knows that it executed nothing: they were no attempts, and the next claims have their numbers.
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
+
+    /// The same in place of a holder that may have executed something and did not say so: each was an attempt.
+    async fn take_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>>;
 
     /// Records what the warm containers of a session did, in this order. Nothing for a session that is over.
     async fn tell_pools(&self, session: SessionId, facts: Vec<PoolFact>) -> Result<()>;

@@ -33,7 +33,7 @@ pub fn of_attempt(run: RunId, step: &str, attempt: u32) -> HashMap<String, Strin
     ])
 }
 
-/// Ends in the attempt, so that a new one never collides with what is left of an old one.
-pub fn name(run: RunId, step: &str, attempt: u32) -> String {
-    format!("laneway-{}-{step}-a{attempt}", run.short())
+/// Ends in what tells its claim from others (`ClaimRef::suffix`), so that a new one never collides with what is left of an old one.
+pub fn name(run: RunId, step: &str, claim: &str) -> String {
+    format!("laneway-{}-{step}-{claim}", run.short())
 }

@@ -279,7 +279,7 @@ impl Kept {
 }
 
 fn key(claim: &ClaimRef) -> (laneway_core::id::RunId, u32, u32) {
-    (claim.run, claim.position, claim.attempt)
+    (claim.run, claim.position, claim.generation)
 }
 
 async fn carry(inner: Arc<Inner>) {
@@ -382,7 +382,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("dir");
         let (store, claims) = claimed(dir.path()).await;
         let courier = Courier::start(Arc::clone(&store));
-        let lost = ClaimRef { attempt: claims[0].attempt + 1, ..claims[0] };
+        let lost = ClaimRef { generation: claims[0].generation + 1, ..claims[0] };
         courier.sending(lost).push(0, b"nobody's").expect("room");
         courier.settle(lost).await.expect("settled");
         assert_eq!(kept(&*store, &lost, "a").await, b"");

@@ -149,7 +149,8 @@ impl Tender {
             // One by one: they are rare, and one of a run that was set aside is nobody else's matter.
             let done = match verdict(&held, &self.terms, view.observed_at) {
                 None => continue,
-                Some(Verdict::GiveBack) => self.store.give_back(vec![*claim]).await.map(drop),
+                // It is asked to let go, and whether it has begun is not known.
+                Some(Verdict::GiveBack) => self.store.take_back(vec![*claim]).await.map(drop),
                 Some(Verdict::End { outcome, took }) => {
                     let ended = Finished { claim: *claim, outcome, took };
                     self.store.finish(vec![ended], None).await.map(drop)

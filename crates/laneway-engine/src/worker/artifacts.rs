@@ -123,8 +123,8 @@ pub(super) async fn place(
         return Ok(target);
     }
     // Whole, or not at all, and in the place of a link rather than through it.
-    let (run, position, attempt) = (claim.head.run, claim.at.position, claim.at.attempt);
-    let fresh = target.with_file_name(format!(".laneway-{run}-{position}-{attempt}"));
+    let (run, position, generation) = (claim.head.run, claim.at.position, claim.at.generation);
+    let fresh = target.with_file_name(format!(".laneway-{run}-{position}-{generation}"));
     drop(fs::remove_file(&fresh));
     let fetched = store.fetch_file(&artifact.hash, &fresh).await;
     let mode = if artifact.is_executable { 0o755 } else { 0o644 };

@@ -4,6 +4,8 @@
 //! A place is a slot of the node, and one of the run's `max_parallel`. While tasks take milliseconds, as many claims
 //! as there are slots are held ahead, so that a place which becomes free is filled at once and not after a commit. While
 //! they take less than one, a slot does several of them in the time of a commit, and as many more are held.
+//! A slot whose task has run for longer than that holds nothing ahead: what would be held for it is taken and given
+//! back, again and again, until its task ends.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,6 +23,12 @@ const INSTANT: Duration = Duration::from_millis(1);
 
 /// So many. What is held when a node dies is lost to it, and comes back as another attempt: not more than that.
 const INSTANT_PER_SLOT: usize = 32;
+
+/// After claims that were held ahead had to go back: so many quick ends in a row until claims are held again. Doubled
+/// with each time, up to `MAX_PROOF`, and halved when there are `PROOF_DECAY` times as many.
+const FIRST_PROOF: u32 = 16;
+const MAX_PROOF: u32 = 1024;
+const PROOF_DECAY: u32 = 8;
 
 /// So many may wait for room in a pool, for the same reason.
 const WAITING_PER_SLOT: usize = 4;
@@ -44,6 +52,18 @@ pub(super) struct Lineup {
     is_short: bool,
     /// How long tasks took of late.
     pace: Duration,
+    /// How many of the last were quick, in a row.
+    quick_ends: u32,
+    /// How many of those it takes until claims are held ahead.
+    proof: u32,
+}
+
+/// What of the slots is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Busy {
+    pub(super) slots: usize,
+    /// Those whose tasks run for so long that they are not quick.
+    pub(super) long: usize,
 }
 
 /// How much to ask for.
@@ -66,14 +86,21 @@ impl Lineup {
             asked: Wanted::default(),
             is_short: false,
             pace: Duration::MAX,
+            quick_ends: 0,
+            proof: 0,
         }
     }
 
-    /// What to ask for while `running` tasks run. What is asked for counts as on its way until it is `answered`.
-    pub(super) fn ask(&mut self, running: usize) -> Wanted {
+    /// Whether a task that has run for so long is too long to hold another one ahead for its slot.
+    pub(super) fn is_long(age: Duration) -> bool {
+        age >= QUICK
+    }
+
+    /// What to ask for while tasks run. What is asked for counts as on its way until it is `answered`.
+    pub(super) fn ask(&mut self, busy: Busy) -> Wanted {
         let places = self.places();
-        let free = places.saturating_sub(running + self.held.len());
-        let (spare, waiting) = (self.spare(), self.rooms.waiting());
+        let free = places.saturating_sub(busy.slots + self.held.len());
+        let (spare, waiting) = (self.spare(busy.long), self.rooms.waiting());
         let now = free.saturating_sub(self.asked.now);
         self.is_short = now < free;
         let wanted = Wanted {
@@ -121,6 +148,10 @@ impl Lineup {
     /// a long one forgotten at once.
     pub(super) fn ended(&mut self, took: Duration) {
         self.pace = if self.pace >= QUICK { took } else { took.max(self.pace * 3 / 4) };
+        self.quick_ends = if took < QUICK { self.quick_ends.saturating_add(1) } else { 0 };
+        if self.quick_ends / PROOF_DECAY > self.proof {
+            self.proof /= 2;
+        }
     }
 
     /// How many claims may wait for room in a pool: what is claimed is lost with this node, and nobody else can take it.
@@ -128,12 +159,16 @@ impl Lineup {
         self.slots * WAITING_PER_SLOT
     }
 
-    /// How many claims to hold.
-    fn spare(&self) -> usize {
+    /// How many claims to hold, while so many slots have a long task.
+    fn spare(&self, long: usize) -> usize {
+        if long >= self.places() || self.quick_ends < self.proof {
+            return 0;
+        }
+        let slots = self.slots - long.min(self.slots);
         if self.pace < INSTANT {
-            self.slots * INSTANT_PER_SLOT
+            slots * INSTANT_PER_SLOT
         } else if self.pace < QUICK {
-            self.slots
+            slots
         } else {
             0
         }
@@ -178,8 +213,13 @@ impl Lineup {
     }
 
     /// Takes out everything that is held for a place, to give it back. What waits for room stays: nobody else could have it.
+    /// It was wrong to hold it, so that the next claims ahead take more proof that tasks are quick.
     pub(super) fn let_go_of_held(&mut self) -> Vec<ClaimRef> {
         let gone: Vec<ClaimRef> = self.held.drain(..).map(|claim| claim.at).collect();
+        if !gone.is_empty() {
+            self.proof = (self.proof * 2).clamp(FIRST_PROOF, MAX_PROOF);
+            self.quick_ends = 0;
+        }
         gone.iter().for_each(|claim| self.left(*claim));
         gone
     }
@@ -230,6 +270,10 @@ mod tests {
 
     const QUICKLY: Duration = Duration::from_millis(1);
 
+    fn busy(slots: usize) -> Busy {
+        Busy { slots, long: 0 }
+    }
+
     /// Claims of a run, numbered from `first`; every third is of a step that cleans up.
     fn claims(first: u32, count: u32, max_parallel: u32) -> Vec<Claim> {
         let step = |at: u32| {
@@ -258,7 +302,7 @@ mod tests {
         });
         let session = SessionId::parse(id).expect("an id");
         let claim = |position| {
-            let at = ClaimRef { run, position, attempt: 1, session };
+            let at = ClaimRef { run, position, attempt: 1, generation: 1, session };
             Claim { at, head: Arc::clone(&head) }
         };
         (first..first + count).map(claim).collect()
@@ -267,30 +311,30 @@ mod tests {
     #[test]
     fn nothing_is_held_ahead_before_a_task_was_quick() {
         let mut lineup = Lineup::new(4, true);
-        assert_eq!(lineup.ask(0), Wanted { now: 4, ahead: 0 });
+        assert_eq!(lineup.ask(busy(0)), Wanted { now: 4, ahead: 0 });
         lineup.answered(Wanted { now: 4, ahead: 0 }, claims(0, 4, 4));
         (0..4).for_each(|running| drop(lineup.next(running).expect("a place")));
         lineup.ended(Duration::from_secs(1));
-        assert_eq!(lineup.ask(3), Wanted { now: 1, ahead: 0 });
+        assert_eq!(lineup.ask(busy(3)), Wanted { now: 1, ahead: 0 });
         lineup.ended(QUICKLY);
-        assert_eq!(lineup.ask(3), Wanted { now: 0, ahead: 4 }, "one place is on its way");
+        assert_eq!(lineup.ask(busy(3)), Wanted { now: 0, ahead: 4 }, "one place is on its way");
     }
 
     #[test]
     fn more_is_held_of_what_takes_less_than_a_commit_until_something_takes_longer() {
         let mut lineup = Lineup::new(4, false);
         lineup.ended(Duration::from_micros(20));
-        assert_eq!(lineup.ask(4), Wanted { now: 0, ahead: 128 });
+        assert_eq!(lineup.ask(busy(4)), Wanted { now: 0, ahead: 128 });
         lineup.answered(Wanted { now: 0, ahead: 128 }, claims(0, 2, 4));
         lineup.ended(Duration::from_millis(3));
         lineup.ended(Duration::from_micros(20));
-        assert_eq!(lineup.ask(4), Wanted { now: 0, ahead: 2 }, "that was a moment ago");
+        assert_eq!(lineup.ask(busy(4)), Wanted { now: 0, ahead: 2 }, "that was a moment ago");
     }
 
     #[test]
     fn never_more_start_than_max_parallel_whatever_is_held() {
         let mut lineup = Lineup::new(4, true);
-        let wanted = lineup.ask(0);
+        let wanted = lineup.ask(busy(0));
         lineup.answered(wanted, claims(0, 4, 2));
         assert!(lineup.next(0).is_some() && lineup.next(1).is_some());
         assert!(lineup.next(2).is_none());
@@ -302,7 +346,7 @@ mod tests {
     fn ends_wait_for_company_only_while_more_than_half_is_held() {
         let mut lineup = Lineup::new(4, true);
         lineup.ended(QUICKLY);
-        let wanted = lineup.ask(0);
+        let wanted = lineup.ask(busy(0));
         lineup.answered(wanted, claims(0, 5, 2));
         assert!(lineup.next(0).is_some() && lineup.next(1).is_some());
         assert!(lineup.is_stocked(), "three of four");
@@ -313,26 +357,60 @@ mod tests {
     #[test]
     fn places_that_a_call_left_empty_are_asked_for_again() {
         let mut lineup = Lineup::new(4, true);
-        let first = lineup.ask(0);
-        let second = lineup.ask(0);
+        let first = lineup.ask(busy(0));
+        let second = lineup.ask(busy(0));
         assert_eq!(second.now, 0);
         assert!(!lineup.is_short(), "the first may fill them");
         lineup.answered(second, Vec::new());
         lineup.answered(first, Vec::new());
         assert!(lineup.is_short());
-        assert_eq!(lineup.ask(0).now, 4);
+        assert_eq!(lineup.ask(busy(0)).now, 4);
         assert!(!lineup.is_short());
     }
 
     #[test]
     fn a_run_that_closes_gets_back_what_is_not_clean_up() {
         let mut lineup = Lineup::new(8, true);
-        let wanted = lineup.ask(0);
+        let wanted = lineup.ask(busy(0));
         lineup.answered(wanted, claims(0, 5, 1));
         let gone: Vec<u32> = lineup.let_go_of_closed().iter().map(|claim| claim.position).collect();
         assert_eq!(gone, [1, 2, 4]);
         let [kept, _] = [lineup.next(0).expect("clean-up"), lineup.next(0).expect("clean-up")];
         assert_eq!(kept.at.position, 0);
         assert!(!lineup.let_go(kept.at), "it is not held any more");
+    }
+
+    #[test]
+    fn what_went_back_unused_is_not_taken_ahead_again_before_enough_tasks_were_quick() {
+        let mut lineup = Lineup::new(4, false);
+        lineup.ended(QUICKLY);
+        let wanted = lineup.ask(busy(4));
+        assert_eq!(wanted.ahead, 4);
+        lineup.answered(wanted, claims(0, 4, 4));
+        for proof in [16, 32, 64] {
+            assert_eq!(lineup.let_go_of_held().len(), 4);
+            for _ in 1..proof {
+                assert_eq!(lineup.ask(busy(4)), Wanted::default());
+                lineup.ended(QUICKLY);
+            }
+            lineup.ended(Duration::from_secs(1));
+            (0..proof).for_each(|_| lineup.ended(QUICKLY));
+            let wanted = lineup.ask(busy(4));
+            assert_eq!(wanted, Wanted { now: 0, ahead: 4 }, "{proof} in a row");
+            lineup.answered(wanted, claims(0, 4, 4));
+        }
+        (0..1000).for_each(|_| lineup.ended(QUICKLY));
+        assert_eq!(lineup.proof, 0, "it is forgotten in the end");
+    }
+
+    #[test]
+    fn nothing_is_held_ahead_for_slots_whose_tasks_are_long() {
+        let mut lineup = Lineup::new(4, false);
+        lineup.ended(QUICKLY);
+        for (long, ahead) in [(4, 0), (3, 1), (1, 3), (0, 4)] {
+            let wanted = lineup.ask(Busy { slots: 4, long });
+            assert_eq!(wanted, Wanted { now: 0, ahead }, "{long} long ones");
+            lineup.answered(wanted, Vec::new());
+        }
     }
 }

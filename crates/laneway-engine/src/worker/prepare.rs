@@ -192,7 +192,7 @@ pub(super) fn work(
             let mut labels = labels::of_node(spot.instance, spot.session);
             labels.extend(labels::of_attempt(at.0, at.1, at.2));
             return Ok(Work::Container(Box::new(container::Job {
-                name: labels::name(at.0, at.1, at.2),
+                name: labels::name(at.0, at.1, &claim.at.suffix()),
                 labels,
                 secrets: files_of(settings, scope),
                 settings: settings.clone(),
@@ -281,7 +281,7 @@ fn files_of(settings: &Container, scope: &Scope) -> Vec<(String, String)> {
 /// A file of an attempt. A worker has tasks of many runs, and one scratch directory.
 pub(super) fn scratch_file(places: &Places, claim: &Claim, what: &str) -> PathBuf {
     let step = laneway_store::file_name(&claim.head.plan.task_name(claim.at.position));
-    places.scratch.join(format!("{}.{step}.a{}.{what}", claim.head.run, claim.at.attempt))
+    places.scratch.join(format!("{}.{step}.{}.{what}", claim.head.run, claim.at.suffix()))
 }
 
 fn arguments(args: &[Template], scope: &Scope) -> Result<Vec<String>, String> {

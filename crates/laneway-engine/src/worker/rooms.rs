@@ -109,8 +109,10 @@ steps:
             no_cache: false,
         });
         let session = SessionId::parse(id).expect("an id");
-        let claim =
-            |position| Claim { at: ClaimRef { run, position, attempt: 1, session }, head: Arc::clone(&head) };
+        let claim = |position| Claim {
+            at: ClaimRef { run, position, attempt: 1, generation: 1, session },
+            head: Arc::clone(&head),
+        };
         (0..5).map(claim).collect()
     }
 

@@ -7,7 +7,7 @@ use laneway_core::id::RunId;
 use laneway_core::plan::Plan;
 use laneway_core::reason::Reason;
 use laneway_engine::container::labels;
-use laneway_store::{Result, Store};
+use laneway_store::{Result, Store, claim_suffix};
 
 use crate::wire;
 
@@ -30,7 +30,8 @@ pub(super) async fn housed(
     let taken = if pool.is_some() { store.taken(run, step).await? } else { Vec::new() };
     for attempt in attempts.iter_mut() {
         let container = match pool {
-            None => has_run(attempt).then(|| labels::name(run, step, attempt.attempt)),
+            None => has_run(attempt)
+                .then(|| labels::name(run, step, &claim_suffix(attempt.attempt, attempt.generation))),
             // Behind one that was found dead comes another.
             Some(_) => {
                 let last = taken.iter().rfind(|taken| taken.attempt == attempt.attempt);
@@ -57,6 +58,7 @@ mod tests {
     fn attempt_that_did_nothing_had_no_container() {
         let of = |started_at: Option<i64>, reason| wire::Attempt {
             attempt: 1,
+            generation: 1,
             node: None,
             outcome: "succeeded".to_owned(),
             reason,

@@ -168,10 +168,15 @@ pub(crate) async fn log(
     let lost = wire::AddedToLog { fate: wire::LogFate::Lost, next_offset: asked.offset, is_full: false };
     let claim = worker.claim(asked.claim).await?;
     // The fence is asked again where it is written; this one keeps those out who hold nothing of the run.
-    let Some(claim) = claim.filter(|claim| view.held.iter().any(|(held, _)| held == claim)) else {
+    let started_at = |claim: &ClaimRef| view.held.iter().find(|(held, _)| held == claim).map(|(_, at)| *at);
+    let Some((claim, started_at)) = claim.and_then(|claim| started_at(&claim).map(|at| (claim, at))) else {
         return Ok(Json(lost));
     };
     let store = worker.app.store.as_ref();
+    // What prints has begun: a log is of an attempt, and a claim that is given back leaves none.
+    if started_at.is_none() && store.start(vec![claim]).await.map_err(Worker::refusal)? == [Fate::ClaimLost] {
+        return Ok(Json(lost));
+    }
     let step = match store.head(claim.run).await {
         Ok(head) => head.plan.task_name(claim.position),
         Err(error) if is_about_a_run(&error) => return Ok(Json(lost)),

@@ -83,6 +83,9 @@ pub struct Link {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Attempt {
     pub attempt: u32,
+    /// Of its claim. What people see of it is the name of its container.
+    #[serde(skip)]
+    pub generation: u32,
     pub node: Option<String>,
     /// `running`, or how it ended: succeeded, failed, canceled, lost, returned.
     pub outcome: String,
@@ -121,6 +124,7 @@ impl From<&model::Attempt> for Attempt {
     fn from(attempt: &model::Attempt) -> Self {
         Self {
             attempt: attempt.attempt,
+            generation: attempt.generation,
             node: attempt.node.clone(),
             outcome: attempt.outcome.clone(),
             reason: attempt.reason,

@@ -1,5 +1,6 @@
 //! What remote workers say and are told (docs/reference/remote-workers.md). A claim is one word, `RUN.POSITION.ATTEMPT`, which
-//! a worker gets with a task and gives back as it is; together with the session of the address it is the fence.
+//! a worker gets with a task and gives back as it is; together with the session of the address it is the fence. Where claims of the
+//! task were given back before, its generation is behind the attempt. Where none was, the word is what an older service expects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -265,31 +266,38 @@ pub struct ClaimWord {
     pub run: RunId,
     pub position: u32,
     pub attempt: u32,
+    pub generation: u32,
 }
 
 impl ClaimWord {
     pub fn of(claim: &ClaimRef) -> Self {
-        Self { run: claim.run, position: claim.position, attempt: claim.attempt }
+        let ClaimRef { run, position, attempt, generation, session: _ } = *claim;
+        Self { run, position, attempt, generation }
     }
 
     pub fn held_by(self, session: SessionId) -> ClaimRef {
-        ClaimRef { run: self.run, position: self.position, attempt: self.attempt, session }
+        let Self { run, position, attempt, generation } = self;
+        ClaimRef { run, position, attempt, generation, session }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.splitn(3, '.');
+        let mut parts = text.splitn(4, '.');
         let (run, position, attempt) = (parts.next()?, parts.next()?, parts.next()?);
-        Some(Self {
-            run: RunId::parse(run)?,
-            position: position.parse().ok()?,
-            attempt: attempt.parse().ok()?,
-        })
+        let (run, position, attempt) =
+            (RunId::parse(run)?, position.parse().ok()?, attempt.parse::<u32>().ok()?);
+        let generation = match parts.next() {
+            None => attempt,
+            // Each claim has one word: one that is not greater than the attempt is not said.
+            Some(generation) => generation.parse().ok().filter(|generation| *generation > attempt)?,
+        };
+        Some(Self { run, position, attempt, generation })
     }
 }
 
 impl fmt::Display for ClaimWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.run, self.position, self.attempt)
+        write!(f, "{}.{}.{}", self.run, self.position, self.attempt)?;
+        if self.generation == self.attempt { Ok(()) } else { write!(f, ".{}", self.generation) }
     }
 }
 
@@ -352,6 +360,19 @@ mod tests {
             "0199f2a0-0000-7000-8000-1a2b3c4d5e6f.1.1.1",
         ] {
             assert_eq!(ClaimWord::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn claim_word_has_its_generation_only_where_that_is_not_its_attempt() {
+        let run = RunId::parse("0199f2a0-0000-7000-8000-1a2b3c4d5e6f").expect("an id");
+        let word = |attempt, generation| ClaimWord { run, position: 3, attempt, generation };
+        for (word, text) in [(word(2, 2), format!("{run}.3.2")), (word(2, 7), format!("{run}.3.2.7"))] {
+            assert_eq!(word.to_string(), text);
+            assert_eq!(ClaimWord::parse(&text), Some(word));
+        }
+        for wrong in ["", ".3", ".3.x", ".3.2.x", ".3.2.1", ".3.2.2", ".3.2.7.1"] {
+            assert_eq!(ClaimWord::parse(&format!("{run}{wrong}")), None, "{wrong}");
         }
     }
 }

@@ -4,6 +4,7 @@
 use laneway_core::effect::{Asking, EffectId, EffectStatus, Verdict, judge};
 use laneway_core::event::{EffectCommitted, EffectStarted};
 use laneway_core::plan::Position;
+use laneway_core::state::TaskStatus;
 
 use super::{Facts, Keeper};
 use crate::effect::{Begun, Decided, EffectEnd, EffectRow, NewEffect, Settlement};
@@ -85,8 +86,10 @@ impl<F: Facts> Keeper<F> {
         let Some(row) = row else {
             return Err(Error::NoSuchEffect { run, step: step.to_owned(), effect: id.clone() }.into());
         };
-        let claim = ClaimRef { run, position, attempt: row.attempt, session: row.session };
-        if row.status == EffectStatus::Started && self.task(position)?.is_held_by(&claim) {
+        let task = self.task(position)?;
+        let is_held = task.status == TaskStatus::Running
+            && (task.attempt, task.session) == (row.attempt, Some(row.session));
+        if row.status == EffectStatus::Started && is_held {
             let (step, effect, attempt) = (step.to_owned(), id.clone(), row.attempt);
             return Err(Error::EffectRuns { run, step, effect, attempt }.into());
         }

@@ -149,7 +149,8 @@ impl<F: Facts> Keeper<F> {
         if let Some(session) = task.session
             && (has(Bug::NoFence) || (has(Bug::NoAttempt) && session == claim.session))
         {
-            return Ok(ClaimRef { attempt: task.attempt, session, ..claim });
+            let (attempt, generation) = (task.attempt, task.generation());
+            return Ok(ClaimRef { attempt, generation, session, ..claim });
         }
         Ok(claim)
     }

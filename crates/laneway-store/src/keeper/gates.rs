@@ -363,6 +363,10 @@ impl<F: Facts> Keeper<F> {
     /// A task is through its gates: how long it stood at the last of them is known now.
     pub(super) fn note_wait(&mut self, position: Position) -> Result<(), F::Error> {
         let task = self.task(position)?;
+        // A lost task keeps the rank from before its execution: how long it waits now cannot be told from that.
+        if task.reason == Some(Reason::Lost) {
+            return Ok(());
+        }
         if let Some((gate, rank)) = task.gate.zip(task.rank) {
             let waited = self.now.since(rank::since(rank, self.step(position).demands().priority));
             // Who passed in the moment in which it came has not waited.

@@ -167,16 +167,16 @@ impl<F: Facts> Keeper<F> {
         self.change(step, |task| task.growth.get_or_insert_default().items = items)
     }
 
-    fn add_item(&mut self, step: Position, index: u32, value: &Value, attempts: u32) -> Result<(), F::Error> {
+    fn add_item(&mut self, step: Position, index: u32, value: &Value, attempt: u32) -> Result<(), F::Error> {
         let position = self.plan().items_of(step).start + index;
-        let class = self.task(step)?.class;
+        let (class, given_back) = (self.task(step)?.class, self.task(step)?.given_back);
         // What waits for nothing but a place in its run goes straight into that line, as at submit.
         let asks_more = self.step(step).condition_reads_item() || self.step(step).wait().is_some();
         let is_ready = !asks_more && !self.head.has_keys(position);
         let (gate, rank) =
             if is_ready { (Gate::MaxParallel, Some(self.rank(step))) } else { (Gate::Needs, None) };
         let item = Some(value.to_string().into());
-        let row = TaskRow { gate: Some(gate), rank, attempt: attempts, item, ..TaskRow::new(class) };
+        let row = TaskRow { gate: Some(gate), rank, attempt, given_back, item, ..TaskRow::new(class) };
         let (was, touch) = (row.fence(), Touch::New);
         self.tasks.insert(position, Kept { was, was_in_line: false, row, touch });
         if is_ready {
@@ -350,15 +350,22 @@ impl<F: Facts> Keeper<F> {
         }
         let range = self.plan().items_of(step);
         let gone: Vec<Position> = self.tasks.range(range).map(|(position, _)| *position).collect();
+        // Nobody claims the step itself: what was given back of items that are gone is kept with it.
         let mut attempts = growth.attempts;
-        for position in gone {
-            attempts = attempts.max(self.tasks.remove(&position).map_or(0, |kept| kept.row.attempt));
+        let mut generation = attempts + self.task(step)?.given_back;
+        for kept in gone.iter().filter_map(|position| self.tasks.remove(position)) {
+            attempts = attempts.max(kept.row.attempt);
+            generation = generation.max(kept.row.generation());
         }
+        let given_back = generation - attempts;
         self.removed.insert(step);
         self.batches.retain(|(other, _), _| *other != step);
         let growth = Growth { attempts, ..Growth::default() };
         let growth = (growth != Growth::default()).then(|| Box::new(growth));
-        self.change(step, |task| task.growth = growth)?;
+        self.change(step, |task| {
+            task.growth = growth;
+            task.given_back = given_back;
+        })?;
         self.append(TasksRemoved { step: self.name(step) });
         Ok(())
     }

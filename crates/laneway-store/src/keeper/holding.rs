@@ -18,6 +18,15 @@ use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::Placed;
 
+/// Who gives a claim back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GivenBackBy {
+    /// It lives, and knows that nothing was executed.
+    Holder,
+    /// The service, of a remote worker that did not begin.
+    Other,
+}
+
 impl<F: Facts> Keeper<F> {
     /// A run whose owner is gone belongs to another session.
     pub(crate) fn adopt(&mut self, session: SessionId) -> Result<(), F::Error> {
@@ -85,13 +94,18 @@ impl<F: Facts> Keeper<F> {
 
     /// A claim that was never started returns to the line. It keeps its rank, so it is next again; one that was claimed
     /// ahead waits for its place as before. In a paused run it waits until that goes on, in one that is closing it ends.
-    pub(crate) fn give_back(&mut self, claim: &ClaimRef) -> Result<Fate, F::Error> {
+    ///
+    /// Its holder knows that nothing was executed: the claim was no attempt, and the next one has its number. Of one that is
+    /// taken back in place of its holder that is not known: it spends a number, and leaves a record.
+    pub(crate) fn give_back(&mut self, claim: &ClaimRef, by: GivenBackBy) -> Result<Fate, F::Error> {
         let task = self.task(claim.position)?;
         if !task.is_held_by(claim) || task.started_at.is_some() {
             return Ok(Fate::ClaimLost);
         }
-        let (status, stop) = (task.status.next(TaskMove::GiveBack)?, task.stop);
-        self.keep_record(Record::new(claim, "returned"))?;
+        let (status, stop, is_ahead) = (task.status.next(TaskMove::GiveBack)?, task.stop, task.is_ahead);
+        if by == GivenBackBy::Other {
+            self.keep_record(Record::new(claim, "returned"))?;
+        }
         let paused = if self.run.pauses.is_empty() { None } else { Some(status.next(TaskMove::Withdraw)?) };
         self.change(claim.position, |task| {
             (task.status, task.gate) = match paused {
@@ -102,15 +116,28 @@ impl<F: Facts> Keeper<F> {
             task.session = None;
             task.is_ahead = false;
             task.stop = None;
+            if by == GivenBackBy::Holder {
+                task.attempt -= 1;
+                task.given_back += 1;
+            }
         })?;
-        self.append(TaskReturned { step: self.name(claim.position), attempt: claim.attempt });
+        let step = self.name(claim.position);
+        match by {
+            GivenBackBy::Other => self.append(TaskReturned { step, attempt: Some(claim.attempt) }),
+            // A claim appends nothing, and neither does its return, unless the task is seen to wait again.
+            GivenBackBy::Holder if paused.is_some() && !is_ahead => {
+                self.append(TaskReturned { step, attempt: None });
+            }
+            GivenBackBy::Holder => {}
+        }
         self.end_if_closing(claim.position)?;
         // It was to be stopped together with its group, in a run that goes on.
         if let Some(reason) = stop
             && !self.task(claim.position)?.status.is_final()
         {
             let why = self.why_aborted(claim.position, reason)?;
-            self.cancel_task(claim.position, claim.attempt, reason, why)?;
+            let attempt = self.task(claim.position)?.attempt;
+            self.cancel_task(claim.position, attempt, reason, why)?;
         }
         Ok(Fate::Recorded)
     }
@@ -146,12 +173,14 @@ impl<F: Facts> Keeper<F> {
     pub(super) fn lose_for_another_try(&mut self, claim: &ClaimRef, node: &str) -> Result<(), F::Error> {
         let task = self.task(claim.position)?;
         let status = task.status.next(TaskMove::Requeue)?;
-        let (started_at, is_ahead) = (task.started_at, task.is_ahead);
+        let (started_at, is_ahead, rank) = (task.started_at, task.is_ahead, task.rank);
         let lost = Record::new(claim, "lost");
         self.keep_record(Record { reason: Some(Reason::Lost), started_at, ..lost })?;
         self.change(claim.position, |task| {
             task.status = status;
             task.let_go();
+            // Its place in line is that of when it was first ready: the loss was not its fault.
+            task.rank = rank;
             task.gate = Some(Gate::Needs);
             task.node = Some(node.into());
             task.reason = Some(Reason::Lost);

@@ -12,7 +12,7 @@ use laneway_core::state::{RunStatus, TaskMove, TaskStatus};
 use serde_json::{Map, Value};
 
 use super::ending::{EndedBy, Ending};
-use super::{Facts, Keeper, Pause, Touch, unreadable};
+use super::{Facts, GivenBackBy, Keeper, Pause, Touch, unreadable};
 use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
 use crate::model::{Finished, Outcome, Placed};
@@ -193,7 +193,7 @@ impl<F: Facts> Keeper<F> {
         if !is_said {
             // In a run that was paused meanwhile it waits, in one that is being stopped it ends.
             if !self.run.pauses.is_empty() || self.run.closing.is_some() || is_stopped {
-                self.give_back(claim)?;
+                self.give_back(claim, GivenBackBy::Holder)?;
                 return Ok(Vec::new());
             }
             let Some(node) = self.facts.node(claim.session)? else { return Ok(Vec::new()) };
@@ -219,7 +219,8 @@ impl<F: Facts> Keeper<F> {
         for position in steps {
             let task = self.task(position)?;
             if task.status == TaskStatus::Running && task.session == Some(claim.session) {
-                held.push(ClaimRef { position, attempt: task.attempt, ..*claim });
+                let (attempt, generation) = (task.attempt, task.generation());
+                held.push(ClaimRef { position, attempt, generation, ..*claim });
             }
         }
         Ok(held)
@@ -243,8 +244,9 @@ impl<F: Facts> Keeper<F> {
             task.session = Some(with.session);
         })?;
         self.append(TaskAvailable { step: self.name(position) });
-        let attempt = self.task(position)?.attempt;
-        Ok(Some(ClaimRef { position, attempt, ..*with }))
+        let task = self.task(position)?;
+        let (attempt, generation) = (task.attempt, task.generation());
+        Ok(Some(ClaimRef { position, attempt, generation, ..*with }))
     }
 
     /// The holder of a level says how all of it ended. It counts as one: after a failure nothing of it does but that.

@@ -47,6 +47,7 @@ pub(crate) use children::Wanted;
 pub(crate) use facts::{Facts, Failures, Outputs, Rows};
 pub(crate) use gates::{Settled, read_item, scope};
 pub(crate) use growing::{grown, list_of, place_of, with_item};
+pub(crate) use holding::GivenBackBy;
 pub(crate) use keys::{Key, KeyChanges};
 pub(crate) use rows::{Changed, Changes, Record, RunRow, TaskRow, Touch};
 pub(crate) use rows::{

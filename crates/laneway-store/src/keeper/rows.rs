@@ -111,7 +111,10 @@ pub(crate) struct TaskRow {
     /// Since when it is ready: the order of waiters and of claims.
     pub(crate) rank: Option<i64>,
     pub(crate) run_at: Option<Millis>,
+    /// Of its last claim: which execution that is.
     pub(crate) attempt: u32,
+    /// How many claims were given back, and are no attempts.
+    pub(crate) given_back: u32,
     pub(crate) retries: u32,
     pub(crate) lost: u32,
     /// Holder of the claim.
@@ -150,6 +153,7 @@ impl TaskRow {
             rank: None,
             run_at: None,
             attempt: 0,
+            given_back: 0,
             retries: 0,
             lost: 0,
             session: None,
@@ -177,8 +181,13 @@ impl TaskRow {
     /// The fence, as far as a read can ask it; the write asks again in its own WHERE.
     pub(crate) fn is_held_by(&self, claim: &ClaimRef) -> bool {
         self.status == TaskStatus::Running
-            && self.attempt == claim.attempt
+            && self.generation() == claim.generation
             && self.session == Some(claim.session)
+    }
+
+    /// Of its last claim: what fences. Grows with every claim.
+    pub(crate) fn generation(&self) -> u32 {
+        self.attempt + self.given_back
     }
 
     pub(crate) fn is_in_line(&self) -> bool {
@@ -201,7 +210,7 @@ impl TaskRow {
     }
 
     pub(crate) fn fence(&self) -> Fence {
-        Fence { status: self.status, attempt: self.attempt, session: self.session }
+        Fence { status: self.status, generation: self.generation(), session: self.session }
     }
 
     /// Leaves the line and the claim: whatever it becomes, nobody holds it.
@@ -232,7 +241,7 @@ impl TaskRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fence {
     pub(crate) status: TaskStatus,
-    pub(crate) attempt: u32,
+    pub(crate) generation: u32,
     pub(crate) session: Option<SessionId>,
 }
 
@@ -241,7 +250,7 @@ pub(crate) struct Fence {
 pub(crate) struct Record {
     pub(crate) claim: ClaimRef,
     pub(crate) node: Arc<str>,
-    /// succeeded, failed, canceled, lost or returned.
+    /// succeeded, failed, canceled, lost or returned: the last of a claim that somebody else than its holder took back.
     pub(crate) outcome: &'static str,
     pub(crate) reason: Option<Reason>,
     pub(crate) detail: Option<String>,

@@ -124,7 +124,7 @@ pub(super) async fn keep_artifacts(
 ) -> Done<Fate> {
     let Some(head) = shelf.held(link, claim.run).await? else { return Ok(Fate::ClaimLost) };
     let no = head.no;
-    let (position, attempt) = (i64::from(claim.position), i64::from(claim.attempt));
+    let (position, generation) = (i64::from(claim.position), i64::from(claim.generation));
     let session = claim.session.to_string();
     let names: Vec<&str> = artifacts.iter().map(|one| one.name.as_str()).collect();
     let hashes: Vec<&str> = artifacts.iter().map(|one| one.hash.as_str()).collect();
@@ -133,7 +133,7 @@ pub(super) async fn keep_artifacts(
     let mut flight = link.begin(Begin::Write);
     flight.ask(
         sql!("artifact_add", INT8, INT8, INT8, TEXT, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, BOOL_ARRAY),
-        vec![&no, &position, &attempt, &session, &names, &hashes, &sizes, &executable],
+        vec![&no, &position, &generation, &session, &names, &hashes, &sizes, &executable],
     );
     let answers = flight.commit().await?;
     let added = answers.first().map_or(0, Vec::len);
@@ -171,7 +171,15 @@ pub(super) async fn keep_logs(shelf: &Shelf, link: &Link, _: Terms, pieces: &[Lo
     flight.ask(sql!("commit_lazily"), Vec::new());
     flight.ask(
         sql!("log_add", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, BYTEA_ARRAY),
-        vec![&rows.run, &rows.position, &rows.attempt, &rows.session, &rows.start, &rows.length, &rows.bytes],
+        vec![
+            &rows.run,
+            &rows.position,
+            &rows.generation,
+            &rows.session,
+            &rows.start,
+            &rows.length,
+            &rows.bytes,
+        ],
     );
     let answers = flight.commit().await?;
     let mut good: HashSet<(i64, i64, i64, String)> = HashSet::new();
@@ -180,7 +188,7 @@ pub(super) async fn keep_logs(shelf: &Shelf, link: &Link, _: Terms, pieces: &[Lo
     }
     let fate = |claim: &ClaimRef| {
         let (no, position) = (numbers[&claim.run], i64::from(claim.position));
-        let key = (no, position, i64::from(claim.attempt), claim.session.to_string());
+        let key = (no, position, i64::from(claim.generation), claim.session.to_string());
         if good.contains(&key) { Fate::Recorded } else { Fate::ClaimLost }
     };
     Ok(pieces.iter().map(|piece| fate(&piece.claim)).collect())
@@ -191,7 +199,7 @@ pub(super) async fn keep_logs(shelf: &Shelf, link: &Link, _: Terms, pieces: &[Lo
 struct Rows {
     run: Vec<i64>,
     position: Vec<i64>,
-    attempt: Vec<i64>,
+    generation: Vec<i64>,
     session: Vec<String>,
     start: Vec<i64>,
     length: Vec<i64>,
@@ -206,7 +214,7 @@ impl Rows {
             for chunk in piece.bytes.chunks(LOG_CHUNK) {
                 rows.run.push(numbers[&piece.claim.run]);
                 rows.position.push(i64::from(piece.claim.position));
-                rows.attempt.push(i64::from(piece.claim.attempt));
+                rows.generation.push(i64::from(piece.claim.generation));
                 rows.session.push(piece.claim.session.to_string());
                 rows.start.push(i64::try_from(start).unwrap_or(i64::MAX));
                 rows.length.push(chunk.len() as i64);

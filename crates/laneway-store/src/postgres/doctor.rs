@@ -260,7 +260,8 @@ pub(super) async fn release(shelf: &Shelf, link: &Link, terms: Terms, run: RunId
     for found in &held {
         let session = row::word(found, 2, "session of a task", SessionId::parse)?;
         let (position, attempt) = (row::number(found, 0)?, row::number(found, 1)?);
-        orphans.push((ClaimRef { run, position, attempt, session }, row::text(found, 3)?));
+        let claim = ClaimRef { run, position, attempt, generation: row::number(found, 4)?, session };
+        orphans.push((claim, row::text(found, 3)?));
     }
     let head = shelf.head(link, run).await?;
     let seed = Missing::for_ends_of(&head.head, orphans.iter().map(|(claim, _)| claim));

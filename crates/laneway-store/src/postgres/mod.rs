@@ -73,6 +73,7 @@ use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result, put_off};
 use crate::examine;
 use crate::fence::{ClaimRef, Fate};
+use crate::keeper::GivenBackBy;
 use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
@@ -356,7 +357,11 @@ impl Store for PostgresStore {
     }
 
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
-        finish::say(&self.base, &claims, |keeper, claim| keeper.give_back(claim)).await
+        finish::say(&self.base, &claims, |keeper, claim| keeper.give_back(claim, GivenBackBy::Holder)).await
+    }
+
+    async fn take_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
+        finish::say(&self.base, &claims, |keeper, claim| keeper.give_back(claim, GivenBackBy::Other)).await
     }
 
     async fn keep_blob(&self, bytes: Vec<u8>) -> Result<ContentHash> {

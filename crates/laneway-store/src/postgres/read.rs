@@ -94,7 +94,7 @@ pub(super) async fn orders(link: &Link, session: SessionId) -> Done<(Orders, boo
 pub(super) fn stops(rows: &[Row], session: SessionId) -> Done<Readable<Stop>> {
     let mut stops = Readable::new();
     for found in rows {
-        stops.add(stop(found, session), found.try_get(5)?, is_blamed)?;
+        stops.add(stop(found, session), found.try_get(6)?, is_blamed)?;
     }
     Ok(stops)
 }
@@ -102,7 +102,7 @@ pub(super) fn stops(rows: &[Row], session: SessionId) -> Done<Readable<Stop>> {
 /// A row of `stops`.
 pub(super) fn stop(found: &Row, session: SessionId) -> Done<Stop> {
     let (no, claim) = claim_of(found, session)?;
-    let reason = row::word(found, 4, "request to stop", Reason::parse);
+    let reason = row::word(found, 5, "request to stop", Reason::parse);
     Ok(Stop { claim, reason: reason.map_err(|failure| failure.about(no, claim.run))? })
 }
 
@@ -111,16 +111,17 @@ pub(super) fn claims(rows: &[Row], session: SessionId) -> Done<Readable<ClaimRef
     let mut claims = Readable::new();
     for found in rows {
         let claim = claim_of(found, session).map(|(_, claim)| claim);
-        claims.add(claim, found.try_get(4)?, is_blamed)?;
+        claims.add(claim, found.try_get(5)?, is_blamed)?;
     }
     Ok(claims)
 }
 
-/// A row that begins with the run's number, its id, a position and an attempt.
+/// A row that begins with the run's number, its id, a position, an attempt and a generation.
 pub(super) fn claim_of(found: &Row, session: SessionId) -> Done<(i64, ClaimRef)> {
     let (no, run) = run_of(found)?;
     let read = || -> Done<ClaimRef> {
-        Ok(ClaimRef { run, position: row::number(found, 2)?, attempt: row::number(found, 3)?, session })
+        let (position, attempt) = (row::number(found, 2)?, row::number(found, 3)?);
+        Ok(ClaimRef { run, position, attempt, generation: row::number(found, 4)?, session })
     };
     Ok((no, read().map_err(|failure| failure.about(no, run))?))
 }
@@ -328,6 +329,7 @@ pub(super) async fn attempts(link: &Link, head: &Head, position: Position) -> Do
                 started_at: row::moment(found, 6)?,
                 finished_at: row::moment(found, 7)?,
                 took_ms: row::maybe_number(found, 8)?,
+                generation: row::number(found, 9)?,
             })
         })
         .collect()

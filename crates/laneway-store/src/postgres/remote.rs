@@ -23,7 +23,7 @@ pub(super) async fn view(link: &Link, now: Option<Millis>, session: SessionId) -
     let [known, held, stops] = answers.as_slice() else { return Ok(None) };
     let Some(found) = known.first() else { return Ok(None) };
     let claim = |of: &tokio_postgres::Row| -> Done<(ClaimRef, Option<Millis>)> {
-        Ok((read::claim_of(of, session)?.1, row::moment(of, 4)?))
+        Ok((read::claim_of(of, session)?.1, row::moment(of, 5)?))
     };
     let mut claims = Readable::new();
     for found in held {

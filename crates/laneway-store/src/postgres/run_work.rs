@@ -244,7 +244,7 @@ struct Wanted {
     nodes: Vec<String>,
     sessions: Vec<SessionId>,
     outcomes: Vec<(i64, ClaimRef)>,
-    claims: (Vec<i64>, Vec<i64>, Vec<i64>, Vec<String>),
+    claims: (Vec<i64>, Vec<i64>, Vec<i64>, Vec<String>, Vec<i64>),
     keys: Vec<Key>,
     key_names: Vec<String>,
     key_locks: Acquisition,
@@ -310,6 +310,7 @@ impl Wanted {
                 wanted.claims.1.push(i64::from(claim.position));
                 wanted.claims.2.push(i64::from(claim.attempt));
                 wanted.claims.3.push(claim.session.to_string());
+                wanted.claims.4.push(i64::from(claim.generation));
             }
         }
         wanted.keys.sort_unstable();
@@ -403,7 +404,7 @@ impl Wanted {
             }
         }
         for found in line {
-            let step: Position = row::number(&found, 27)?;
+            let step: Position = row::number(&found, 28)?;
             let known = of(runs, &found)?;
             let row = task_row(&found).map_err(|failure| failure.about(found.get(0), known.0))?;
             note_taker(known.1, &row.1, &found)?;
@@ -494,10 +495,10 @@ impl Wanted {
             flight.ask(sql!("session_nodes", TEXT_ARRAY), vec![&self.nodes]);
         }
         if !self.outcomes.is_empty() {
-            let (runs, positions, attempts, sessions) = &self.claims;
+            let (runs, positions, attempts, sessions, generations) = &self.claims;
             flight.ask(
-                sql!("attempt_known", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY),
-                vec![runs, positions, attempts, sessions],
+                sql!("attempt_known", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY),
+                vec![runs, positions, attempts, sessions, generations],
             );
         }
         self.ask_items(flight);
@@ -700,7 +701,9 @@ impl Wanted {
             let read = || {
                 let session = row::word(&found, 3, "session", SessionId::parse)?;
                 let (position, attempt) = (row::number(&found, 1)?, row::number(&found, 2)?);
-                Ok((ClaimRef { run: *run, position, attempt, session }, row::text(&found, 4)?))
+                let generation = row::number(&found, 5)?;
+                let claim = ClaimRef { run: *run, position, attempt, generation, session };
+                Ok((claim, row::text(&found, 4)?))
             };
             let (claim, outcome) = read().map_err(|failure: Failure| failure.about(no, *run))?;
             known.outcomes.insert(claim, Some(outcome));
@@ -766,13 +769,14 @@ pub(super) fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
         wait: row::maybe_word(found, 23, "wait of a task", read_wait)?,
         growth: row::maybe_word(found, 24, "items of a task", read_growth)?,
         item: row::maybe_text(found, 25)?.map(Arc::from),
+        given_back: row::number(found, 26)?,
     };
     Ok((row::number(found, 1)?, task))
 }
 
 /// Some statements tell along with a task whether somebody takes its class.
 fn note_taker(known: &mut Known, task: &TaskRow, found: &Row) -> Done<()> {
-    if let Some(has_taker) = found.try_get(26)? {
+    if let Some(has_taker) = found.try_get(27)? {
         // That nobody takes it is looked at again, behind a lock, if it matters.
         if has_taker {
             known.takers.insert(task.class, true);

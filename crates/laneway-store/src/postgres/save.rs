@@ -71,6 +71,7 @@ struct NewItems {
     took_ms: MaybeNumbers,
     wait: MaybeTexts,
     due_at: MaybeNumbers,
+    given_back: Numbers,
 }
 
 /// Runs that are to be started, by the task that waits for them; and those that are so no more.
@@ -130,6 +131,7 @@ struct Tasks {
     wait: MaybeTexts,
     due_at: MaybeNumbers,
     growth: MaybeTexts,
+    given_back: Numbers,
 }
 
 /// Which row, and what it must still say.
@@ -138,7 +140,7 @@ struct Fences {
     run: Numbers,
     position: Numbers,
     status: Words,
-    attempt: Numbers,
+    generation: Numbers,
     session: MaybeTexts,
 }
 
@@ -173,6 +175,7 @@ struct Attempts {
     started_at: MaybeNumbers,
     finished_at: Numbers,
     took_ms: MaybeNumbers,
+    given_back: Numbers,
 }
 
 #[derive(Debug, Default)]
@@ -372,7 +375,8 @@ impl Columns {
                     INT8_ARRAY,
                     TEXT_ARRAY,
                     INT8_ARRAY,
-                    TEXT_ARRAY
+                    TEXT_ARRAY,
+                    INT8_ARRAY
                 ),
                 self.tasks.values(),
             );
@@ -413,6 +417,7 @@ impl Columns {
                     TEXT_ARRAY,
                     TEXT_ARRAY,
                     TEXT_ARRAY,
+                    INT8_ARRAY,
                     INT8_ARRAY,
                     INT8_ARRAY,
                     INT8_ARRAY,
@@ -488,7 +493,7 @@ impl Growths {
                 sql!(
                     "task_add", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
                     INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY
+                    INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY
                 ),
                 self.new.values(),
             );
@@ -525,6 +530,7 @@ impl NewItems {
         self.took_ms.push(row.took_ms.map(signed));
         self.wait.push(wait_text(row.wait.as_deref()));
         self.due_at.push(row.due_at().map(|at| at.0));
+        self.given_back.push(i64::from(row.given_back));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -546,6 +552,7 @@ impl NewItems {
             &self.took_ms,
             &self.wait,
             &self.due_at,
+            &self.given_back,
         ]
     }
 }
@@ -585,12 +592,12 @@ impl Fences {
         self.run.push(no);
         self.position.push(i64::from(task.position));
         self.status.push(task.was.status.as_str());
-        self.attempt.push(i64::from(task.was.attempt));
+        self.generation.push(i64::from(task.was.generation));
         self.session.push(task.was.session.map(|session| session.to_string()));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
-        vec![&self.run, &self.position, &self.status, &self.attempt, &self.session]
+        vec![&self.run, &self.position, &self.status, &self.generation, &self.session]
     }
 }
 
@@ -622,11 +629,12 @@ impl Tasks {
         self.wait.push(wait_text(row.wait.as_deref()));
         self.due_at.push(row.due_at().map(|at| at.0));
         self.growth.push(growth_text(row.growth.as_deref()));
+        self.given_back.push(i64::from(row.given_back));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
         let mut values = self.fence.values();
-        let row: [&Value<'_>; 24] = [
+        let row: [&Value<'_>; 25] = [
             &self.status,
             &self.gate,
             &self.rank,
@@ -651,6 +659,7 @@ impl Tasks {
             &self.wait,
             &self.due_at,
             &self.growth,
+            &self.given_back,
         ];
         values.extend(row);
         values
@@ -679,6 +688,7 @@ impl Attempts {
         self.started_at.push(record.started_at.map(|at| at.0));
         self.finished_at.push(now.0);
         self.took_ms.push(record.took_ms.map(signed));
+        self.given_back.push(i64::from(record.claim.given_back()));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -695,6 +705,7 @@ impl Attempts {
             &self.started_at,
             &self.finished_at,
             &self.took_ms,
+            &self.given_back,
         ]
     }
 }

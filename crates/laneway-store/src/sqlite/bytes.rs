@@ -134,7 +134,7 @@ pub(super) fn holder(connection: &Connection, plans: &Plans, piece: &LogPiece) -
     let mut statement = connection.prepare_cached(sql!("log_claim"))?;
     let held: Option<i64> = statement
         .query_row(
-            params![claim.run.to_string(), claim.position, claim.attempt, claim.session.to_string()],
+            params![claim.run.to_string(), claim.position, claim.generation, claim.session.to_string()],
             |row| row.get(0),
         )
         .optional()?;

@@ -29,6 +29,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0013_losses.sql")),
     Migration::adds(include_str!("migrations/0014_laid_by.sql")),
     Migration::adds(include_str!("migrations/0015_follow_ups.sql")),
+    Migration::adds(include_str!("migrations/0016_given_back.sql")),
 ];
 
 /// "LANE": tells a Laneway store from other SQLite files.

@@ -69,7 +69,7 @@ use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::{Error, Result, put_off};
 use crate::examine;
 use crate::fence::{ClaimRef, Fate};
-use crate::keeper::{no_such_step, unreadable};
+use crate::keeper::{GivenBackBy, no_such_step, unreadable};
 use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
@@ -448,7 +448,11 @@ impl Store for SqliteStore {
     }
 
     async fn give_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
-        self.write(move |txn| give_back::give_back(txn, &claims)).await
+        self.write(move |txn| give_back::give_back(txn, &claims, GivenBackBy::Holder)).await
+    }
+
+    async fn take_back(&self, claims: Vec<ClaimRef>) -> Result<Vec<Fate>> {
+        self.write(move |txn| give_back::give_back(txn, &claims, GivenBackBy::Other)).await
     }
 
     async fn keep_blob(&self, bytes: Vec<u8>) -> Result<ContentHash> {

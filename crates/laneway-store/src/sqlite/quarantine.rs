@@ -142,16 +142,17 @@ pub(super) fn release(txn: &Txn<'_>, run: RunId, max_lost: u32) -> Done<()> {
     }
     txn.connection.prepare_cached(sql!("quarantine_remove"))?.execute([no])?;
     txn.shelf.forget();
-    let held: Vec<(Position, u32, String, String)> = txn
+    let held: Vec<(Position, u32, String, String, u32)> = txn
         .connection
         .prepare_cached(sql!("tasks_orphaned"))?
-        .query_map([no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
+        .query_map([no], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)))?
         .collect::<rusqlite::Result<_>>()?;
     on_run(txn, run, |keeper| {
-        for (position, attempt, session, node) in held {
+        for (position, attempt, session, node, generation) in held {
             let session =
                 SessionId::parse(&session).ok_or_else(|| unreadable("session of a task", &session))?;
-            keeper.lose(&ClaimRef { run, position, attempt, session }, &node, max_lost)?;
+            let claim = ClaimRef { run, position, attempt, generation, session };
+            keeper.lose(&claim, &node, max_lost)?;
         }
         Ok(())
     })?;

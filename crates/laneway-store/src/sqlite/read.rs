@@ -89,7 +89,8 @@ pub(super) fn stops(
 /// A row of `stops`.
 pub(super) fn stop(row: &Row<'_>, session: SessionId, run_id: impl Fn(i64) -> Done<RunId>) -> Done<Stop> {
     let run = run_id(row.get(0)?)?;
-    let claim = ClaimRef { run, position: row.get(1)?, attempt: row.get(2)?, session };
+    let (position, attempt, generation) = (row.get(1)?, row.get(2)?, row.get(5)?);
+    let claim = ClaimRef { run, position, attempt, generation, session };
     let word: String = row.get(3)?;
     let reason = Reason::parse(&word).ok_or_else(|| unreadable("request to stop", &word))?;
     Ok(Stop { claim, reason })
@@ -110,7 +111,8 @@ pub(super) fn renewed(connection: &Connection, session: SessionId) -> Done<(Rene
                 Some((last, run)) if last == no => run,
                 Some(_) | None => run_id(connection, no)?,
             };
-            Ok(ClaimRef { run, position: row.get(1)?, attempt: row.get(2)?, session })
+            let (position, attempt, generation) = (row.get(1)?, row.get(2)?, row.get(4)?);
+            Ok(ClaimRef { run, position, attempt, generation, session })
         };
         let read = read();
         if let Ok(claim) = &read {
@@ -397,6 +399,7 @@ pub(super) fn attempts(connection: &Connection, head: &Head, position: Position)
             started_at: row.get::<_, Option<i64>>(6)?.map(Millis),
             finished_at: row.get::<_, Option<i64>>(7)?.map(Millis),
             took_ms: row.get(8)?,
+            generation: row.get(9)?,
         })
     };
     Ok(connection

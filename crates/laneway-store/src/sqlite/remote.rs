@@ -103,7 +103,8 @@ pub(super) fn view(connection: &Connection, shared: &Shared, session: SessionId)
     while let Some(row) = rows.next()? {
         let read = || -> Done<(ClaimRef, Option<Millis>)> {
             let run = run_id(connection, row.get(0)?)?;
-            let at = ClaimRef { run, position: row.get(1)?, attempt: row.get(2)?, session };
+            let (position, attempt, generation) = (row.get(1)?, row.get(2)?, row.get(4)?);
+            let at = ClaimRef { run, position, attempt, generation, session };
             Ok((at, row.get::<_, Option<i64>>(3)?.map(Millis)))
         };
         held.add(read(), false, quarantine::is_about_a_value)?;

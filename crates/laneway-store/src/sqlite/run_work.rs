@@ -321,6 +321,7 @@ fn task_row(row: &Row<'_>) -> Done<(Position, TaskRow)> {
         wait: word(row, 22, "wait of a task", read_wait)?,
         growth: word(row, 23, "items of a task", read_growth)?,
         item: row.get_ref(24)?.as_str_or_null().map_err(rusqlite::Error::from)?.map(Arc::from),
+        given_back: row.get(25)?,
     };
     Ok((row.get(0)?, task))
 }
@@ -379,7 +380,7 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             no,
             position,
             was.status.as_str(),
-            was.attempt,
+            was.generation,
             session,
             started_at,
             row.node
@@ -388,7 +389,7 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             no,
             position,
             was.status.as_str(),
-            was.attempt,
+            was.generation,
             session,
             row.status.as_str(),
             row.gate.map(Gate::as_str),
@@ -413,7 +414,8 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             row.class,
             wait_text(row.wait.as_deref()),
             row.due_at().map(|at| at.0),
-            growth_text(row.growth.as_deref())
+            growth_text(row.growth.as_deref()),
+            row.given_back
         ])?,
         Touch::New => txn.connection.prepare_cached(sql!("task_add"))?.execute(params![
             no,
@@ -432,7 +434,8 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             started_at,
             row.took_ms,
             wait_text(row.wait.as_deref()),
-            row.due_at().map(|at| at.0)
+            row.due_at().map(|at| at.0),
+            row.given_back
         ])?,
     };
     if written == 0 {
@@ -479,7 +482,8 @@ fn save_attempt(txn: &Txn<'_>, no: i64, record: &Record) -> Done<()> {
         record.exit_code,
         record.started_at.map(|at| at.0),
         txn.now.0,
-        record.took_ms
+        record.took_ms,
+        record.claim.given_back()
     ])?;
     Ok(())
 }
@@ -682,7 +686,8 @@ impl Facts for Stored<'_, '_> {
     }
 
     fn outcome_of(&mut self, claim: &ClaimRef) -> Done<Option<String>> {
-        let of = params![self.no, claim.position, claim.attempt, claim.session.to_string()];
+        let session = claim.session.to_string();
+        let of = params![self.no, claim.position, claim.attempt, session, claim.generation];
         let mut statement = self.txn.connection.prepare_cached(sql!("attempt_known"))?;
         Ok(statement.query_row(of, |row| row.get(0)).optional()?)
     }

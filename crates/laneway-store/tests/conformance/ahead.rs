@@ -77,7 +77,7 @@ async fn claim_ahead_that_is_given_back_is_next_in_line_again(place: Place) {
     assert_eq!(node.give_back(&held[1]).await, Fate::ClaimLost, "it was given back already");
     node.succeed(&held[0]).await;
     let next = node.take(run, 1).await;
-    assert_eq!((names(&next), next[0].at.attempt), (vec!["b"], 2));
+    assert_eq!((names(&next), next[0].at.attempt, next[0].at.generation), (vec!["b"], 1, 2));
     assert_eq!(node.start(&held[1]).await, Fate::ClaimLost);
 }
 
@@ -94,8 +94,8 @@ async fn claim_ahead_of_a_dead_node_comes_back(place: Place) {
     assert_eq!((task.status, task.attempt, task.lost), (TaskStatus::Pending, 1, 1));
     assert_eq!(
         heir.work(run, |_| succeeded()).await,
-        ["c", "a", "b"],
-        "who was lost stands at the end of the line"
+        ["a", "b", "c"],
+        "who was lost keeps its place in line"
     );
     assert_eq!(heir.status(run).await, RunStatus::Succeeded);
 }

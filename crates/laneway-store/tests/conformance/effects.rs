@@ -256,7 +256,7 @@ async fn stale_holder_neither_begins_nor_commits(place: Place) {
     };
     refused(stale.at).await;
     // Nor who only says so: the session of another, the attempt of another, a task that is not running.
-    refused(ClaimRef { attempt: 2, ..stale.at }).await;
+    refused(ClaimRef { attempt: 2, generation: 2, ..stale.at }).await;
     refused(ClaimRef { session: node.session, ..stale.at }).await;
     assert_eq!((node.state(run).await, facts(&node, run).await), before);
     node.succeed(&current).await;

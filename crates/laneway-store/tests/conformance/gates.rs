@@ -12,7 +12,7 @@ use laneway_store::model::Pausable;
 use laneway_store::tally::GATES;
 use serde_json::json;
 
-use crate::harness::{Node, Place, failed, flow, for_each_database, names, submission, succeeded};
+use crate::harness::{Node, Place, failed, flow, for_each_database, left, names, submission, succeeded};
 
 for_each_database! {
     lock_lets_one_task_through_of_all_runs,
@@ -20,6 +20,10 @@ for_each_database! {
     freed_key_is_not_taken_by_who_comes_behind_the_line,
     freed_lock_and_place_go_to_the_same_task,
     lock_is_free_after_failure_retry_cancel_and_loss,
+    lost_task_keeps_its_place_in_line,
+    lost_task_that_waits_again_goes_before_those_that_came_later,
+    task_that_is_given_back_to_a_paused_run_keeps_its_place_in_line,
+    task_that_failed_goes_behind_those_that_waited_meanwhile,
     lock_by_parameter_is_one_for_each_value,
     waiter_for_a_lock_takes_no_place_in_its_run,
     limit_counts_tasks_of_all_runs,
@@ -115,6 +119,85 @@ async fn lock_is_free_after_failure_retry_cancel_and_loss(place: Place) {
     // What was lost is as old as ever, and goes first; its run has nobody to run it, so it is canceled.
     node.cancel(lost).await;
     assert_eq!(node.tasks(last).await, "d available");
+}
+
+async fn lost_task_keeps_its_place_in_line(place: Place) {
+    for key in [LOCKED, "limits: [w]"] {
+        let dying = Node::worker(place.open(), "dying", &[]).await;
+        let one = dying.share(&flow("limits: {w: 1}", &[("a", key)])).await;
+        assert_eq!(names(&dying.take_any(1).await), ["a"], "{key}");
+        let node = Node::worker(place.open(), "other", &[]).await;
+        place.advance(Duration::from_secs(1));
+        let two = node.share(&flow("limits: {w: 1}", &[("b", key)])).await;
+        place.advance(Duration::from_secs(20));
+        drop(dying);
+        node.store.reap().await.expect("a reaped session");
+        assert_eq!(node.tasks(one).await, "a available", "{key}");
+        assert_eq!(node.tasks(two).await, "b pending", "{key}");
+        let held = node.take_any(2).await;
+        assert_eq!(names(&held), ["a"], "{key}");
+        node.succeed(&held[0]).await;
+        assert_eq!(node.tasks(two).await, "b available", "{key}");
+        let held = node.take_any(2).await;
+        node.succeed(&held[0]).await;
+        node.store.retire(node.session, left()).await.expect("a life that ends");
+    }
+}
+
+async fn lost_task_that_waits_again_goes_before_those_that_came_later(place: Place) {
+    let dying = Node::worker(place.open(), "dying", &[]).await;
+    let node = Node::worker(place.open(), "other", &[]).await;
+    let lost = dying.share(&flow("", &[("a", LOCKED)])).await;
+    dying.take_any(1).await;
+    place.advance(Duration::from_secs(1));
+    let later = node.share(&flow("", &[("b", LOCKED)])).await;
+    let urgent = node.share(&flow("", &[("c", "lock: db, priority: 9")])).await;
+    place.advance(Duration::from_secs(20));
+    drop(dying);
+    node.store.reap().await.expect("a reaped session");
+    for (run, step) in [(urgent, "c"), (lost, "a"), (later, "b")] {
+        assert_eq!(node.tasks(run).await, format!("{step} available"));
+        let held = node.take_any(3).await;
+        assert_eq!(names(&held), [step]);
+        node.succeed(&held[0]).await;
+    }
+    let at = GATES.iter().position(|known| *known == Gate::Lock).expect("a line");
+    let waited: u64 = node.store.gate_waits().0[at].counts.iter().sum();
+    assert_eq!(waited, 2, "a waited for less than since it was first ready");
+}
+
+async fn task_that_is_given_back_to_a_paused_run_keeps_its_place_in_line(place: Place) {
+    let node = place.node("one").await;
+    let one = node.submit(&flow("", &[("a", LOCKED)])).await;
+    place.advance(Duration::from_secs(1));
+    let two = node.submit(&flow("", &[("b", LOCKED)])).await;
+    let held = node.take(one, 1).await;
+    node.store.pause(Pausable::Run(one), "ada").await.expect("a pause");
+    node.give_back(&held[0]).await;
+    assert_eq!(node.tasks(two).await, "b available", "what is paused holds nothing");
+    let held = node.begin(two, "b").await;
+    place.advance(Duration::from_secs(1));
+    let three = node.submit(&flow("", &[("c", LOCKED)])).await;
+    node.store.resume(Pausable::Run(one), "ada").await.expect("it goes on");
+    node.succeed(&held).await;
+    assert_eq!(node.tasks(one).await, "a available");
+    assert_eq!(node.tasks(three).await, "c pending");
+}
+
+async fn task_that_failed_goes_behind_those_that_waited_meanwhile(place: Place) {
+    let node = place.node("one").await;
+    let one = node.submit(&flow("", &[("a", "lock: db, retry: {max: 1, backoff: 1s}")])).await;
+    let two = node.submit(&flow("", &[("b", LOCKED)])).await;
+    place.advance(Duration::from_secs(1));
+    let three = node.submit(&flow("", &[("c", LOCKED)])).await;
+    let held = node.begin(one, "a").await;
+    assert_eq!(node.finish(&held, failed(1)).await, laneway_store::Fate::Recorded);
+    let held = node.begin(two, "b").await;
+    place.advance(Duration::from_secs(10));
+    node.promote().await;
+    node.succeed(&held).await;
+    assert_eq!(node.tasks(three).await, "c available", "a had its turn");
+    assert_eq!(node.tasks(one).await, "a pending (exit)");
 }
 
 async fn lock_by_parameter_is_one_for_each_value(place: Place) {

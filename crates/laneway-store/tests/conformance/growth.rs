@@ -707,7 +707,7 @@ async fn claim_of_an_item_that_is_gone_is_lost(place: Place) {
     let held = node.begin(run, "each[0]").await;
     node.succeed(&held).await;
     node.retry(run, Some("find")).await.expect("a retry");
-    let other = ClaimRef { attempt: 7, ..held.at };
+    let other = ClaimRef { generation: 7, ..held.at };
     assert_eq!(node.finish(&Held { at: other, ..held.clone() }, succeeded()).await, Fate::ClaimLost);
     assert_eq!(node.start(&held).await, Fate::ClaimLost);
     assert_eq!(

@@ -159,7 +159,7 @@ async fn claim_of_one_remote_worker_is_not_that_of_another(place: Place) {
     let claim = take(&*node.store, one, 1).await.remove(0).at;
     let forged = ClaimRef { session: other, ..claim };
     assert_eq!(all_writes(&*node.store, forged).await, [Fate::ClaimLost; 5]);
-    let older = ClaimRef { attempt: claim.attempt + 1, ..claim };
+    let older = ClaimRef { generation: claim.generation + 1, ..claim };
     assert_eq!(all_writes(&*node.store, older).await, [Fate::ClaimLost; 5]);
     assert_eq!(node.store.start(vec![claim]).await.expect("an answer"), [Fate::Recorded]);
     assert_eq!(node.tasks(run).await, "a running, b available");

@@ -48,7 +48,7 @@ async fn refused_verb_does_not_harm_its_neighbours(place: Place) {
                 }
                 _ => {
                     let lost = Finished {
-                        claim: laneway_store::ClaimRef { attempt: 9, ..held.at },
+                        claim: laneway_store::ClaimRef { generation: 9, ..held.at },
                         outcome: succeeded(),
                         took: std::time::Duration::ZERO,
                     };

@@ -14,7 +14,7 @@ use super::super::control::Urge;
 use super::{ASK_AGAIN, Aim, Cut, End, LOOK_EVERY, Loop, Message, SWEEP_EVERY};
 
 /// How long a claim may be held for a slot that is not free, while other nodes may have one.
-const HOLD: Duration = Duration::from_millis(100);
+pub(super) const HOLD: Duration = Duration::from_millis(100);
 
 /// For an answer to come.
 const SOON: Duration = Duration::from_millis(100);

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::super::attempt;
 use super::super::control::Urge;
-use super::super::lineup::Wanted;
+use super::super::lineup::{Busy, Lineup, Wanted};
 use super::{Aim, Loop, Message, Running, SAY_AFTER};
 use crate::process::StopSignal;
 
@@ -48,7 +48,9 @@ impl Loop {
         let wanted = if self.is_leaving() {
             Wanted::default()
         } else {
-            self.lineup.ask(self.busy() + self.levels.wanting())
+            let long = self.running.values().filter(|running| Lineup::is_long(running.since.elapsed()));
+            let long = long.count();
+            self.lineup.ask(Busy { slots: self.busy() + self.levels.wanting(), long })
         };
         if wanted != Wanted::default() {
             self.counts.add(|tally| tally.asks += 1);

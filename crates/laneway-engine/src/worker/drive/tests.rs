@@ -1,6 +1,8 @@
 //! What the loop decides on messages that a real store sends rarely: claims that overlap, a disk that is full.
 
+use laneway_core::class::Offer;
 use laneway_core::definition::{Source, compile};
+use laneway_core::state::TaskStatus;
 use laneway_store::model::{Ask, NewSession, Submission};
 use laneway_store::{Open, open};
 
@@ -10,6 +12,26 @@ use crate::function::Call;
 use crate::warden::WardenCommand;
 
 const WORKFLOW: &str = "steps:\n  a: {run: 'true'}\n  b: {run: 'true'}\n";
+
+fn submission(dir: &std::path::Path, session: SessionId, workflow: &str) -> Submission {
+    let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: workflow.to_owned() };
+    Submission {
+        plan: Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)))),
+        document: workflow.to_owned(),
+        dir: dir.to_str().expect("UTF-8").to_owned(),
+        bundle: None,
+        params: serde_json::Map::new(),
+        max_parallel: 4,
+        session,
+        is_shared: false,
+        is_paused: false,
+        key: None,
+        by: "ada".into(),
+        origin: None,
+        parent: None,
+        no_cache: false,
+    }
+}
 
 /// A loop that has not begun, with a run that nobody drives.
 async fn idle_loop(dir: &std::path::Path) -> Loop {
@@ -30,24 +52,7 @@ async fn loop_for(
     let path = dir.join("laneway.db");
     let store = open(path.to_str().expect("UTF-8"), Open::Create).expect("a store");
     let session = store.register(NewSession::ephemeral("test:1", 4)).await.expect("a session");
-    let source = Source { file: "t.yaml".into(), default_name: "t".into(), text: workflow.to_owned() };
-    let submission = Submission {
-        plan: Arc::new(compile(&source).unwrap_or_else(|errors| panic!("{}", errors.render(false)))),
-        document: workflow.to_owned(),
-        dir: dir.to_str().expect("UTF-8").to_owned(),
-        bundle: None,
-        params: serde_json::Map::new(),
-        max_parallel: 4,
-        session,
-        is_shared: false,
-        is_paused: false,
-        key: None,
-        by: "ada".into(),
-        origin: None,
-        parent: None,
-        no_cache: false,
-    };
-    let run = store.submit(submission).await.expect("a run");
+    let run = store.submit(submission(dir, session, workflow)).await.expect("a run");
     let kill_grace = Duration::from_secs(1);
     let places = Places { store_dir: dir.to_owned(), scratch: dir.to_owned(), ground: Ground::Caller };
     // Nothing is started here, so any program will do.
@@ -179,8 +184,13 @@ async fn an_idle_worker_looks_often_from_its_start_on() {
 async fn what_cannot_be_read_and_is_nobodys_fault_ends_no_node_and_is_asked_for_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = loop_of_anything(dir.path()).await;
-    let claim =
-        ClaimRef { run: RunId::new(uuid::Uuid::now_v7()), position: 0, attempt: 1, session: work.session };
+    let claim = ClaimRef {
+        run: RunId::new(uuid::Uuid::now_v7()),
+        position: 0,
+        attempt: 1,
+        generation: 1,
+        session: work.session,
+    };
     let messages: [fn(ClaimRef) -> Message; 7] = [
         |_| Message::Claimed(Wanted::default(), Err(unreadable())),
         |_| Message::Recorded(Wanted::default(), Err(unreadable())),
@@ -208,8 +218,13 @@ async fn what_cannot_be_read_and_is_nobodys_fault_ends_no_node_and_is_asked_for_
 async fn node_that_leaves_does_not_wait_for_what_cannot_be_read() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = loop_of_anything(dir.path()).await;
-    let claim =
-        ClaimRef { run: RunId::new(uuid::Uuid::now_v7()), position: 0, attempt: 1, session: work.session };
+    let claim = ClaimRef {
+        run: RunId::new(uuid::Uuid::now_v7()),
+        position: 0,
+        attempt: 1,
+        generation: 1,
+        session: work.session,
+    };
     let outcome = Outcome::Canceled { reason: Reason::Canceled };
     work.recording = Some(vec![Finished { claim, outcome, took: Duration::ZERO }]);
     work.urge = Urge::Cancel;
@@ -328,8 +343,93 @@ async fn claims_whose_answer_was_lost_go_back_and_are_run_after_all() {
     assert_eq!(end, End::Run(RunStatus::Succeeded));
     let step = &lost[0].head.plan.step(lost[0].at.position).name;
     let attempts = work.store.attempts(run_of(&work), step).await.expect("attempts");
-    let outcomes: Vec<&str> = attempts.iter().map(|attempt| attempt.outcome.as_str()).collect();
-    assert_eq!(outcomes, ["returned", "succeeded"]);
+    let told: Vec<_> = attempts.iter().map(|attempt| (attempt.attempt, attempt.outcome.as_str())).collect();
+    assert_eq!(told, [(1, "succeeded")], "a claim of which nobody heard executed nothing");
+}
+
+/// Two functions: `quick`, and `long`, which fills a slot until it is let go.
+fn quick_and_long(gate: &watch::Receiver<bool>) -> Functions {
+    let gate = gate.clone();
+    let quick = |_: Call<serde_json::Value>| async {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        Ok::<(), std::convert::Infallible>(())
+    };
+    Functions::new().add("quick", quick).add("long", move |_: Call<serde_json::Value>| {
+        let mut gate = gate.clone();
+        async move {
+            gate.wait_for(|is_open| *is_open).await.expect("the test lives");
+            Ok::<(), std::convert::Infallible>(())
+        }
+    })
+}
+
+/// A list of short items beside steps that fill every slot, again and again: what is taken ahead of them is not taken
+/// and given back until they end.
+#[tokio::test]
+async fn worker_does_not_take_ahead_and_give_back_again_and_again_while_its_slots_are_busy() {
+    const ROUNDS: usize = 5;
+    const ITEMS: usize = 3_000;
+    let dir = tempfile::tempdir().expect("a directory");
+    let (open, gate) = watch::channel(false);
+    let functions = quick_and_long(&gate);
+    let aim = |_| Aim::Any { shutdown_grace: Duration::from_secs(1), watches_engine: false };
+    let mut work = loop_for(aim, dir.path(), WORKFLOW, functions.clone()).await;
+    let names = functions.names().map(str::to_owned).collect();
+    let offer = Offer { node: "busy:1".into(), functions: names, ..Offer::default() };
+    let session = NewSession { offer: Some(offer), ..NewSession::ephemeral("busy:1", 4) };
+    work.session = work.store.register(session).await.expect("a session");
+    let (store, session, counts) = (Arc::clone(&work.store), work.session, work.counts.clone());
+    let items = format!("steps:\n  each: {{function: quick, for_each: {:?}}}\n", [0; ITEMS]);
+    let submitted = Submission { max_parallel: 64, ..submission(dir.path(), session, &items) };
+    let each = store.submit(Submission { is_shared: true, ..submitted }).await.expect("a run");
+    let control = Control::new();
+    let mut worker = tokio::spawn({
+        let control = control.clone();
+        async move { work.run(control).await.map(|_| ()) }
+    });
+    let mut changes = store.changes();
+    let mut until = async |is_so: &dyn Fn(&laneway_core::run_state::RunState) -> bool, run: RunId| {
+        while !is_so(&store.run_state(run).await.expect("a run")) {
+            tokio::select! {
+                end = &mut worker => panic!("the worker ended: {end:?}"),
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(Duration::from_millis(100)) => {}
+            }
+        }
+    };
+    let status = |state: &laneway_core::run_state::RunState, status: TaskStatus| {
+        state.tasks.iter().filter(|task| task.status == status && !task.step.contains("each[")).count()
+    };
+    let ended = |state: &laneway_core::run_state::RunState| {
+        state.tasks.iter().filter(|task| task.status == TaskStatus::Succeeded).count()
+    };
+    let mut before = 0;
+    for round in 1..=ROUNDS {
+        // Some of the list, so that tasks are known to be quick.
+        until(&|state| ended(state) >= before + 100, each).await;
+        let long = "steps:\n".to_owned()
+            + &["a", "b", "c", "d"]
+                .map(|name| format!("  {name}: {{function: long, priority: 100}}\n"))
+                .concat();
+        open.send_replace(false);
+        let submitted = submission(dir.path(), session, &long);
+        let run = store.submit(Submission { is_shared: true, ..submitted }).await.expect("a run");
+        until(&|state| status(state, TaskStatus::Running) == 4, run).await;
+        // So long that what is held ahead goes back five times.
+        tokio::time::sleep(5 * leave::HOLD).await;
+        open.send_replace(true);
+        until(&|state| state.status.is_final(), run).await;
+        before = ended(&store.run_state(each).await.expect("a run"));
+        assert!(before < ITEMS, "the list was too short for round {round}");
+    }
+    until(&|state| state.status.is_final(), each).await;
+    let tally = counts.tally();
+    assert!(tally.claims >= ITEMS as u64, "{tally:?}");
+    assert!(tally.returned <= 4 * ROUNDS as u64, "{} were given back", tally.returned);
+    let state = store.run_state(each).await.expect("a run");
+    assert!(state.tasks.iter().all(|task| task.attempt <= 1), "each was executed once");
+    control.cancel();
+    worker.await.expect("no panic").expect("a worker that ends");
 }
 
 #[tokio::test]
@@ -370,7 +470,7 @@ async fn level_that_is_taken_when_the_time_to_leave_is_over_begins_nothing() {
 async fn what_the_store_says_is_held_is_kept_while_its_answer_may_be_under_way() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = quick_loop(dir.path()).await;
-    let wanted = work.lineup.ask(0);
+    let (wanted, _) = work.ask();
     let claims = claimed_unheard(&work).await;
     let held = claims.iter().map(|claim| claim.at).collect();
     work.compare(Instant::now(), Renewed { held, stops: Vec::new() });

@@ -41,4 +41,5 @@ SET status = 'running', gate = NULL, attempt = attempt + 1, session = $3, is_ahe
 FROM barred
 WHERE NOT is_barred AND tasks.run_no = barred.run_no AND tasks.position = barred.position
 RETURNING tasks.position, tasks.attempt, place,
-          CASE WHEN tasks.run_no <> $1 THEN (SELECT id FROM runs WHERE no = tasks.run_no) END, tasks.run_no;
+          CASE WHEN tasks.run_no <> $1 THEN (SELECT id FROM runs WHERE no = tasks.run_no) END, tasks.run_no,
+          tasks.attempt + tasks.given_back;

@@ -49,4 +49,5 @@ SET status = 'running', gate = NULL, attempt = attempt + 1, session = $1, is_ahe
 FROM barred
 WHERE place <= $2 + $4 AND NOT is_barred AND tasks.run_no = barred.run_no AND tasks.position = barred.position
 RETURNING tasks.run_no, CASE WHEN place_in_run = 1 THEN version END, dir, CASE WHEN place_in_run = 1 THEN params END,
-          barred.max_parallel, placement, submitted_from, whole, bundle, parent, root_no, no_cache, id, tasks.position, tasks.attempt, place;
+          barred.max_parallel, placement, submitted_from, whole, bundle, parent, root_no, no_cache, id, tasks.position, tasks.attempt, place,
+          tasks.attempt + tasks.given_back;

@@ -1,10 +1,10 @@
--- An effect is about to begin: recorded under the fence, task, attempt, session and `running`, by a session that is alive. In the
+-- An effect is about to begin: recorded under the fence, task, claim generation, session and `running`, by a session that is alive. In the
 -- place of one that failed, or of which nobody knows and that may run again; never of one that has happened. As in
 -- task_save.sql, the division fails the whole transaction, events included, if nothing was written.
 WITH written AS (
     INSERT INTO effects (run_no, position, name, key, status, attempt, session, execution, started_at, token)
     SELECT run_no, position, $5, $6, 'started', attempt, session, $7, $8, $10 FROM tasks
-    WHERE run_no = $1 AND position = $2 AND status = 'running' AND attempt = $3 AND session = $4
+    WHERE run_no = $1 AND position = $2 AND status = 'running' AND attempt + given_back = $3 AND session = $4
       AND EXISTS (SELECT 1 FROM sessions
                   WHERE id = $4
                     AND expires_at > coalesce($9::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint))

@@ -4,9 +4,9 @@ WITH saved AS (
     UPDATE tasks
     SET started_at = made.started_at, node = made.node
     FROM unnest($1, $2, $3, $4, $5, $6, $7)
-         AS made (run_no, position, was_status, was_attempt, was_session, started_at, node)
+         AS made (run_no, position, was_status, was_generation, was_session, started_at, node)
     WHERE tasks.run_no = made.run_no AND tasks.position = made.position AND tasks.status = made.was_status
-      AND tasks.attempt = made.was_attempt AND tasks.session IS NOT DISTINCT FROM made.was_session
+      AND tasks.attempt + tasks.given_back = made.was_generation AND tasks.session IS NOT DISTINCT FROM made.was_session
     RETURNING 1
 )
 SELECT 1 / (SELECT count(*) = cardinality($1) FROM saved)::int;

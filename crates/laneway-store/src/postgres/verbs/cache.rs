@@ -102,12 +102,12 @@ pub(in crate::postgres) async fn note_miss(
     miss: &Miss,
 ) -> Done<Fate> {
     let Some(head) = shelf.held(link, claim.run).await? else { return Ok(Fate::ClaimLost) };
-    let (position, attempt) = (i64::from(claim.position), i64::from(claim.attempt));
+    let (position, generation) = (i64::from(claim.position), i64::from(claim.generation));
     let (session, body) = (claim.session.to_string(), miss_text(miss));
     let mut flight = link.begin(Begin::Write);
     flight.ask(
         sql!("cache_miss_note", INT8, INT8, INT8, TEXT, TEXT),
-        vec![&head.no, &position, &attempt, &session, &body],
+        vec![&head.no, &position, &generation, &session, &body],
     );
     let noted = flight.commit().await?.first().is_some_and(|rows| !rows.is_empty());
     Ok(if noted { Fate::Recorded } else { Fate::ClaimLost })

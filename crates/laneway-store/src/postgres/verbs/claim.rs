@@ -164,7 +164,7 @@ impl Asked {
             Some(child) => shelf.head(link, child).await?,
             None => Arc::clone(own),
         };
-        self.read(&head, found, (0, 1))
+        self.read(&head, found, (0, 1, 5))
     }
 
     async fn hear_of_all(&self, shelf: &Shelf, link: &Link, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
@@ -198,11 +198,16 @@ impl Asked {
             }
         };
         heads.insert(no, Arc::clone(&head));
-        self.read(&head, found, (13, 14))
+        self.read(&head, found, (13, 14, 16))
     }
 
-    /// Where the row says position and attempt.
-    fn read(&self, head: &Head, found: &Row, (position, attempt): (usize, usize)) -> Done<Claim> {
+    /// Where the row says position, attempt and generation.
+    fn read(
+        &self,
+        head: &Head,
+        found: &Row,
+        (position, attempt, generation): (usize, usize, usize),
+    ) -> Done<Claim> {
         let run = head.head.run;
         let read = || -> Done<ClaimRef> {
             let position: Position = row::number(found, position)?;
@@ -210,7 +215,8 @@ impl Asked {
             if head.head.plan.base(position).is_none() {
                 return Err(unreadable("position of a task", &position.to_string()).into());
             }
-            Ok(ClaimRef { run, position, attempt: row::number(found, attempt)?, session: self.ask.session })
+            let (attempt, generation) = (row::number(found, attempt)?, row::number(found, generation)?);
+            Ok(ClaimRef { run, position, attempt, generation, session: self.ask.session })
         };
         let at = read().map_err(|failure| failure.about(head.no, run))?;
         Ok(Claim { at, head: Arc::clone(&head.head) })

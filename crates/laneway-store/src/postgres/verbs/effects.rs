@@ -60,7 +60,7 @@ async fn begin_held(
     })
     .await?;
     let made = made.into_iter().next().expect("one run went in");
-    let (no, position, attempt) = (head.no, i64::from(claim.position), i64::from(claim.attempt));
+    let (no, position, generation) = (head.no, i64::from(claim.position), i64::from(claim.generation));
     let (session, at, now) = (claim.session.to_string(), made.now.0, terms.now.map(|now| now.0));
     let EffectId { name, key } = &new.id;
     let mut flight = link.flight();
@@ -69,7 +69,7 @@ async fn begin_held(
     match &made.answer {
         Decided::Write(_, token) => flight.ask(
             sql!("effect_begin", INT8, INT8, INT8, TEXT, TEXT, TEXT, TEXT, INT8, INT8, TEXT),
-            vec![&no, &position, &attempt, &session, name, key, &new.execution, &at, &now, token],
+            vec![&no, &position, &generation, &session, name, key, &new.execution, &at, &now, token],
         ),
         Decided::Read => {
             flight.ask(sql!("effect_result", INT8, INT8, TEXT, TEXT), vec![&no, &position, name, key]);
@@ -106,7 +106,7 @@ async fn commit_held(
     })
     .await?;
     let made = made.into_iter().next().expect("one run went in");
-    let (no, position, attempt) = (head.no, i64::from(claim.position), i64::from(claim.attempt));
+    let (no, position, generation) = (head.no, i64::from(claim.position), i64::from(claim.generation));
     let (session, status, at) = (claim.session.to_string(), end.status.as_str(), made.now.0);
     let is_done = end.status == EffectStatus::Done;
     let whole = is_done && end.result.lacks.is_none();
@@ -139,7 +139,7 @@ async fn commit_held(
             vec![
                 &no,
                 &position,
-                &attempt,
+                &generation,
                 &session,
                 &end.execution,
                 &status,

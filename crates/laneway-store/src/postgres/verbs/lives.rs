@@ -204,7 +204,7 @@ pub(in crate::postgres) async fn examine_held(link: &Link, session: SessionId) -
         claim_of(found, session)?;
     }
     for found in stops {
-        if !found.try_get::<_, bool>(5)? {
+        if !found.try_get::<_, bool>(6)? {
             read::stop(found, session)?;
         }
     }

@@ -105,7 +105,7 @@ pub(in crate::sqlite) fn note_miss(
     let noted = txn.connection.prepare_cached(sql!("cache_miss_note"))?.execute(params![
         no,
         claim.position,
-        claim.attempt,
+        claim.generation,
         claim.session.to_string(),
         miss_text(miss)
     ])?;

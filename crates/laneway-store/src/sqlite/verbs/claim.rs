@@ -41,6 +41,7 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
                 run: next.head.head.run,
                 position: next.position,
                 attempt: minted(txn, &next)?,
+                generation: next.attempt + 1 + next.given_back,
                 session: ask.session,
             };
             claims.push(Claim { at, head: Arc::clone(&next.head.head) });
@@ -78,6 +79,8 @@ struct Next {
     position: Position,
     /// Its last one.
     attempt: u32,
+    /// Claims of it that were none.
+    given_back: u32,
     is_available: bool,
     /// Nothing of its last attempt is shown any more: the row has room for one story.
     is_clean: bool,
@@ -101,14 +104,14 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
     let wanted = ask.limit + ask.ahead;
     let mut line = Vec::new();
     // Runs that this one has started are claimed with it; of them nothing is held ahead.
-    for (_, no, position, attempt) in available(txn, head.head.own_class, wanted)? {
+    for (_, no, position, attempt, given_back) in available(txn, head.head.own_class, wanted)? {
         let is_clean = txn.about(no) == head.no;
         if !is_clean && !is_owned(txn, no, ask.session)? {
             continue;
         }
         let head = if is_clean { Arc::clone(&head) } else { txn.head(txn.run_id(no)?)? };
         check_position(&head, position)?;
-        line.push(Next { head, position, attempt, is_available: true, is_clean });
+        line.push(Next { head, position, attempt, given_back, is_available: true, is_clean });
     }
     let rest = ask.ahead.min(wanted - line.len());
     if rest > 0 {
@@ -119,8 +122,9 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
                 head: Arc::clone(&head),
                 position: row.get(0)?,
                 attempt: row.get(1)?,
+                given_back: row.get(2)?,
                 is_available: false,
-                is_clean: row.get(2)?,
+                is_clean: row.get(3)?,
             })
         })?;
         for next in waiting {
@@ -159,9 +163,9 @@ fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
         let next = available(txn, *class, wanted.min(room))?;
         let (later, pool) = (|rank: i64| rank.saturating_add(*delay), pool.as_deref());
         rooms.extend(pool.map(|pool| (pool, room)));
-        rows.extend(
-            next.into_iter().map(|(rank, no, position, attempt)| (later(rank), no, position, attempt, pool)),
-        );
+        rows.extend(next.into_iter().map(|(rank, no, position, attempt, given_back)| {
+            (later(rank), no, position, (attempt, given_back), pool)
+        }));
     }
     rows.sort_unstable();
     if !rooms.is_empty() {
@@ -176,10 +180,10 @@ fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
     }
     rows.truncate(wanted);
     let mut line = Vec::with_capacity(rows.len());
-    for (_, no, position, attempt, _) in rows {
+    for (_, no, position, (attempt, given_back), _) in rows {
         let head = txn.head(txn.run_id(no)?)?;
         check_position(&head, position)?;
-        line.push(Next { head, position, attempt, is_available: true, is_clean: true });
+        line.push(Next { head, position, attempt, given_back, is_available: true, is_clean: true });
     }
     Ok(line)
 }
@@ -192,14 +196,14 @@ fn check_position(head: &Head, position: Position) -> Done<()> {
     }
 }
 
-/// Rank, run, position and last attempt of what can be claimed of a class.
-fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<(i64, i64, Position, u32)>> {
+/// Rank, run, position, last attempt and claims that were given back of what can be claimed of a class.
+fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<(i64, i64, Position, u32, u32)>> {
     Ok(txn
         .connection
         .prepare_cached(sql!("claim_available"))?
         .query_map(params![class, count(limit)], |row| {
             let no = txn.about(row.get(1)?);
-            Ok((row.get(0)?, no, row.get(2)?, row.get(3)?))
+            Ok((row.get(0)?, no, row.get(2)?, row.get(3)?, row.get(4)?))
         })?
         .collect::<rusqlite::Result<_>>()?)
 }

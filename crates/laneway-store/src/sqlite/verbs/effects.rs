@@ -31,7 +31,7 @@ pub(in crate::sqlite) fn begin(txn: &Txn<'_>, claim: &ClaimRef, new: &NewEffect)
             let written = txn.connection.prepare_cached(sql!("effect_begin"))?.execute(params![
                 txn.head(claim.run)?.no,
                 claim.position,
-                claim.attempt,
+                claim.generation,
                 claim.session.to_string(),
                 new.id.name,
                 new.id.key,
@@ -57,7 +57,7 @@ pub(in crate::sqlite) fn commit(txn: &Txn<'_>, claim: &ClaimRef, end: &EffectEnd
         let written = txn.connection.prepare_cached(sql!("effect_commit"))?.execute(params![
             txn.head(claim.run)?.no,
             claim.position,
-            claim.attempt,
+            claim.generation,
             claim.session.to_string(),
             end.execution,
             end.status.as_str(),

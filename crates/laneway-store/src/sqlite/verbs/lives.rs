@@ -64,12 +64,12 @@ pub(in crate::sqlite) fn renew(txn: &Txn<'_>, session: SessionId, tally: Tally) 
 /// ever look at it while its holder lives.
 pub(in crate::sqlite) fn examine_held(txn: &Txn<'_>, session: SessionId) -> Done<()> {
     let id = session.to_string();
-    let held: Vec<(i64, Position, u32)> = txn
+    let held: Vec<(i64, Position, u32, u32)> = txn
         .connection
         .prepare_cached(sql!("tasks_held"))?
-        .query_map([&id], |row| Ok((txn.about(row.get(0)?), row.get(1)?, row.get(2)?)))?
+        .query_map([&id], |row| Ok((txn.about(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect::<rusqlite::Result<_>>()?;
-    for (no, _, _) in held {
+    for (no, _, _, _) in held {
         txn.run_id(no)?;
     }
     let mut statement = txn.connection.prepare_cached(sql!("stops"))?;
@@ -181,10 +181,10 @@ pub(in crate::sqlite) fn reap(
         .query_row([&id], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let Some((node, takes_others)) = known else { return Ok(None) };
-    let mut held: Vec<(i64, Position, u32)> = txn
+    let mut held: Vec<(i64, Position, u32, u32)> = txn
         .connection
         .prepare_cached(sql!("tasks_held"))?
-        .query_map([&id], |row| Ok((txn.about(row.get(0)?), row.get(1)?, row.get(2)?)))?
+        .query_map([&id], |row| Ok((txn.about(row.get(0)?), row.get(1)?, row.get(2)?, row.get(3)?)))?
         .collect::<rusqlite::Result<_>>()?;
     if has(Bug::LostDropped) {
         held.clear();
@@ -193,13 +193,13 @@ pub(in crate::sqlite) fn reap(
     txn.connection.prepare_cached(sql!("takers_remove"))?.execute([&id])?;
     txn.connection.prepare_cached(sql!("reap_queued"))?.execute([&id])?;
     // Pinned runs as a whole, whether it held something of them or not.
-    let mut of_runs: BTreeMap<i64, Vec<(Position, u32)>> = txn
+    let mut of_runs: BTreeMap<i64, Vec<(Position, u32, u32)>> = txn
         .connection
         .prepare_cached(sql!("runs_bound"))?
         .query_map([&id], |row| Ok((row.get(0)?, Vec::new())))?
         .collect::<rusqlite::Result<_>>()?;
-    for (no, position, attempt) in &held {
-        of_runs.entry(*no).or_default().push((*position, *attempt));
+    for (no, position, attempt, generation) in &held {
+        of_runs.entry(*no).or_default().push((*position, *attempt, *generation));
     }
     // What one run lets go of is handed on when all of them have let go: a waiter may need keys of two.
     let mut follows = Follows::default();
@@ -207,8 +207,9 @@ pub(in crate::sqlite) fn reap(
         let run = txn.run_id(no)?;
         follows.change(txn, run, |keeper| {
             keeper.release(session, &node)?;
-            for (position, attempt) in &of_run {
-                let claim = ClaimRef { run, position: *position, attempt: *attempt, session };
+            for (position, attempt, generation) in &of_run {
+                let (position, attempt, generation) = (*position, *attempt, *generation);
+                let claim = ClaimRef { run, position, attempt, generation, session };
                 keeper.lose(&claim, &node, max_lost)?;
             }
             Ok(())

@@ -197,6 +197,7 @@ impl Side {
             run: self.runs[claim.at.0],
             position: u32::try_from(claim.at.1).expect("few steps"),
             attempt: claim.attempt,
+            generation: claim.generation,
             session: self.sessions[claim.session],
         }
     }
@@ -218,7 +219,8 @@ impl Side {
     fn claim_at(&self, claim: ClaimRef, session: usize) -> ClaimAt {
         assert_eq!(claim.session, self.sessions[session]);
         let run = self.runs.iter().position(|run| *run == claim.run).expect("a run that was submitted");
-        ClaimAt { at: (run, claim.position as usize), attempt: claim.attempt, session }
+        let (attempt, generation) = (claim.attempt, claim.generation);
+        ClaimAt { at: (run, claim.position as usize), attempt, generation, session }
     }
 
     /// Everything that is there.

@@ -25,6 +25,7 @@ const MAX_LOST: u32 = 3;
 pub(super) struct ClaimAt {
     pub(super) at: At,
     pub(super) attempt: u32,
+    pub(super) generation: u32,
     pub(super) session: usize,
 }
 
@@ -82,7 +83,10 @@ pub(super) struct Run {
 #[derive(Clone, Default)]
 pub(super) struct Task {
     pub(super) status: Status,
+    /// Which execution its last claim is.
     pub(super) attempt: u32,
+    /// How often it was claimed.
+    pub(super) generation: u32,
     /// The last attempt of which the history knows: a claim is told by the start of its holder.
     pub(super) told: u32,
     pub(super) holder: Option<usize>,
@@ -104,10 +108,10 @@ impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { attempt, told, holder, is_started, stop, reason, run_at, retries, lost, ready_at, .. } =
             self;
-        let Self { parked_at, is_signaled, .. } = self;
+        let Self { parked_at, is_signaled, generation, .. } = self;
         write!(
             f,
-            "{} attempt {attempt} (told {told}) holder {holder:?} started {is_started} ",
+            "{} attempt {attempt} (told {told}, claim {generation}) holder {holder:?} started {is_started} ",
             self.status.0
         )?;
         write!(
@@ -176,6 +180,7 @@ impl Task {
             status: Status(status),
             reason,
             attempt: self.attempt,
+            generation: self.generation,
             told: self.told,
             retries: self.retries,
             lost: self.lost,
@@ -280,7 +285,8 @@ impl Truth {
         for (run, of) in self.runs.iter().enumerate() {
             for (position, task) in of.tasks.iter().enumerate() {
                 if task.holder == Some(session) {
-                    held.push(ClaimAt { at: (run, position), attempt: task.attempt, session });
+                    let (attempt, generation) = (task.attempt, task.generation);
+                    held.push(ClaimAt { at: (run, position), attempt, generation, session });
                 }
             }
         }
@@ -297,7 +303,7 @@ impl Truth {
 
     fn is_current(&self, claim: ClaimAt) -> bool {
         let task = self.task(claim.at);
-        task.holder == Some(claim.session) && task.attempt == claim.attempt
+        task.holder == Some(claim.session) && task.generation == claim.generation
     }
 
     // ---- work ---------------------------------------------------------------------------------------
@@ -421,7 +427,7 @@ impl Truth {
         Reply::Fate(Fate::Recorded)
     }
 
-    /// Never started, it is as it was; nothing of a paused run is to be had.
+    /// Never started, it is as it was, and was no attempt; nothing of a paused run is to be had.
     pub(super) fn give_back(&mut self, claim: ClaimAt) -> Reply {
         if !self.is_current(claim) || self.task(claim.at).is_started {
             return Reply::Fate(Fate::ClaimLost);
@@ -430,7 +436,7 @@ impl Truth {
         let task = self.task_mut(claim.at);
         let back = if is_paused { TaskStatus::Pending } else { TaskStatus::Available };
         let (ready_at, stop) = (task.ready_at, task.stop);
-        *task = Task { ready_at, told: claim.attempt, ..task.let_go(back, None) };
+        *task = Task { ready_at, attempt: task.attempt - 1, ..task.let_go(back, None) };
         // What was asked to stop has stopped, clean-up as well; the rest is skipped with its run.
         if stop.is_some() && self.runs[claim.at.0].wants(claim.at.1).when.accepts_failure() {
             self.end(claim.at, TaskStatus::Canceled, stop);
@@ -456,9 +462,10 @@ impl Truth {
         for (_, at) in line {
             let task = self.task_mut(at);
             task.attempt += 1;
+            task.generation += 1;
             task.holder = Some(session);
             task.status = Status(TaskStatus::Running);
-            claims.push(ClaimAt { at, attempt: task.attempt, session });
+            claims.push(ClaimAt { at, attempt: task.attempt, generation: task.generation, session });
         }
         claims
     }
@@ -500,7 +507,8 @@ impl Truth {
             self.fail(at, Reason::Lost);
         } else {
             let again = task.let_go(TaskStatus::Pending, Some(Reason::Lost));
-            *task = Task { lost: task.lost + 1, ..again };
+            // It keeps its place in line.
+            *task = Task { lost: task.lost + 1, ready_at: task.ready_at, ..again };
         }
     }
 
@@ -599,7 +607,8 @@ impl Truth {
         of.deadline = of.doc.timeout.map(|timeout| now + timeout);
         for position in again {
             let task = &mut of.tasks[*position];
-            *task = Task { attempt: task.attempt, told: task.told, ..Task::default() };
+            let (attempt, generation, told) = (task.attempt, task.generation, task.told);
+            *task = Task { attempt, generation, told, ..Task::default() };
         }
         Reply::Steps(again.iter().map(|position| format!("s{position}")).collect())
     }
