@@ -104,6 +104,7 @@ impl<F: Facts> Keeper<F> {
     /// Opens every gate that what happened has opened. First come those who waited for `max_parallel`, in
     /// their order; only then may somebody new take a free place.
     pub(super) fn pump(&mut self) -> Result<(), F::Error> {
+        self.line_up()?;
         self.fill()?;
         let soon: Vec<Position> = self.to_examine.iter().copied().collect();
         self.facts.prepare(&soon, &[])?;
@@ -125,6 +126,19 @@ impl<F: Facts> Keeper<F> {
             self.fill_groups()?;
             self.fill_items()?;
         }
+    }
+
+    /// Looks at those that keep their place in line as if the run had no place to spare: if nothing else is in their way, they
+    /// stand in line for one, and `fill` gives them out by rank.
+    fn line_up(&mut self) -> Result<(), F::Error> {
+        let lost = std::mem::take(&mut self.to_line_up);
+        self.facts.prepare(&lost, &[])?;
+        self.is_lining_up = true;
+        for position in lost {
+            self.examine(position)?;
+        }
+        self.is_lining_up = false;
+        Ok(())
     }
 
     fn fill(&mut self) -> Result<(), F::Error> {
@@ -233,7 +247,11 @@ impl<F: Facts> Keeper<F> {
             is_paused: !self.run.pauses.is_empty(),
             has_node: is_wait || self.has_node(class)?,
             // How many of a level run at once is for its holder to see to.
-            live: if is_wait || self.is_leveled() { 0 } else { self.live()? },
+            live: match (is_wait || self.is_leveled(), self.is_lining_up) {
+                (true, _) => 0,
+                (false, true) => self.places(),
+                (false, false) => self.live()?,
+            },
             is_led: self.look == Some(Look::Led),
             max_parallel: self.places(),
             group: match (is_wait, self.room(position)?) {

@@ -194,7 +194,7 @@ impl<F: Facts> Keeper<F> {
         }
         let step = self.name(claim.position);
         self.append(TaskLost { step, attempt: claim.attempt, node: node.to_owned() });
-        self.examine_later(claim.position);
+        self.line_up_later(claim.position);
         Ok(())
     }
 }

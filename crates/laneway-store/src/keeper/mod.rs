@@ -80,6 +80,10 @@ pub(crate) struct Keeper<F> {
     live_since: i64,
     /// Pending tasks whose gates may have changed.
     to_examine: VecDeque<Position>,
+    /// Those of them that keep their place in line: looked at before a free place is given to anybody.
+    to_line_up: Vec<Position>,
+    /// One of these is being looked at.
+    is_lining_up: bool,
     /// Whether a place under `max_parallel` may be free, or may have somebody new to take it.
     may_fill: bool,
     /// Whether a task has left its place, or an item has come into the line, since that was last looked at.
@@ -131,6 +135,8 @@ impl<F: Facts> Keeper<F> {
             live: None,
             live_since: 0,
             to_examine: VecDeque::new(),
+            to_line_up: Vec::new(),
+            is_lining_up: false,
             may_fill: false,
             has_left: false,
             look: None,
@@ -256,6 +262,16 @@ impl<F: Facts> Keeper<F> {
     pub(crate) fn examine_later(&mut self, position: Position) {
         self.may_fill = true;
         self.to_examine.push_back(position);
+    }
+
+    /// A task that has a rank from before stands in line by that, before a free place of its run goes to the first.
+    pub(crate) fn line_up_later(&mut self, position: Position) {
+        // Steps of a level stand in no line of their own.
+        if self.is_leveled() {
+            return self.examine_later(position);
+        }
+        self.may_fill = true;
+        self.to_line_up.push(position);
     }
 
     /// New tasks wait in line.

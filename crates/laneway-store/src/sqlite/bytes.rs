@@ -96,7 +96,7 @@ pub(super) fn keep_artifacts(txn: &Txn<'_>, claim: &ClaimRef, artifacts: &[Artif
         let added = insert.execute(params![
             no,
             claim.position,
-            claim.attempt,
+            claim.generation,
             claim.session.to_string(),
             one.name.as_str(),
             one.hash.as_str(),

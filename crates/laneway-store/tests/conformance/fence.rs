@@ -178,9 +178,10 @@ async fn give_back_spends_no_retry_and_keeps_its_place(place: Place) {
     assert_eq!((first.at.attempt, first.at.generation), (1, 6));
     node.fail(&first).await;
     assert_eq!(node.task(run, "a").await.status, TaskStatus::Available, "its retry was not spent");
-    let second = node.begin(run, "a").await;
+    let held = node.take(run, 3).await;
+    let second = held.iter().find(|held| held.step == "a").expect("it is available");
     assert_eq!((second.at.attempt, second.at.generation), (2, 7));
-    node.succeed(&second).await;
+    node.succeed(second).await;
     let attempts = node.attempts(run, "a").await;
     let told: Vec<_> = attempts.iter().map(|one| (one.attempt, one.outcome.as_str())).collect();
     assert_eq!(told, [(1, "failed"), (2, "succeeded")]);

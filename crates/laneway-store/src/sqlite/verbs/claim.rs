@@ -37,13 +37,9 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
             break;
         }
         if take(txn, ask, &next)? {
-            let at = ClaimRef {
-                run: next.head.head.run,
-                position: next.position,
-                attempt: minted(txn, &next)?,
-                generation: next.attempt + 1 + next.given_back,
-                session: ask.session,
-            };
+            let (run, position, attempt) = (next.head.head.run, next.position, minted(txn, &next)?);
+            let generation = attempt + next.given_back;
+            let at = ClaimRef { run, position, attempt, generation, session: ask.session };
             claims.push(Claim { at, head: Arc::clone(&next.head.head) });
         } else if ask.run.is_some() {
             break;
