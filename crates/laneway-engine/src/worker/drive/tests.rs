@@ -153,7 +153,8 @@ async fn loop_of_anything(dir: &std::path::Path) -> Loop {
 async fn an_idle_worker_looks_often_from_its_start_on() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = loop_of_anything(dir.path()).await;
-    assert!(work.patience >= Duration::from_secs(1), "{:?} is not often", work.patience);
+    let patience = (work.patience)();
+    assert!(patience >= Duration::from_secs(1), "{patience:?} is not often");
     let often = Duration::from_millis(100);
     tokio::select! {
         biased;
@@ -186,7 +187,7 @@ async fn what_cannot_be_read_and_is_nobodys_fault_ends_no_node_and_is_asked_for_
         |_| Message::Recorded(Wanted::default(), Err(unreadable())),
         |claim| Message::Started(vec![claim], Err(unreadable())),
         |claim| Message::GivenBack(vec![claim], Err(unreadable())),
-        |_| Message::Promoted(Err(unreadable())),
+        |_| Message::Promoted(Promotion::Timed, Err(unreadable())),
         |_| Message::Looked(Err(unreadable())),
         |_| Message::Renewed(Instant::now(), Err(unreadable())),
     ];
@@ -234,7 +235,7 @@ async fn what_must_end_a_loop_ends_it() {
 async fn whoever_drives_a_run_is_told_what_is_wrong_with_it_and_bears_what_is_wrong_with_others() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = idle_loop(dir.path()).await;
-    work.on_message(Message::Promoted(Err(unreadable()))).expect("that may be any run");
+    work.on_message(Message::Promoted(Promotion::Timed, Err(unreadable()))).expect("that may be any run");
     let error = work.on_message(Message::Claimed(Wanted::default(), Err(unreadable()))).expect_err("its own");
     assert!(matches!(error, Error::Store(_)), "{error}");
 }
@@ -285,7 +286,7 @@ async fn drive_beside_another(dir: &std::path::Path, deafen: impl FnOnce(&mut Lo
 #[tokio::test]
 async fn nothing_needs_a_look_without_a_hint() {
     let dir = tempfile::tempdir().expect("a directory");
-    drive_beside_another(dir.path(), |work| work.patience = NEVER).await;
+    drive_beside_another(dir.path(), |work| work.patience = Box::new(|| NEVER)).await;
 }
 
 #[tokio::test]
@@ -294,7 +295,7 @@ async fn a_run_whose_hints_are_lost_goes_on_all_the_same() {
     let (_silent, changes) = watch::channel(0);
     drive_beside_another(dir.path(), |work| {
         work.changes = changes;
-        work.patience = Duration::from_millis(200);
+        work.patience = Box::new(|| Duration::from_millis(200));
     })
     .await;
 }
