@@ -511,7 +511,10 @@ impl Loop {
             }
             Message::Started(claims, Ok(fates)) => {
                 for (claim, fate) in claims.into_iter().zip(fates) {
-                    if fate == Fate::ClaimLost {
+                    // On Postgres a start and the end behind it travel on two connections, and the end may be
+                    // recorded first: the store then rejects the start of a claim that is over. What became of that
+                    // claim is the answer to its end.
+                    if fate == Fate::ClaimLost && self.running.contains_key(&claim) {
                         self.lose(claim);
                     }
                 }

@@ -399,3 +399,42 @@ async fn what_runs_without_being_held_is_killed() {
     assert!(work.running[&mine].is_lost);
     assert_eq!(work.counts.tally().lost, 2, "both steps");
 }
+
+/// On Postgres a start and the end behind it travel on two connections, and the store may take the end first.
+#[tokio::test]
+async fn start_that_comes_to_the_store_behind_its_own_end_loses_no_claim() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = quick_loop(dir.path()).await;
+    let claims = claimed_unheard(&work).await;
+    let [first, second] = [claims[0].at, claims[1].at];
+    work.on_message(Message::Claimed(Wanted::default(), Ok(claims))).expect("claims");
+    while work.running.contains_key(&first) {
+        let message = work.events.join_next().await.expect("it is under way").expect("no panic");
+        work.on_message(message).expect("nothing wrong");
+    }
+    work.record();
+    while work.recording.is_some() {
+        let message = work.events.join_next().await.expect("it is under way").expect("no panic");
+        work.on_message(message).expect("nothing wrong");
+    }
+    let late = work.store.start(vec![first]).await.expect("an answer");
+    assert_eq!(late, [Fate::ClaimLost], "the store says that of a claim that is over");
+    work.on_message(Message::Started(vec![first], Ok(late))).expect("nothing wrong");
+    assert_eq!(work.counts.tally().lost, 0, "its end was recorded");
+    let end = run_to_its_end(&mut work).await;
+    assert_eq!(end, End::Run(RunStatus::Succeeded), "{second:?}");
+}
+
+#[tokio::test]
+async fn start_of_a_step_that_still_runs_under_a_claim_of_another_kills_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let functions = Functions::new()
+        .add("endless", |_: Call<serde_json::Value>| std::future::pending::<Result<(), &str>>());
+    let mut work = loop_of(dir.path(), "steps:\n  a: {function: endless}\n", functions).await;
+    let claims = claimed_unheard(&work).await;
+    let mine = claims[0].at;
+    work.on_message(Message::Claimed(Wanted::default(), Ok(claims))).expect("claims");
+    work.on_message(Message::Started(vec![mine], Ok(vec![Fate::ClaimLost]))).expect("nothing wrong");
+    assert!(work.running[&mine].is_lost);
+    assert_eq!(work.counts.tally().lost, 1);
+}
