@@ -85,7 +85,7 @@ use crate::sqlite::Clock;
 use crate::store::Store;
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
-use crate::Open;
+use crate::{Open, SchemaChange};
 
 /// Runs that are looked at again in one transaction when a node takes more than before: others wait for what it holds.
 const RUNS_AT_ONCE: usize = 20;
@@ -103,6 +103,7 @@ pub struct PostgresStore {
     locks: SessionLocks,
     /// Sessions that were registered here: who reaps must itself be alive.
     own: Mutex<Vec<SessionId>>,
+    schema_change: SchemaChange,
 }
 
 impl PostgresStore {
@@ -114,7 +115,7 @@ impl PostgresStore {
     /// With a clock of the caller's: a manual one stands in place of the database's.
     pub fn open_with(url: &str, dir: &Path, mode: Open, clock: Arc<Clock>) -> Result<Self> {
         let address = Address::parse(url)?;
-        let (target, instance) = at_once(Target::prepare(address, mode))?;
+        let (target, instance, schema_change) = at_once(Target::prepare(address, mode))?;
         std::fs::create_dir_all(dir.join("sessions")).map_err(|error| Error::Io {
             path: dir.to_owned(),
             why: format!("the directory for logs and scratch files cannot be made: {error}"),
@@ -125,7 +126,13 @@ impl PostgresStore {
             dir: dir.to_owned(),
             locks: SessionLocks::new(dir),
             own: Mutex::default(),
+            schema_change,
         })
+    }
+
+    /// What opening it has changed about its schema.
+    pub fn schema_change(&self) -> SchemaChange {
+        self.schema_change
     }
 
     /// How often a task may be lost with its node before it fails.
