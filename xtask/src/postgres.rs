@@ -292,12 +292,11 @@ fn serve(
     for setting in settings {
         command.arg("-c").arg(setting);
     }
+    // Counts statements where a database asks for it, and stands by until then.
+    command.args(["-c", "shared_preload_libraries=pg_stat_statements"]);
+    command.args(["-c", "pg_stat_statements.track=none"]);
     match durability {
-        // Counts statements where a database asks for it, and stands by until then.
-        Durability::Full => {
-            command.args(["-c", "shared_preload_libraries=pg_stat_statements"]);
-            command.args(["-c", "pg_stat_statements.track=none"]);
-        }
+        Durability::Full => {}
         Durability::None => {
             for setting in ["fsync=off", "full_page_writes=off", "synchronous_commit=off"] {
                 command.args(["-c", setting]);

@@ -36,7 +36,7 @@ const SHARE: usize = 32;
 /// The store changes all the time, and few of those changes want a run: it is looked at this often at most.
 const LOOK_AFTER: Duration = Duration::from_millis(50);
 
-/// A hint may get lost.
+/// A hint may get lost. Where hints are reliable the store's own `max_poll_interval` is longer, and counts.
 const LOOK_AT_LEAST: Duration = Duration::from_secs(5);
 
 /// A store that cannot be reached may be there again.
@@ -77,7 +77,7 @@ impl Starter {
                 }
             }
             tokio::select! {
-                () = sleep(LOOK_AT_LEAST) => {}
+                () = sleep(LOOK_AT_LEAST.max(self.store.max_poll_interval())) => {}
                 told = changes.changed() => match told {
                     Ok(()) => sleep_until(begun + LOOK_AFTER).await,
                     // The store is closing.

@@ -240,6 +240,8 @@ fn code_of(error: &Error) -> Code {
         | Error::NotAStore { .. }
         | Error::Newer { .. }
         | Error::OlderLives { .. }
+        | Error::NeedsMigration { .. }
+        | Error::MayNotMigrate { .. }
         | Error::CannotLock { .. }
         | Error::Damaged { .. }
         | Error::OldSqlite { .. }

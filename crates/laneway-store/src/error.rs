@@ -26,6 +26,12 @@ pub enum Error {
         nodes.join(", ")
     )]
     OlderLives { path: PathBuf, nodes: Vec<String> },
+    /// Opened by a process that does not migrate. Nothing was changed.
+    #[error("{} was written by an older Laneway: its schema is {found}, this program needs {known}", path.display())]
+    NeedsMigration { path: PathBuf, found: i64, known: i64 },
+    /// Nothing was changed.
+    #[error("{} must be brought from schema {found} to {known}, and this role has no right to do so: {why}", path.display())]
+    MayNotMigrate { path: PathBuf, found: i64, known: i64, why: String },
     #[error("{} cannot be written: {why}", path.display())]
     ReadOnly { path: PathBuf, why: String },
     #[error("the file system of {} cannot lock files: {why}", path.display())]
@@ -231,6 +237,13 @@ impl Error {
             Self::Newer { .. } => Some("use the newer program; this one was left as it is".to_owned()),
             Self::OlderLives { .. } => Some(
                 "stop them, and start this program again; until then they go on, and nothing was changed".to_owned(),
+            ),
+            Self::NeedsMigration { .. } => Some(
+                "`laneway migrate` brings it there, and so does the next `laneway run`, `worker` or `serve` of this program"
+                    .to_owned(),
+            ),
+            Self::MayNotMigrate { .. } => Some(
+                "use `laneway migrate` with a role that owns the tables; nodes need no such right behind it".to_owned(),
             ),
             Self::ReadOnly { .. } => {
                 Some("make the file and its directory writable, or use --store elsewhere".to_owned())

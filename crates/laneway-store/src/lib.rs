@@ -40,11 +40,43 @@ pub use fence::{ClaimRef, Fate, claim_suffix};
 pub use locks::{scratch_dir, warden_lock};
 pub use store::Store;
 
-/// Whether a store that is not there is made.
+/// What opening may do to a store that is not there, or that an older program has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
+    /// Makes a missing store and migrates an older one. For processes that work, and for `laneway migrate`.
+    Migrate,
+    /// Makes a missing store. Rejects an older one with `NeedsMigration`.
     Create,
+    /// Changes nothing: a missing store is an error, and so is an older one.
     Existing,
+}
+
+/// What opening a store has changed about its schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaChange {
+    /// Nothing: the store has the schema that this program knows.
+    Unchanged {
+        schema: i64,
+    },
+    /// The store was not there, and was made with this schema.
+    Made {
+        schema: i64,
+    },
+    Migrated {
+        from: i64,
+        to: i64,
+    },
+}
+
+impl SchemaChange {
+    /// Of a store whose schema was `from` (0: without any table) and is `to` now.
+    pub(crate) fn between(from: i64, to: i64) -> Self {
+        match from {
+            0 => Self::Made { schema: to },
+            from if from == to => Self::Unchanged { schema: to },
+            from => Self::Migrated { from, to },
+        }
+    }
 }
 
 /// How often a task may be lost with its node before it fails, unless a deployment says otherwise.
@@ -71,16 +103,23 @@ pub fn open(address: &str, mode: Open) -> Result<Arc<dyn Store>> {
 }
 
 pub fn open_with(address: &str, mode: Open, options: &Options) -> Result<Arc<dyn Store>> {
-    let file = |path: &str| -> Result<Arc<dyn Store>> {
+    Ok(open_telling(address, mode, options)?.0)
+}
+
+/// The same, with what that has changed about the store's schema.
+pub fn open_telling(address: &str, mode: Open, options: &Options) -> Result<(Arc<dyn Store>, SchemaChange)> {
+    let file = |path: &str| -> Result<(Arc<dyn Store>, SchemaChange)> {
         let store = sqlite::SqliteStore::open(&PathBuf::from(path), mode)?;
-        Ok(Arc::new(store.with_max_lost(options.max_lost)))
+        let change = store.schema_change();
+        Ok((Arc::new(store.with_max_lost(options.max_lost)), change))
     };
     match address.split_once("://") {
         None => file(address),
         Some(("sqlite", path)) => file(path),
         Some(("postgres" | "postgresql", _)) => {
             let store = postgres::PostgresStore::open(address, &options.data_dir, mode)?;
-            Ok(Arc::new(store.with_max_lost(options.max_lost)))
+            let change = store.schema_change();
+            Ok((Arc::new(store.with_max_lost(options.max_lost)), change))
         }
         Some((other, _)) => Err(Error::Address {
             why: format!(

@@ -120,6 +120,8 @@ pub(crate) enum Command {
     Backup(command::backup::Args),
     /// Make a store of what `laneway backup` has written
     Restore(command::restore::Args),
+    /// Bring the store to the schema that this program needs
+    Migrate(command::migrate::Args),
     /// List the settings, and where each comes from
     Settings(command::settings::Args),
     /// Print a completion script for a shell

@@ -326,16 +326,19 @@ async fn drive(
     let mut was_interrupted = false;
     let mut next_read = Instant::now();
     // What was submitted before the watcher looked gave no hint.
-    let patience = store.max_poll_interval();
-    let mut quiet = patience;
-    // Lines do not move.
-    let tick = if progress.is_terminal() { TICK } else { patience };
+    let mut is_read_due = true;
+    let mut quiet = Duration::ZERO;
 
     let status: RunStatus = loop {
+        // Read every time: a store knows only after a while whether notifications arrive.
+        let patience = store.max_poll_interval();
+        // Lines do not move.
+        let tick = if progress.is_terminal() { TICK } else { patience };
+        let waits = !is_read_due && quiet < patience;
         // Each arm only wakes: whatever awaits inside an arm would keep the worker from being polled.
         let wake = {
             let watcher = async {
-                if quiet < patience && tokio::time::timeout(tick, changes.changed()).await.is_err() {
+                if waits && tokio::time::timeout(tick, changes.changed()).await.is_err() {
                     return Wake::Tick;
                 }
                 tokio::time::sleep_until(next_read).await;
@@ -375,7 +378,7 @@ async fn drive(
                 let events = events?;
                 cursor = events.last().map_or(cursor, |event| event.seq);
                 // A full page means that there is more, for which no hint will come.
-                quiet = if events.len() == PAGE { patience } else { Duration::ZERO };
+                (is_read_due, quiet) = (events.len() == PAGE, Duration::ZERO);
                 next_read = Instant::now() + READ_INTERVAL;
                 progress.apply(&events)?;
             }

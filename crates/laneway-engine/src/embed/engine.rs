@@ -156,12 +156,12 @@ impl Builder {
         Self { shutdown_grace: grace, ..self }
     }
 
-    /// Opens the store, which is made if it is not there, and begins to take tasks, on the runtime of the caller. What engines that died
+    /// Opens the store, which is made if it is not there and migrated if an older program has made it, and begins to take tasks, on the runtime of the caller. What engines that died
     /// have left is taken up.
     pub async fn start(self) -> Result<Engine, Error> {
         let dir = self.dir.clone().unwrap_or_else(|| PathBuf::from("."));
         let dir = std::fs::canonicalize(&dir).map_err(|source| Error::Directory { path: dir, source })?;
-        let store = laneway_store::open_with(&self.store, Open::Create, &self.options)?;
+        let store = laneway_store::open_with(&self.store, Open::Migrate, &self.options)?;
         let session = store.register(self.session()).await?;
         match self.begin(&store, session).await {
             Ok((worker, control, heartbeat)) => {

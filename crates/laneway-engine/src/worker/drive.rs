@@ -257,7 +257,7 @@ enum Message {
     /// A step of a level may be tried again.
     Rested(ClaimRef),
     GivenBack(Vec<ClaimRef>, Result<Vec<Fate>, laneway_store::Error>),
-    Promoted(Result<Option<Millis>, laneway_store::Error>),
+    Promoted(Promotion, Result<Option<Millis>, laneway_store::Error>),
     /// What the session is asked to do, and when `promote` will have something to do.
     Looked(Result<(Orders, Option<Millis>), laneway_store::Error>),
     Canceled(Result<RunStatus, laneway_store::Error>),
@@ -266,6 +266,16 @@ enum Message {
     Renewed(Instant, Result<Renewed, laneway_store::Error>),
     /// The store knows that this node takes nothing more, or could not be told.
     Drained(Result<Vec<SessionId>, laneway_store::Error>),
+}
+
+/// Why the loop promotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Promotion {
+    /// Time has opened a gate, or the node begins: there may be work right behind it.
+    Timed,
+    /// The safety net of a sweep. It usually finds nothing, and what it does promote is announced as a change, which makes for a
+    /// claim: an idle node asks for none by itself.
+    Swept,
 }
 
 struct Loop {
@@ -299,8 +309,10 @@ struct Loop {
     look_at: Option<Instant>,
     /// Ticks when something changed.
     changes: watch::Receiver<u64>,
-    /// After how long the store is looked at without any hint: a hint may be lost, and correctness must not need one.
-    patience: Duration,
+    /// After how long the store is polled without any hint: a hint may be lost, and correctness must not need one.
+    /// Read again at every rest, because it changes while the loop runs: a store that listens for
+    /// notifications knows only after a round trip whether they arrive.
+    patience: Patience,
     /// The same for a node that takes whatever comes, to which a lost hint is idle time.
     poll: Option<Poll>,
     /// The store could not take the cancel yet.
@@ -335,6 +347,9 @@ struct Loop {
     told: Told,
 }
 
+/// Returns the longest pause between two polls, as of now.
+type Patience = Box<dyn Fn() -> Duration + Send + Sync>;
+
 struct Running {
     step: String,
     since: Instant,
@@ -349,9 +364,10 @@ struct Running {
 
 impl Loop {
     fn new(means: Means, aim: Aim, setting: Setting) -> Self {
-        // Asked after the first word about changes, which makes the store listen for those of others.
+        // This makes the store listen for changes of others.
         let changes = means.store.changes();
-        let patience = means.store.max_poll_interval().min(means.max_poll_interval);
+        let (store, max_poll_interval) = (Arc::clone(&means.store), means.max_poll_interval);
+        let patience: Patience = Box::new(move || store.max_poll_interval().min(max_poll_interval));
         Self {
             setting,
             running: HashMap::new(),
@@ -370,7 +386,7 @@ impl Loop {
             look_at: None,
             changes,
             patience,
-            poll: matches!(aim, Aim::Any { .. }).then(|| Poll::new(patience, seed(means.session))),
+            poll: matches!(aim, Aim::Any { .. }).then(|| Poll::new(seed(means.session))),
             is_cancel_unsaid: false,
             return_at: None,
             is_telling: false,
@@ -398,7 +414,7 @@ impl Loop {
         let mut urges = control.subscribe();
         // Taken out, so that the loop can wait for it and change everything else.
         let mut pulse = self.pulse.clone();
-        self.promote();
+        self.promote(Promotion::Timed);
         self.claim();
         self.rest();
         loop {
@@ -424,7 +440,7 @@ impl Loop {
                 }
                 () = until(self.record_at) => self.record(),
                 () = until(say_at) => self.say_started(SAY_AFTER / 2),
-                () = until(self.wake_at) => { self.wake_at = None; self.promote(); }
+                () = until(self.wake_at) => { self.wake_at = None; self.promote(Promotion::Timed); }
                 beat = next_beat(&mut pulse) => match beat {
                     Beat::Renewed(asked, renewed) => self.compare(asked, renewed),
                     Beat::Over(why) => return Err(Error::Fenced { why }),
@@ -495,7 +511,10 @@ impl Loop {
             }
             Message::Started(claims, Ok(fates)) => {
                 for (claim, fate) in claims.into_iter().zip(fates) {
-                    if fate == Fate::ClaimLost {
+                    // On Postgres a start and the end behind it travel on two connections, and the end may be
+                    // recorded first: the store then rejects the start of a claim that is over. What became of that
+                    // claim is the answer to its end.
+                    if fate == Fate::ClaimLost && self.running.contains_key(&claim) {
                         self.lose(claim);
                     }
                 }
@@ -536,14 +555,14 @@ impl Loop {
                 self.tolerate(error)?;
                 self.later(ASK_AGAIN);
             }
-            Message::Promoted(Ok(next)) => {
+            Message::Promoted(why, Ok(next)) => {
                 pass(Point::Promoted);
                 self.wake(next);
-                if !has(Bug::HintNeeded) {
+                if why == Promotion::Timed && !has(Bug::HintNeeded) {
                     self.claim();
                 }
             }
-            Message::Promoted(Err(error)) => {
+            Message::Promoted(_, Err(error)) => {
                 self.tolerate_of_all(error)?;
                 self.wake_at = Some(Instant::now() + ASK_AGAIN);
             }
@@ -574,7 +593,7 @@ impl Loop {
                     self.setting.sweeper.soon();
                 }
                 self.sweep_again(reaped.next_in);
-                self.promote();
+                self.promote(Promotion::Swept);
             }
             Message::Swept(Err(error)) => {
                 self.tolerate_of_all(error)?;
@@ -719,7 +738,8 @@ impl Loop {
 
     /// Looks again without a hint, sooner or later.
     fn rest(&mut self) {
-        let rest = self.poll.as_mut().map_or(self.patience, Poll::rest);
+        let longest = (self.patience)();
+        let rest = self.poll.as_mut().map_or(longest, |poll| poll.rest(longest));
         self.later(rest);
     }
 

@@ -12,6 +12,7 @@ use deadpool_postgres::{
 };
 use laneway_core::id::InstanceId;
 use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use uuid::Uuid;
@@ -20,8 +21,8 @@ use super::address::Address;
 use super::fault::{self, Failure};
 use super::migrate::{self, Found, Migrated};
 use super::tls;
-use crate::Open;
 use crate::error::{Error, Result};
+use crate::{Open, SchemaChange};
 
 /// The oldest server that is tested with.
 const OLDEST: u32 = 15;
@@ -78,7 +79,7 @@ pub(super) type Line =
 
 impl Target {
     /// Looks at the server and the store on it, making or migrating that if asked.
-    pub(super) async fn prepare(address: Address, mode: Open) -> Result<(Self, InstanceId)> {
+    pub(super) async fn prepare(address: Address, mode: Open) -> Result<(Self, InstanceId, SchemaChange)> {
         let tls = Tls(tls::connector(&address.trust)?);
         let mut config = address.config.clone();
         if address.config.get_hosts().len() > 1 {
@@ -100,11 +101,11 @@ impl Target {
             dialled => dialled,
         }
         .map_err(|error| fault::explain_connect(&error, &target.address))?;
-        let instance = target.examine(&mut client, mode).await?;
-        Ok((target, instance))
+        let (instance, change) = target.examine(&mut client, mode).await?;
+        Ok((target, instance, change))
     }
 
-    async fn examine(&mut self, client: &mut Client, mode: Open) -> Result<InstanceId> {
+    async fn examine(&mut self, client: &mut Client, mode: Open) -> Result<(InstanceId, SchemaChange)> {
         let tell = |error: tokio_postgres::Error| fault::explain(&error, &self.address);
         let server = migrate::look(client).await.map_err(tell)?;
         if server.number < i64::from(OLDEST) * 10_000 {
@@ -115,7 +116,7 @@ impl Target {
             self.session = Session::Shared;
         }
         let path = self.address.path();
-        match server.found {
+        let change = match server.found {
             Found::Nowhere => {
                 let why = "no schema of this connection's search_path is there; make one with CREATE SCHEMA";
                 return Err(Error::Address { why: why.to_owned() });
@@ -124,19 +125,26 @@ impl Target {
             Found::Store { schema } if schema > migrate::KNOWN => {
                 return Err(Error::Newer { path, found: schema, known: migrate::KNOWN });
             }
-            Found::Store { schema } if schema == migrate::KNOWN => {}
-            Found::Empty if mode == Open::Existing => return Err(Error::Missing { path }),
-            Found::Store { .. } | Found::Empty => {
-                match migrate::migrate(client, migrate::MIGRATIONS).await.map_err(tell)? {
-                    Migrated::Done => {}
-                    Migrated::OlderLive(nodes) => return Err(Error::OlderLives { path, nodes }),
-                }
+            Found::Store { schema } if schema == migrate::KNOWN => SchemaChange::Unchanged { schema },
+            Found::Store { schema } if mode != Open::Migrate => {
+                return Err(Error::NeedsMigration { path, found: schema, known: migrate::KNOWN });
             }
-        }
+            Found::Empty if mode == Open::Existing => return Err(Error::Missing { path }),
+            Found::Store { .. } | Found::Empty => match migrate::migrate(client, migrate::MIGRATIONS).await {
+                Ok(Migrated::From(schema)) => SchemaChange::between(schema, migrate::KNOWN),
+                Ok(Migrated::OlderLive(nodes)) => return Err(Error::OlderLives { path, nodes }),
+                Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                    let found = server.found.schema();
+                    let (known, why) = (migrate::KNOWN, fault::words(&error));
+                    return Err(Error::MayNotMigrate { path, found, known, why });
+                }
+                Err(error) => return Err(tell(error)),
+            },
+        };
         let text = migrate::instance(client).await.map_err(tell)?;
         let uuid = Uuid::try_parse(&text)
             .map_err(|error| Error::Unreadable { what: "instance id".to_owned(), why: error.to_string() })?;
-        Ok(InstanceId::new(uuid))
+        Ok((InstanceId::new(uuid), change))
     }
 
     /// Where the schema stands in the URL it must not be lost in silence.

@@ -226,6 +226,8 @@ impl Ear {
             let begun = Instant::now();
             let lost = self.listen().await;
             self.state.send_replace(Hearing::Unconnected);
+            // Changes are not heard from here on: waiters that rest for long poll now, and then more often.
+            self.hint();
             let why = lost.err().map(|failure| failure.explain(&self.target.address).to_string());
             tracing::debug!(why, "the connection that listens has ended; it is made again");
             // One that lasted was a good one.

@@ -54,6 +54,16 @@ pub(super) enum Found {
     Nowhere,
 }
 
+impl Found {
+    /// How many migrations it has.
+    pub(super) fn schema(self) -> i64 {
+        match self {
+            Self::Store { schema } => schema,
+            Self::Empty | Self::Foreign | Self::Nowhere => 0,
+        }
+    }
+}
+
 /// Unnamed statements throughout: a pooler may stand in between, and each is said once.
 pub(super) async fn look(client: &Client) -> Result<Server, tokio_postgres::Error> {
     let row = client.query_typed_one(include_str!("sql/look.sql"), &[]).await?;
@@ -75,7 +85,8 @@ async fn schema(client: &Client) -> Result<i64, tokio_postgres::Error> {
 /// What came of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Migrated {
-    Done,
+    /// The schema has all migrations now; it had so many before.
+    From(i64),
     /// Nothing was changed: these nodes live, and could not go on. All of them are of older programs: newer ones have migrated the
     /// schema before they registered.
     OlderLive(Vec<String>),
@@ -116,7 +127,7 @@ pub(super) async fn migrate(
         transaction.query_typed(say, &[(&least.to_string(), Type::TEXT)]).await?;
     }
     transaction.commit().await?;
-    Ok(Migrated::Done)
+    Ok(Migrated::From(schema))
 }
 
 pub(super) async fn instance(client: &Client) -> Result<String, tokio_postgres::Error> {
@@ -164,14 +175,14 @@ mod tests {
         let (older, mut newer) = place(dir.path()).await;
         let session = older.register(NewSession::ephemeral("older:1", 1)).await.expect("a session");
         let added = migrate(&mut newer, &with(&[FIRST])).await.expect("it only adds");
-        assert_eq!((added, schema(&newer).await.expect("a number")), (Migrated::Done, KNOWN + 1));
+        assert_eq!((added, schema(&newer).await.expect("a number")), (Migrated::From(KNOWN), KNOWN + 1));
         let refused = migrate(&mut newer, &with(&[FIRST, SECOND])).await.expect("an answer");
         assert_eq!(refused, Migrated::OlderLive(vec!["older:1".to_owned()]));
         assert_eq!(schema(&newer).await.expect("a number"), KNOWN + 1, "nothing was changed");
         let leaving = laneway_core::node_event::Leaving::because(laneway_core::node_event::LeaveReason::Done);
         older.retire(session, leaving).await.expect("a session that can end");
         let broken = migrate(&mut newer, &with(&[FIRST, SECOND])).await.expect("an answer");
-        assert_eq!((broken, schema(&newer).await.expect("a number")), (Migrated::Done, KNOWN + 2));
+        assert_eq!((broken, schema(&newer).await.expect("a number")), (Migrated::From(KNOWN + 1), KNOWN + 2));
         let refused = older.register(NewSession::ephemeral("older:1", 1)).await.expect_err("too old");
         assert!(matches!(refused, Error::Newer { found, .. } if found == KNOWN + 2), "{refused}");
     }

@@ -65,7 +65,6 @@ use verbs::{
     apply, cache, children, claim, effects, finish, levels, lives, people, promote, prune, secrets, triggers,
 };
 
-use crate::Open;
 use crate::bytes::admit;
 use crate::cache::{Behind, Forgotten, Found, KeepResults, Look, Missed, NewResult, ResultView, Which};
 use crate::child::{Resumed, WantedPage, Wanting};
@@ -89,6 +88,7 @@ use crate::sqlite::Clock;
 use crate::store::Store;
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
+use crate::{Open, SchemaChange};
 
 /// Runs that are looked at again in one transaction when a node takes more than before: others wait for what it holds.
 const RUNS_AT_ONCE: usize = 20;
@@ -106,6 +106,7 @@ pub struct PostgresStore {
     locks: SessionLocks,
     /// Sessions that were registered here: who reaps must itself be alive.
     own: Mutex<Vec<SessionId>>,
+    schema_change: SchemaChange,
 }
 
 impl PostgresStore {
@@ -117,7 +118,7 @@ impl PostgresStore {
     /// With a clock of the caller's: a manual one stands in place of the database's.
     pub fn open_with(url: &str, dir: &Path, mode: Open, clock: Arc<Clock>) -> Result<Self> {
         let address = Address::parse(url)?;
-        let (target, instance) = at_once(Target::prepare(address, mode))?;
+        let (target, instance, schema_change) = at_once(Target::prepare(address, mode))?;
         std::fs::create_dir_all(dir.join("sessions")).map_err(|error| Error::Io {
             path: dir.to_owned(),
             why: format!("the directory for logs and scratch files cannot be made: {error}"),
@@ -128,7 +129,13 @@ impl PostgresStore {
             dir: dir.to_owned(),
             locks: SessionLocks::new(dir),
             own: Mutex::default(),
+            schema_change,
         })
+    }
+
+    /// What opening it has changed about its schema.
+    pub fn schema_change(&self) -> SchemaChange {
+        self.schema_change
     }
 
     /// How often a task may be lost with its node before it fails.
@@ -250,10 +257,18 @@ impl Store for PostgresStore {
 
     async fn reap(&self) -> Result<Reaped> {
         let own = &self.own();
-        let expired =
-            self.base.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
+        let next_in =
+            || self.base.write(|link, terms| async move { lives::next_expiry(&link, terms, own).await });
         let (mut reaped, mut unread) = (Reaped::default(), Ok(()));
         self.reap_neighbours(&mut reaped, &mut unread).await?;
+        // Every node asks this every few seconds, and usually all others are alive: one statement then.
+        reaped.next_in = next_in().await?;
+        if reaped.next_in.is_none_or(|left| !left.is_zero()) {
+            unread?;
+            return Ok(reaped);
+        }
+        let expired =
+            self.base.write(|link, terms| async move { lives::expired(&link, terms, own).await }).await?;
         for (session, _) in expired {
             pass(Point::ExpiredFound);
             let one = self.reap_one(session, &lives::End::Expired).await;
@@ -264,8 +279,7 @@ impl Store for PostgresStore {
             }
         }
         unread?;
-        reaped.next_in =
-            self.base.write(|link, terms| async move { lives::next_expiry(&link, terms, own).await }).await?;
+        reaped.next_in = next_in().await?;
         Ok(reaped)
     }
 
@@ -316,6 +330,11 @@ impl Store for PostgresStore {
     }
 
     async fn promote(&self) -> Result<Option<Millis>> {
+        // Every node asks this every few seconds, and usually nothing is due: one statement then.
+        let look = self.base.ask(|link| async move { promote::look(&link, self.base.now()).await }).await?;
+        if !look.is_due {
+            return Ok(look.next);
+        }
         let due = self.base.write(|link, terms| async move { promote::due(&link, terms.now).await }).await?;
         for due in &due {
             match self

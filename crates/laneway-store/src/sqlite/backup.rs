@@ -58,7 +58,7 @@ pub(crate) struct Found {
 /// Looks at a copy before it is used: whether it is a store of a version that we know, and whole. An older one is brought up
 /// to date.
 pub(crate) fn check_copy(path: &Path, artifacts: &Path) -> Result<Found> {
-    connect::prepare(path, Open::Existing)?;
+    connect::prepare(path, Open::Migrate)?;
     let connection = connect::source(path)?;
     let look = || -> rusqlite::Result<(String, Found)> {
         let said: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;

@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use super::fault;
 use super::migrate::{self, Found};
-use crate::Open;
 use crate::error::{Error, Result};
+use crate::{Open, SchemaChange};
 
 /// Older ones can corrupt a WAL that several processes use.
 const OLDEST_SQLITE: (i32, &str) = (3_051_003, "3.51.3");
@@ -32,15 +32,15 @@ const WRITER_PAGES: u32 = 8_192;
 /// Those of a reader. Questions are short, or pass over a run once.
 const READER_PAGES: u32 = 2_048;
 
-/// Makes sure that the file is a store of a schema we know, creating or migrating it if asked.
-pub(super) fn prepare(path: &Path, mode: Open) -> Result<()> {
+/// Makes sure that the file is a store of the schema we know, creating or migrating it if asked. Returns what that changed.
+pub(super) fn prepare(path: &Path, mode: Open) -> Result<SchemaChange> {
     if rusqlite::version_number() < OLDEST_SQLITE.0 {
         return Err(Error::OldSqlite { found: rusqlite::version().to_owned(), wanted: OLDEST_SQLITE.1 });
     }
     let exists = path.try_exists().map_err(|error| unusable(path, &error))?;
     match (exists, mode) {
         (false, Open::Existing) => return Err(Error::Missing { path: path.to_owned() }),
-        (false, Open::Create) => {
+        (false, Open::Create | Open::Migrate) => {
             make_dir(path)?;
             pass(Point::StoreMade);
         }
@@ -60,12 +60,16 @@ pub(super) fn prepare(path: &Path, mode: Open) -> Result<()> {
         Found::Store { schema } if schema > migrate::KNOWN => {
             Err(Error::Newer { path: path.to_owned(), found: schema, known: migrate::KNOWN })
         }
-        Found::Store { schema } if schema == migrate::KNOWN => Ok(()),
+        Found::Store { schema } if schema == migrate::KNOWN => Ok(SchemaChange::Unchanged { schema }),
+        Found::Store { schema } if mode != Open::Migrate => {
+            Err(Error::NeedsMigration { path: path.to_owned(), found: schema, known: migrate::KNOWN })
+        }
         Found::Empty if mode == Open::Existing => Err(Error::NotAStore { path: path.to_owned() }),
         Found::Store { .. } | Found::Empty => {
-            migrate::migrate(&mut connection, path, migrate::MIGRATIONS, &Uuid::now_v7().to_string())?;
+            let instance = Uuid::now_v7().to_string();
+            let from = migrate::migrate(&mut connection, path, migrate::MIGRATIONS, &instance)?;
             pass(Point::StoreMigrated);
-            Ok(())
+            Ok(SchemaChange::between(from, migrate::KNOWN))
         }
     }
 }

@@ -60,13 +60,14 @@ pub(super) fn look(connection: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
-/// Applies what is missing of `MIGRATIONS`. Two processes that open a new file at once: the second finds nothing to do.
+/// Applies what is missing of `MIGRATIONS`, and returns the schema before. Two processes that open a new file at once: the
+/// second finds nothing to do.
 pub(super) fn migrate(
     connection: &mut Connection,
     path: &Path,
     migrations: &[Migration],
     instance: &str,
-) -> Result<()> {
+) -> Result<i64> {
     let tell = |error: rusqlite::Error| fault::explain(&error, path);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(tell)?;
     let schema: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(tell)?;
@@ -91,7 +92,8 @@ pub(super) fn migrate(
         }
         Ok(())
     };
-    apply().and_then(|()| transaction.commit()).map_err(tell)
+    apply().and_then(|()| transaction.commit()).map_err(tell)?;
+    Ok(schema)
 }
 
 /// Nodes of this host that are alive. All of them are of older programs: newer ones have migrated the file before they registered.

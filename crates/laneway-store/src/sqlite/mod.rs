@@ -84,7 +84,7 @@ use crate::prune::{Keep, KeepRecords, Prunable, Swept};
 use crate::store::Store;
 use crate::tally::GateWaits;
 use crate::trigger::{DueNow, End, Fired, Firing, LastFired, Listening, TriggerRef, TriggerView};
-use crate::{MAX_LOST, Open};
+use crate::{MAX_LOST, Open, SchemaChange};
 
 #[derive(Debug)]
 pub struct SqliteStore {
@@ -96,6 +96,7 @@ pub struct SqliteStore {
     changes: signal::Sender<u64>,
     watcher: Mutex<Option<watch::Watcher>>,
     max_lost: u32,
+    schema_change: SchemaChange,
 }
 
 /// What readers need, on whatever thread they run.
@@ -126,7 +127,7 @@ impl SqliteStore {
 
     /// With a clock of the caller's.
     pub fn open_with(path: &Path, mode: Open, clock: Arc<Clock>) -> Result<Self> {
-        connect::prepare(path, mode)?;
+        let schema_change = connect::prepare(path, mode)?;
         let dir = connect::dir_of(path);
         let plans = Arc::new(Plans::default());
         let (changes, _) = signal::channel(0);
@@ -156,7 +157,13 @@ impl SqliteStore {
             changes,
             watcher: Mutex::default(),
             max_lost: MAX_LOST,
+            schema_change,
         })
+    }
+
+    /// What opening it has changed about its schema.
+    pub fn schema_change(&self) -> SchemaChange {
+        self.schema_change
     }
 
     /// How often a task may be lost with its node before it fails.

@@ -40,13 +40,13 @@ fn store_of_every_schema_that_was_released_opens_and_its_work_goes_on(database: 
                     let made = rusqlite::Connection::open(&file).expect("a file");
                     made.execute_batch(&dump).expect("the store as it was");
                     drop(made);
-                    go_on(Arc::new(SqliteStore::open(&file, Open::Existing).expect("it opens"))).await;
+                    go_on(Arc::new(SqliteStore::open(&file, Open::Migrate).expect("it opens"))).await;
                 }
                 Database::Postgres => {
                     let schema = Schema::new();
                     let dump = dump.replace("laneway_stored", schema.within());
                     schema.beneath().await.batch_execute(&dump).await.expect("the store as it was");
-                    go_on(Arc::new(schema.try_open(Open::Existing).expect("it opens"))).await;
+                    go_on(Arc::new(schema.try_open(Open::Migrate).expect("it opens"))).await;
                 }
             }
         });

@@ -19,6 +19,7 @@ pub(crate) mod init;
 pub(crate) mod limit;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod migrate;
 pub(crate) mod nodes;
 pub(crate) mod openapi;
 pub(crate) mod pause;
@@ -57,7 +58,7 @@ use anyhow::Context as _;
 use laneway_core::id::RunId;
 use laneway_server::access::read_admin_token;
 use laneway_server::client::{Client, is_on_this_host};
-use laneway_store::{Open, Options, Store};
+use laneway_store::{Open, Options, SchemaChange, Store};
 
 use crate::cli::Command;
 use crate::env;
@@ -141,7 +142,7 @@ impl Context {
         Err(Refusal::new(format!("`laneway {command}` does not go through a server{named}")).hint(hint))
     }
 
-    /// Opens a store that must be there: looking back never makes one.
+    /// Opens a store that must be there, with the schema that this program knows: looking back never makes or changes one.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<dyn Store>> {
         Ok(laneway_store::open_with(&self.store, Open::Existing, &self.options()?)?)
     }
@@ -152,8 +153,27 @@ impl Context {
         Ok(Options { data_dir: data_dir.into(), max_lost: self.settings.count(&MAX_LOST)?.get() })
     }
 
-    /// Opens the store, or makes it. A directory that is made for it keeps itself out of version control.
+    /// Opens the store, or makes it. One that an older program has made is rejected: only processes that work migrate it.
     pub(crate) fn open_or_create(&self) -> anyhow::Result<Arc<dyn Store>> {
+        Ok(self.open_telling(Open::Create)?.0)
+    }
+
+    /// Opens the store for a process that works. Makes a missing one, migrates an older one, and reports that.
+    pub(crate) fn open_to_work(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let (store, change) = self.open_telling(Open::Migrate)?;
+        match change {
+            SchemaChange::Migrated { from, to } => {
+                let shown = laneway_store::shown(&self.store);
+                self.printer.note(&format!("migrated store {shown} from schema {from} to {to}"));
+            }
+            // A store that is made where none was is no news to its maker.
+            SchemaChange::Unchanged { .. } | SchemaChange::Made { .. } => {}
+        }
+        Ok(store)
+    }
+
+    /// A directory that is made for the store keeps itself out of version control.
+    fn open_telling(&self, mode: Open) -> anyhow::Result<(Arc<dyn Store>, SchemaChange)> {
         let path = self.store.strip_prefix("sqlite://").unwrap_or(&self.store);
         if !path.contains("://")
             && let Some(dir) = Path::new(path).parent()
@@ -170,7 +190,7 @@ impl Context {
             std::fs::create_dir_all(dir).map_err(unusable)?;
             std::fs::write(dir.join(".gitignore"), "*\n").map_err(unusable)?;
         }
-        Ok(laneway_store::open_with(&self.store, Open::Create, &self.options()?)?)
+        Ok(laneway_store::open_telling(&self.store, mode, &self.options()?)?)
     }
 
     /// Opens the store and finds the run that RUN names.
@@ -199,6 +219,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Doctor(_) => Some(("doctor", Alone::Store)),
         Command::Backup(_) => Some(("backup", Alone::Store)),
         Command::Restore(_) => Some(("restore", Alone::Store)),
+        Command::Migrate(_) => Some(("migrate", Alone::Store)),
         Command::Prune(_) => Some(("prune", Alone::Store)),
         Command::Validate(_)
         | Command::Apply(_)
@@ -285,6 +306,7 @@ pub(crate) async fn dispatch(context: &Context, command: Command) -> anyhow::Res
         Command::Prune(args) => prune::execute(context, args).await,
         Command::Backup(args) => backup::execute(context, args).await,
         Command::Restore(args) => restore::execute(context, &args),
+        Command::Migrate(args) => migrate::execute(context, &args),
         Command::Init(args) => init::execute(context, &args),
         Command::Man(args) => man::execute(context, &args),
         Command::Top(args) => top::execute(context, args).await,

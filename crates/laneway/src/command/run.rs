@@ -60,7 +60,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         dry_run::show(&context.printer, &start.plan, &start.params, start.max_parallel, args.drive.json)?;
         return Ok(Exit::Succeeded);
     }
-    let store = context.open_or_create()?;
+    let store = context.open_to_work()?;
     if args.paused {
         return start.leave_paused(context, store, args.drive.json).await;
     }

@@ -85,7 +85,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let name = args.work.address().unwrap_or_else(|| format!("{}:{}", env::host(), listening.port()));
     let is_worker = args.worker_enabled && !args.no_worker;
     let session = args.work.session(context, &name).await?;
-    let store = context.open_or_create()?;
+    let store = context.open_to_work()?;
     let (token_file, is_new) = admin_token(store.as_ref(), &env::host(), &env::person()).await?;
     // Before it has a session, and before anybody is told that it is there: they may want it to end.
     let interrupts = Interrupts::listen()?;

@@ -135,7 +135,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let parent = if args.outlive_parent { None } else { Parent::watch() };
     let name = args.work.address().unwrap_or_else(env::node);
     let session = args.work.session(context, &name).await?;
-    let store = context.open_or_create()?;
+    let store = context.open_to_work()?;
     let shown = laneway_store::shown(&context.store);
     let has_container = session.offer.as_ref().is_some_and(|offer| offer.has_container);
     let engines = if has_container { "process, container" } else { "process" };

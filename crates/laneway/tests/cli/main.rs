@@ -17,6 +17,7 @@ mod hooks;
 mod interrupt;
 mod levels;
 mod looking_back;
+mod migrate;
 mod place;
 mod postgres;
 mod repair;

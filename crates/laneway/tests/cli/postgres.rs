@@ -162,3 +162,78 @@ fn a_worker_that_is_started_again_takes_back_what_it_held_before_its_lease_ends(
     two.signal(Signal::TERM);
     assert_eq!(two.wait().code, Some(0));
 }
+
+/// A database of its own whose statements the server counts.
+struct Counted {
+    store: String,
+}
+
+impl Counted {
+    fn new() -> Self {
+        let server = std::env::var(VARIABLE)
+            .unwrap_or_else(|_| panic!("{VARIABLE} is not set: run this with `cargo xtask postgres`"));
+        let name = format!("counted_{}", std::process::id());
+        let store = format!("{}/{name}", server.rsplit_once('/').expect("a URL names a database").0);
+        let made = Command::new("psql").args([&server, "-qc", &format!("CREATE DATABASE {name}")]).status();
+        assert!(made.expect("psql runs").success());
+        let counted = Self { store };
+        counted.psql("CREATE EXTENSION pg_stat_statements");
+        counted.psql(&format!("ALTER DATABASE {name} SET pg_stat_statements.track = 'all'"));
+        counted
+    }
+
+    /// What the test itself asks is not counted.
+    fn psql(&self, sql: &str) -> String {
+        let mut command = Command::new("psql");
+        command.env("PGOPTIONS", "-c pg_stat_statements.track=none").args([&self.store, "-qAtc", sql]);
+        let output = command.output().expect("psql runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
+    }
+
+    /// How often statements were executed that contain a text; all of them contain the empty one.
+    fn calls(&self, part: &str) -> u64 {
+        let counted = self.psql(&format!(
+            "SELECT coalesce(sum(calls), 0) FROM pg_stat_statements JOIN pg_database ON oid = dbid
+             WHERE datname = current_database() AND position('{part}' IN query) > 0"
+        ));
+        counted.parse().expect("a number")
+    }
+
+    /// Every statement with its calls, for people who read why a test failed.
+    fn statements(&self) -> String {
+        self.psql(
+            "SELECT calls, regexp_replace(query, '\\s+', ' ', 'g')
+             FROM pg_stat_statements JOIN pg_database ON oid = dbid
+             WHERE datname = current_database() ORDER BY calls DESC",
+        )
+    }
+}
+
+/// C3 and C10. Commands of a heartbeat: BEGIN, renew, what is held, what is to stop, COMMIT.
+#[test]
+fn idle_node_says_almost_nothing_between_its_heartbeats() {
+    const QUIET: Duration = Duration::from_secs(3);
+    const OF_A_HEARTBEAT: u64 = 5;
+    let (place, counted) = (Place::new(), Counted::new());
+    let worker = place.spawn(&format!("worker --store {}", counted.store));
+    let heartbeats = || counted.calls("SET renewed_at = moment.now");
+    let claims = || counted.calls("Whether anything that a session takes, and has room for");
+    let (mut seen, mut since) = (0, Instant::now());
+    until("a pause between two polls that only a node makes that trusts notifications", || {
+        let now = claims();
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        }
+        now > 0 && since.elapsed() > QUIET
+    });
+    counted.psql("SELECT pg_stat_statements_reset()");
+    until("three heartbeats", || heartbeats() >= 3);
+    let (beats, polls, all) = (heartbeats(), claims(), counted.calls(""));
+    let statements = counted.statements();
+    assert!(polls <= 5, "{polls} polls in {beats} heartbeats:\n{statements}");
+    let beside = all - beats * OF_A_HEARTBEAT;
+    assert!(beside <= 20 * beats, "{beside} statements beside {beats} heartbeats:\n{statements}");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.wait().code, Some(0));
+}

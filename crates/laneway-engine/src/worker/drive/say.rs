@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::super::attempt;
 use super::super::control::Urge;
 use super::super::lineup::{Busy, Lineup, Wanted};
-use super::{Aim, Loop, Message, Running, SAY_AFTER};
+use super::{Aim, Loop, Message, Promotion, Running, SAY_AFTER};
 use crate::process::StopSignal;
 
 impl Loop {
@@ -173,9 +173,9 @@ impl Loop {
         self.say(async move { Message::Canceled(store.cancel(run, &by).await) });
     }
 
-    pub(super) fn promote(&mut self) {
+    pub(super) fn promote(&mut self, why: Promotion) {
         let store = Arc::clone(&self.store);
-        self.events.spawn(async move { Message::Promoted(store.promote().await) });
+        self.events.spawn(async move { Message::Promoted(why, store.promote().await) });
     }
 
     pub(super) fn look(&mut self) {

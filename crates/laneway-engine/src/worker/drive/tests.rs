@@ -158,7 +158,8 @@ async fn loop_of_anything(dir: &std::path::Path) -> Loop {
 async fn an_idle_worker_looks_often_from_its_start_on() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = loop_of_anything(dir.path()).await;
-    assert!(work.patience >= Duration::from_secs(1), "{:?} is not often", work.patience);
+    let patience = (work.patience)();
+    assert!(patience >= Duration::from_secs(1), "{patience:?} is not often");
     let often = Duration::from_millis(100);
     tokio::select! {
         biased;
@@ -196,7 +197,7 @@ async fn what_cannot_be_read_and_is_nobodys_fault_ends_no_node_and_is_asked_for_
         |_| Message::Recorded(Wanted::default(), Err(unreadable())),
         |claim| Message::Started(vec![claim], Err(unreadable())),
         |claim| Message::GivenBack(vec![claim], Err(unreadable())),
-        |_| Message::Promoted(Err(unreadable())),
+        |_| Message::Promoted(Promotion::Timed, Err(unreadable())),
         |_| Message::Looked(Err(unreadable())),
         |_| Message::Renewed(Instant::now(), Err(unreadable())),
     ];
@@ -249,7 +250,7 @@ async fn what_must_end_a_loop_ends_it() {
 async fn whoever_drives_a_run_is_told_what_is_wrong_with_it_and_bears_what_is_wrong_with_others() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut work = idle_loop(dir.path()).await;
-    work.on_message(Message::Promoted(Err(unreadable()))).expect("that may be any run");
+    work.on_message(Message::Promoted(Promotion::Timed, Err(unreadable()))).expect("that may be any run");
     let error = work.on_message(Message::Claimed(Wanted::default(), Err(unreadable()))).expect_err("its own");
     assert!(matches!(error, Error::Store(_)), "{error}");
 }
@@ -300,7 +301,7 @@ async fn drive_beside_another(dir: &std::path::Path, deafen: impl FnOnce(&mut Lo
 #[tokio::test]
 async fn nothing_needs_a_look_without_a_hint() {
     let dir = tempfile::tempdir().expect("a directory");
-    drive_beside_another(dir.path(), |work| work.patience = NEVER).await;
+    drive_beside_another(dir.path(), |work| work.patience = Box::new(|| NEVER)).await;
 }
 
 #[tokio::test]
@@ -309,7 +310,7 @@ async fn a_run_whose_hints_are_lost_goes_on_all_the_same() {
     let (_silent, changes) = watch::channel(0);
     drive_beside_another(dir.path(), |work| {
         work.changes = changes;
-        work.patience = Duration::from_millis(200);
+        work.patience = Box::new(|| Duration::from_millis(200));
     })
     .await;
 }
@@ -497,4 +498,43 @@ async fn what_runs_without_being_held_is_killed() {
     work.compare(Instant::now(), Renewed::default());
     assert!(work.running[&mine].is_lost);
     assert_eq!(work.counts.tally().lost, 2, "both steps");
+}
+
+/// On Postgres a start and the end behind it travel on two connections, and the store may take the end first.
+#[tokio::test]
+async fn start_that_comes_to_the_store_behind_its_own_end_loses_no_claim() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut work = quick_loop(dir.path()).await;
+    let claims = claimed_unheard(&work).await;
+    let [first, second] = [claims[0].at, claims[1].at];
+    work.on_message(Message::Claimed(Wanted::default(), Ok(claims))).expect("claims");
+    while work.running.contains_key(&first) {
+        let message = work.events.join_next().await.expect("it is under way").expect("no panic");
+        work.on_message(message).expect("nothing wrong");
+    }
+    work.record();
+    while work.recording.is_some() {
+        let message = work.events.join_next().await.expect("it is under way").expect("no panic");
+        work.on_message(message).expect("nothing wrong");
+    }
+    let late = work.store.start(vec![first]).await.expect("an answer");
+    assert_eq!(late, [Fate::ClaimLost], "the store says that of a claim that is over");
+    work.on_message(Message::Started(vec![first], Ok(late))).expect("nothing wrong");
+    assert_eq!(work.counts.tally().lost, 0, "its end was recorded");
+    let end = run_to_its_end(&mut work).await;
+    assert_eq!(end, End::Run(RunStatus::Succeeded), "{second:?}");
+}
+
+#[tokio::test]
+async fn start_of_a_step_that_still_runs_under_a_claim_of_another_kills_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let functions = Functions::new()
+        .add("endless", |_: Call<serde_json::Value>| std::future::pending::<Result<(), &str>>());
+    let mut work = loop_of(dir.path(), "steps:\n  a: {function: endless}\n", functions).await;
+    let claims = claimed_unheard(&work).await;
+    let mine = claims[0].at;
+    work.on_message(Message::Claimed(Wanted::default(), Ok(claims))).expect("claims");
+    work.on_message(Message::Started(vec![mine], Ok(vec![Fate::ClaimLost]))).expect("nothing wrong");
+    assert!(work.running[&mine].is_lost);
+    assert_eq!(work.counts.tally().lost, 1);
 }
