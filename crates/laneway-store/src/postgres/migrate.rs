@@ -23,6 +23,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0012_token_parents.sql")),
     Migration::adds(include_str!("migrations/0013_losses.sql")),
     Migration::adds(include_str!("migrations/0014_laid_by.sql")),
+    Migration::adds(include_str!("migrations/0015_token_expiry.sql")),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

@@ -28,6 +28,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0012_token_parents.sql")),
     Migration::adds(include_str!("migrations/0013_losses.sql")),
     Migration::adds(include_str!("migrations/0014_laid_by.sql")),
+    Migration::adds(include_str!("migrations/0015_token_expiry.sql")),
 ];
 
 /// "LANE": tells a Laneway store from other SQLite files.
