@@ -315,6 +315,10 @@ impl Client {
         self.post("/v1/tokens", create).await
     }
 
+    pub async fn rotate_token(&self, name: &str, rotate: &wire::RotateToken) -> Result<wire::RotatedToken> {
+        self.post(&format!("/v1/tokens/{}/rotate", part(name)), rotate).await
+    }
+
     pub async fn revoke_token(&self, name: &str) -> Result<wire::Revoked> {
         self.call::<(), _>(Method::DELETE, &format!("/v1/tokens/{}", part(name)), None, &[]).await
     }

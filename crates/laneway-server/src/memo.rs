@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use axum::body::Bytes;
 use laneway_core::id::RunId;
-use laneway_store::model::{Stamp, Token};
+use laneway_store::model::Stamp;
+
+use crate::access::ReadToken;
 
 /// Of all runs together; with more, those that are kept go.
 const BYTES: usize = 4 << 20;
@@ -20,24 +22,24 @@ pub(crate) struct Memo(Mutex<Kept>);
 #[derive(Debug, Default)]
 struct Kept {
     stamp: Option<Stamp>,
-    tokens: HashMap<String, Token>,
+    tokens: HashMap<String, ReadToken>,
     runs: HashMap<RunId, Bytes>,
     /// Of those runs.
     bytes: usize,
 }
 
 impl Memo {
-    pub(crate) fn token(&self, stamp: Option<Stamp>, id: &str) -> Option<Token> {
+    pub(crate) fn token(&self, stamp: Option<Stamp>, id: &str) -> Option<ReadToken> {
         self.with(stamp, |kept| kept.tokens.get(id).cloned()).flatten()
     }
 
     /// `stamp` was asked for before the token was read.
-    pub(crate) fn keep_token(&self, stamp: Option<Stamp>, token: &Token) {
+    pub(crate) fn keep_token(&self, stamp: Option<Stamp>, token: &ReadToken) {
         self.with(stamp, |kept| {
             if kept.tokens.len() >= TOKENS {
                 kept.tokens.clear();
             }
-            kept.tokens.insert(token.id.clone(), token.clone());
+            kept.tokens.insert(token.token.id.clone(), token.clone());
         });
     }
 

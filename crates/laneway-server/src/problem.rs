@@ -64,6 +64,8 @@ codes! {
     BadToken = "bad_token", UNAUTHORIZED;
     /// What was sent is not signed as it has to be, or nobody listens there: which of them, nobody is told.
     BadSignature = "bad_signature", UNAUTHORIZED;
+    /// A body that is signed without a moment came before, under another name.
+    Replayed = "replayed", CONFLICT;
     /// The code to sign in with was used, is too old, or was never made by this process.
     BadCode = "bad_code", FORBIDDEN;
     /// The role of the token does not allow it.

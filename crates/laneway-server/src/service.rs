@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access::{Caller, Codes, Names};
+use crate::access::{Caller, Codes, Names, TokenUses};
 use crate::ask::{Documents, Forms};
 use crate::glance::Glance;
 use crate::graphs::Graphs;
@@ -62,6 +62,7 @@ pub struct Shared {
     pub(crate) memo: Memo,
     pub(crate) pulse: Pulse,
     pub(crate) codes: Codes,
+    pub(crate) token_uses: TokenUses,
     pub(crate) graphs: Graphs,
     pub(crate) forms: Forms,
     pub(crate) documents: Documents,
@@ -94,6 +95,7 @@ impl Service {
             memo,
             pulse: Pulse::default(),
             codes: Codes::default(),
+            token_uses: TokenUses::default(),
             graphs: Graphs::default(),
             forms: Forms::default(),
             documents: Documents::default(),

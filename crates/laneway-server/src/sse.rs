@@ -300,7 +300,7 @@ impl Feed {
 
     async fn is_admitted(&self) -> bool {
         let token = access::token(&self.app, self.app.store.stamp(), &self.caller.token).await;
-        matches!(token, Ok(Some(token)) if token.revoked.is_none())
+        matches!(token, Ok(Some(token)) if token.check().is_ok())
     }
 
     /// A page at most, of whoever has something.

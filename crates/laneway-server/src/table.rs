@@ -98,7 +98,7 @@ pub(crate) fn table() -> Vec<Route> {
     use Code::{
         AmbiguousRun, BadCode, BadDocument, BadParams, BadRequest, EffectRuns, Illegal, KeyTaken, LeadsBack, NoContainers, NoSuchArtifact,
         NoSuchBytes, NoSuchEffect, NoSuchEvent, NoSuchLimit, NoSuchNode, NoSuchPool, NoSuchRange, NoSuchRoute, NoSuchRun, NoSuchSecret, NoSuchSignal, NoSuchStep,
-        NoSuchToken, NoSuchVersion, NoSuchWorkflow, NoTriggers, NotAdvancing, NotRunnable, NothingToRetry, PathTaken, RunEnded, RunLocal,
+        NoSuchToken, NoSuchVersion, NoSuchWorkflow, NoTriggers, NotAdvancing, NotRunnable, NothingToRetry, PathTaken, Replayed, RunEnded, RunLocal,
         RunNotEnded, RunOwned, RunWentOn, StepNotFailed, StepNotWaiting, TokenExists, TriggersPaused, UnderWay,
     };
     vec![
@@ -203,7 +203,7 @@ pub(crate) fn table() -> Vec<Route> {
             .refuses(&[NoSuchWorkflow]),
         post("/v1/hooks/{path}", Who::Signed, hooks::take, "Start a run from a webhook: signed, and once for each delivery")
             .takes_bytes("application/json").created::<wire::Submitted>()
-            .refuses(&[BadParams, NotRunnable, NoSuchWorkflow, NoSuchLimit, NoSuchBytes, KeyTaken, UnderWay, TriggersPaused]),
+            .refuses(&[BadParams, NotRunnable, NoSuchWorkflow, NoSuchLimit, NoSuchBytes, KeyTaken, UnderWay, TriggersPaused, Replayed]),
         get("/v1/triggers", VIEWER, triggers::list, "What starts by itself, and when").json::<wire::TriggerList>(),
         post("/v1/workflows/{name}/triggers/pause", OPERATOR, triggers::pause, "Let a workflow start by itself no more").json::<wire::TriggersPaused>()
             .refuses(&[NoTriggers]),
@@ -245,6 +245,9 @@ pub(crate) fn table() -> Vec<Route> {
         get("/v1/tokens", ADMIN, access::tokens, "Tokens, without their secrets; those in use first, by name").asks::<Paged>().json::<wire::TokenList>(),
         post("/v1/tokens", ADMIN, access::create, "Make a token; its secret is shown once").takes::<wire::CreateToken>().created::<wire::CreatedToken>()
             .refuses(&[TokenExists]),
+        post("/v1/tokens/{name}/rotate", ADMIN, access::rotate, "Give a token a new secret, shown once; the old one ends at once or after a grace")
+            .maybe_takes::<wire::RotateToken>().json::<wire::RotatedToken>()
+            .refuses(&[NoSuchToken]),
         delete("/v1/tokens/{name}", ADMIN, access::revoke, "End a token, at once").json::<wire::Revoked>()
             .refuses(&[NoSuchToken]),
         get("/v1/secrets", ADMIN, secrets::list, "Secrets of the store by name, without their values").json::<wire::SecretList>(),

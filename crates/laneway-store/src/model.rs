@@ -950,6 +950,31 @@ pub struct NewToken {
     pub by: String,
     /// The id of the token whose code it is made with, if it is: it is revoked with that one.
     pub parent: Option<String>,
+    /// How long it is accepted; without it until it is revoked. Never longer than `parent`.
+    pub lasts: Option<Duration>,
+}
+
+/// A new secret for the token of a name.
+#[derive(Debug, Clone)]
+pub struct TokenRotation {
+    pub name: String,
+    /// Id, hash and tail of the new secret, as in `NewToken`.
+    pub id: String,
+    pub hash: [u8; TOKEN_HASH],
+    pub tail: String,
+    pub by: String,
+    /// How long the new one is accepted; without it as long as the one before was when it was made.
+    pub lasts: Option<Duration>,
+    /// How long the old secret is still accepted.
+    pub grace: Duration,
+}
+
+/// What came of a rotation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RotatedToken {
+    pub token: Token,
+    /// The token with the old secret.
+    pub replaced: Token,
 }
 
 /// A token as it is kept.
@@ -964,9 +989,32 @@ pub struct Token {
     pub created_at: Millis,
     /// The id of the token whose code it was made with.
     pub parent: Option<String>,
-    /// By whom and when it was ended.
+    /// By whom it was revoked, and from when on it is refused: ahead of now for one that was rotated with a grace.
     pub revoked: Option<(String, Millis)>,
+    /// From when on it is refused, revoked or not.
+    pub expires_at: Option<Millis>,
+    /// When it was last used, to the minute.
+    pub used_at: Option<Millis>,
+    /// The store's clock when this was read: expiry is judged by it, not by the clock of a node.
+    pub read_at: Millis,
 }
+
+impl Token {
+    /// Whether it is accepted `age` after it was read.
+    pub fn is_live(&self, age: Duration) -> bool {
+        let now = self.read_at.after(age);
+        let revoked_at = self.revoked.as_ref().map(|(_, at)| *at);
+        [revoked_at, self.expires_at].into_iter().flatten().all(|end| now < end)
+    }
+
+    /// Whether its use is to be recorded again, `age` after it was read.
+    pub fn is_use_stale(&self, age: Duration) -> bool {
+        self.used_at.is_none_or(|used| self.read_at.after(age).since(used) >= TOKEN_USE_GRAIN)
+    }
+}
+
+/// How exactly the last use of a token is known: a request costs a write at most this often.
+pub const TOKEN_USE_GRAIN: Duration = Duration::from_secs(60);
 
 /// A token that was ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -37,8 +37,9 @@ use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
     Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
-    RemoteView, Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView,
-    SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
+    RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary,
+    RunView, SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish,
+    WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -165,6 +166,10 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Who listens at the path of a webhook.
     async fn listening(&self, path: &str) -> Result<Option<Listening>>;
+
+    /// Remembers which delivery first carried a signature at a path, for `HOLD_SIGNATURES`, and returns its name: this one, unless
+    /// the same body came before under another. Durable when it returns; of two that come at once, both get the same name.
+    async fn remember_signature(&self, path: &str, signature: [u8; 32], delivery: &str) -> Result<String>;
 
     /// Records what came of a trigger that was fired from outside.
     async fn note_fired(&self, of: TriggerRef, last: LastFired) -> Result<()>;
@@ -311,12 +316,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Takes a run out of the quarantine. Refused as long as something of it cannot be read.
     async fn release(&self, run: RunId) -> Result<()>;
 
-    /// Makes a token known. Refused while another one of that name is in use, and if the one it comes of (`parent`) is revoked.
+    /// Makes a token known. Refused while another one of that name is in use, and if the one it comes of (`parent`) is revoked or has
+    /// expired. An expired token gives up its name.
     async fn make_token(&self, token: NewToken) -> Result<Token>;
 
     /// Ends the token of a name, and those that came of it, however far down. Whoever looks for one of them after this returns finds
     /// it revoked, and none comes of them any more.
     async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken>;
+
+    /// Gives the token of a name a new secret, with the same role. The old secret, and what came of it, ends after a grace. Works on an
+    /// expired token too.
+    async fn rotate_token(&self, rotation: TokenRotation) -> Result<RotatedToken>;
+
+    /// Records that a token was used now, unless that was recorded less than `TOKEN_USE_GRAIN` ago.
+    async fn note_token_use(&self, id: &str) -> Result<()>;
 
     /// Adds to the audit log. Gives its number.
     async fn record(&self, deed: Deed) -> Result<u64>;

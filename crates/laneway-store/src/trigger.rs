@@ -1,6 +1,8 @@
 //! What the store keeps of triggers: how far each has come, and ends of runs that somebody waits for. When a tick is due
 //! and which parameters it gives is core's; who starts the run is the engine's (`docs/design/triggers.md`).
 
+use std::time::Duration;
+
 use laneway_core::hash::Version;
 use laneway_core::hook;
 use laneway_core::id::RunId;
@@ -8,6 +10,8 @@ use laneway_core::plan::Plan;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
 use laneway_core::trigger::{After, Ended, Start, Trigger};
+
+use crate::prune::HOLD_KEYS;
 
 /// A trigger of an applied workflow, to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +86,12 @@ pub struct Listening {
     /// By the store's clock.
     pub now: Millis,
 }
+
+/// How long a signature is remembered that says nothing of when it was made: as long as the key of a run that was removed.
+pub const HOLD_SIGNATURES: Duration = HOLD_KEYS;
+
+/// Old signatures that are forgotten with each new one: more than come, so that they do not pile up.
+pub(crate) const SIGNATURES_FORGOTTEN: i64 = 20;
 
 /// An end of a run that fires a trigger.
 #[derive(Debug, Clone, PartialEq, Eq)]

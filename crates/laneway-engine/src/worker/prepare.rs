@@ -296,8 +296,8 @@ fn post(claim: &Claim, url: &Template, secret: Option<&str>, scope: &Scope) -> R
     let mut input = serde_json::Map::new();
     input.insert("url".to_owned(), url.into());
     input.insert("body".to_owned(), scope.get("ended").cloned().unwrap_or_default());
-    // The same for every attempt: whoever has it already knows that it is not another one.
-    input.insert("delivery".to_owned(), format!("{}.{}", claim.head.run, step.name).into());
+    // The same for every attempt, so that a receiver that has it already recognises it. A webhook refuses names with a dot.
+    input.insert("delivery".to_owned(), format!("{}:{}", claim.head.run, step.name).into());
     if let Some(name) = secret {
         let value = scope.get("secrets").and_then(|secrets| secrets.get(name)).cloned();
         input.insert("secret".to_owned(), value.ok_or_else(|| format!("the secret `{name}` has no value"))?);

@@ -15,7 +15,7 @@ use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use laneway_store::model::{Stamp, Token};
+use laneway_store::model::{Stamp, TOKEN_USE_GRAIN, Token};
 use tokio::time::{Instant, timeout};
 
 use super::{Caller, Secret, Who};
@@ -176,18 +176,58 @@ async fn authenticate(app: &App, presented: Presented) -> Result<Caller, Problem
     let secret = Secret::parse(&given).ok_or_else(bad)?;
     let stamp = app.store.stamp();
     let kept = token(app, stamp, secret.id()).await?.ok_or_else(bad)?;
-    if !secret.is(&kept) || kept.revoked.is_some() {
+    if !secret.is(&kept.token) {
         return Err(bad());
     }
+    kept.check()?;
+    app.token_uses.note(app, &kept);
+    let kept = kept.token;
     Ok(Caller { name: kept.name, role: kept.role, token: kept.id, origin: presented.origin, stamp })
 }
 
+/// A token, and when this process read it.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadToken {
+    pub(crate) token: Token,
+    pub(crate) read_at: Instant,
+}
+
+impl ReadToken {
+    pub(crate) fn age(&self) -> Duration {
+        self.read_at.elapsed()
+    }
+
+    /// Refuses one that was revoked or has expired.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        let Self { token, .. } = self;
+        if token.is_live(self.age()) {
+            return Ok(());
+        }
+        let name = &token.name;
+        Err(match (&token.revoked, token.expires_at) {
+            (None, Some(at)) => Problem::new(Code::BadToken, format!("the token expired at {at}"))
+                .hint(format!("`laneway token rotate {name}` gives it a new secret")),
+            (Some(_), _) | (None, None) => {
+                Problem::new(Code::BadToken, "the token is not known, or was revoked")
+                    .hint("`laneway token create NAME --role ROLE` makes one")
+            }
+        })
+    }
+}
+
 /// The row of a token as it is now. `stamp` is how far the store has come.
-pub(crate) async fn token(app: &App, stamp: Option<Stamp>, id: &str) -> laneway_store::Result<Option<Token>> {
-    if let Some(kept) = app.memo.token(stamp, id) {
+pub(crate) async fn token(
+    app: &App,
+    stamp: Option<Stamp>,
+    id: &str,
+) -> laneway_store::Result<Option<ReadToken>> {
+    // The clock by which its age is known stands still while the machine sleeps, so it is read again now and then.
+    if let Some(kept) = app.memo.token(stamp, id).filter(|kept| kept.age() < TOKEN_USE_GRAIN) {
         return Ok(Some(kept));
     }
-    let kept = app.store.token(id).await?;
+    // Taken before the question, so that what is read is never thought to be younger than it is.
+    let read_at = Instant::now();
+    let kept = app.store.token(id).await?.map(|token| ReadToken { token, read_at });
     kept.iter().for_each(|kept| app.memo.keep_token(stamp, kept));
     Ok(kept)
 }

@@ -1,17 +1,20 @@
-//! Who may do what: tokens (`token.rs`), the names by which the service may be asked (`origin.rs`), codes to sign in with (`sign_in.rs`), and the guard in front of
+//! Who may do what: tokens (`token.rs`), when each was last used (`token_uses.rs`), the names by which the service may be asked (`origin.rs`), codes to sign in with (`sign_in.rs`), and the guard in front of
 //! every route (`guard.rs`). The rules themselves stand in `table.rs`, one for each route. See `docs/design/service.md`.
 
 mod guard;
 mod origin;
 mod sign_in;
 mod token;
+mod token_uses;
 
-pub(crate) use guard::{From, Guarded, PATIENCE, admit, front, no_method, no_such_route, token};
+pub(crate) use guard::{From, Guarded, PATIENCE, ReadToken, admit, front, no_method, no_such_route, token};
 pub use origin::Names;
 pub use sign_in::CODE_LASTS;
 pub(crate) use sign_in::{Codes, Given};
-pub(crate) use token::make_of;
-pub use token::{Secret, admin_token, check_name, make, read_admin_token};
+pub(crate) use token::make_web_session;
+pub use token::{Rotate, Secret, WEB_SESSION_LASTS, admin_token, check_name, make, read_admin_token, rotate};
+
+pub(crate) use token_uses::TokenUses;
 
 use laneway_core::role::Role;
 use laneway_store::model::Stamp;

@@ -6,9 +6,10 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use laneway_core::role::Role;
-use laneway_store::model::{NewToken, Token};
+use laneway_store::model::{NewToken, RotatedToken, Token, TokenRotation};
 use laneway_store::{Error, Store};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -22,6 +23,9 @@ const TAIL: usize = 4;
 
 /// Longest name of a token.
 const MAX_NAME: usize = 100;
+
+/// How long somebody who signed in at the web page stays signed in.
+pub const WEB_SESSION_LASTS: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Where the first token of a data directory is kept.
 const ADMIN_FILE: &str = "admin.token";
@@ -57,6 +61,10 @@ impl Secret {
         &self.0
     }
 
+    fn tail(&self) -> String {
+        self.0[self.0.len() - TAIL..].to_owned()
+    }
+
     fn hash(&self) -> [u8; 32] {
         Sha256::digest(self.0.as_bytes()).into()
     }
@@ -73,31 +81,81 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Makes a token known and gives its secret, which nobody can ask for again.
-pub async fn make(store: &dyn Store, name: &str, role: Role, by: &str) -> Result<(Secret, Token), Error> {
-    make_of(store, name, role, (by, None)).await
+/// Makes a token known and returns its secret, which cannot be read again. Without `lasts` it does not expire.
+pub async fn make(
+    store: &dyn Store,
+    name: &str,
+    role: Role,
+    (by, lasts): (&str, Option<Duration>),
+) -> Result<(Secret, Token), Error> {
+    let secret = Secret::mint().map_err(no_random)?;
+    let kept = store.make_token(new_token(&secret, name, role, (by, lasts))).await?;
+    Ok((secret, kept))
 }
 
-/// The same, of one that comes of another token, which was used by its holder to let somebody in: it ends with that one.
-pub(crate) async fn make_of(
+/// Makes the token of a web session. It expires after `WEB_SESSION_LASTS`, and ends with the token that its code was made with.
+pub(crate) async fn make_web_session(
     store: &dyn Store,
     name: &str,
     role: Role,
     (by, parent): (&str, Option<String>),
 ) -> Result<(Secret, Token), Error> {
-    let failed = |error: io::Error| Error::Closed { why: format!("no random bytes: {error}") };
-    let secret = Secret::mint().map_err(failed)?;
-    let token = NewToken {
+    let secret = Secret::mint().map_err(no_random)?;
+    let token = NewToken { parent, ..new_token(&secret, name, role, (by, Some(WEB_SESSION_LASTS))) };
+    let kept = store.make_token(token).await?;
+    Ok((secret, kept))
+}
+
+/// Gives the token of a name a new secret. The old one ends after the grace. Where it is the admin token of this data directory, the
+/// new one takes its place in the file.
+pub async fn rotate(
+    store: &dyn Store,
+    name: &str,
+    by: &str,
+    Rotate { lasts, grace }: Rotate,
+) -> Result<(Secret, RotatedToken), Error> {
+    let secret = Secret::mint().map_err(no_random)?;
+    let rotation = TokenRotation {
+        name: name.to_owned(),
+        id: secret.id().to_owned(),
+        hash: secret.hash(),
+        tail: secret.tail(),
+        by: by.to_owned(),
+        lasts,
+        grace,
+    };
+    let rotated = store.rotate_token(rotation).await?;
+    let is_admins = read_admin_token(store.dir()).is_some_and(|kept| kept.id() == rotated.replaced.id);
+    if is_admins {
+        keep_admin_token(&store.dir().join(ADMIN_FILE), &secret)?;
+    }
+    Ok((secret, rotated))
+}
+
+/// How a token is rotated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rotate {
+    /// How long the new secret is accepted; without it as long as the old one was when it was made.
+    pub lasts: Option<Duration>,
+    /// How long the old secret is still accepted.
+    pub grace: Duration,
+}
+
+fn no_random(error: io::Error) -> Error {
+    Error::Closed { why: format!("no random bytes: {error}") }
+}
+
+fn new_token(secret: &Secret, name: &str, role: Role, (by, lasts): (&str, Option<Duration>)) -> NewToken {
+    NewToken {
         id: secret.id().to_owned(),
         name: name.to_owned(),
         role,
         hash: secret.hash(),
-        tail: secret.0[secret.0.len() - TAIL..].to_owned(),
+        tail: secret.tail(),
         by: by.to_owned(),
-        parent,
-    };
-    let kept = store.make_token(token).await?;
-    Ok((secret, kept))
+        parent: None,
+        lasts,
+    }
 }
 
 /// Sees to it that the data directory has an admin token, in a file that nobody else can read. Says where, and whether it is
@@ -110,17 +168,20 @@ pub async fn admin_token(store: &dyn Store, host: &str, by: &str) -> Result<(Pat
     let mut number = 1;
     let secret = loop {
         let name = if number == 1 { format!("admin@{host}") } else { format!("admin@{host}-{number}") };
-        match make(store, &name, Role::Admin, by).await {
+        match make(store, &name, Role::Admin, (by, None)).await {
             // Of a data directory that is gone, or of another one on this host.
             Err(Error::TokenExists { .. }) => number += 1,
             made => break made?.0,
         }
     };
-    keep(&path, &secret).map_err(|error| Error::Io {
-        path: path.clone(),
-        why: format!("the admin token cannot be kept: {error}"),
-    })?;
+    keep_admin_token(&path, &secret)?;
     Ok((path, true))
+}
+
+fn keep_admin_token(path: &Path, secret: &Secret) -> Result<(), Error> {
+    let failed =
+        |error| Error::Io { path: path.to_owned(), why: format!("the admin token cannot be kept: {error}") };
+    keep(path, secret).map_err(failed)
 }
 
 /// Whole or not at all: it is written aside and then given its name.

@@ -1,6 +1,8 @@
 //! Changes, each with who made it: a change is made, and written down before it is told. The routes and the command line go this one
 //! way, so that the audit log says the same of the same deed, whoever does it and from wherever.
 
+use std::time::Duration;
+
 use laneway_core::effect::EffectId;
 use laneway_core::id::RunId;
 use laneway_core::limit::Limit;
@@ -185,12 +187,35 @@ pub async fn clear_results(store: &dyn Store, which: Which, author: &Author) -> 
 pub async fn create_token(
     store: &dyn Store,
     name: &str,
-    role: Role,
+    (role, lasts): (Role, Option<Duration>),
     author: &Author,
 ) -> Result<wire::CreatedToken> {
-    let (secret, _) = access::make(store, name, role, &author.name).await?;
-    author.record(store, "create_token", format!("token {name} with the role {role}")).await?;
-    Ok(wire::CreatedToken { token: secret.reveal().to_owned(), name: name.to_owned(), role })
+    let (secret, token) = access::make(store, name, role, (&author.name, lasts)).await?;
+    let until = token.expires_at.map_or_else(String::new, |at| format!(" until {at}"));
+    author.record(store, "create_token", format!("token {name} with the role {role}{until}")).await?;
+    let (token, expires_at) = (secret.reveal().to_owned(), token.expires_at.map(wire::Moment));
+    Ok(wire::CreatedToken { token, name: name.to_owned(), role, expires_at })
+}
+
+/// Gives a token a new secret, which is told this once. The old one ends after the grace.
+pub async fn rotate_token(
+    store: &dyn Store,
+    name: &str,
+    how: access::Rotate,
+    author: &Author,
+) -> Result<wire::RotatedToken> {
+    let (secret, rotated) = access::rotate(store, name, &author.name, how).await?;
+    let (token, old_ends_at) = (rotated.token, rotated.replaced.revoked.map(|(_, at)| at));
+    let until = old_ends_at.filter(|_| !how.grace.is_zero());
+    let until = until.map_or_else(String::new, |at| format!(", the old secret until {at}"));
+    author.record(store, "rotate_token", format!("token {name}{until}")).await?;
+    Ok(wire::RotatedToken {
+        token: secret.reveal().to_owned(),
+        name: token.name,
+        role: token.role,
+        expires_at: token.expires_at.map(wire::Moment),
+        old_ends_at: old_ends_at.map(wire::Moment),
+    })
 }
 
 /// Ends a token, and those that came of it, at once.

@@ -23,6 +23,7 @@ pub(crate) struct ListQuery {
     /// From `next_cursor` of the page before
     cursor: Option<String>,
     /// At most so many, up to 1000; 100 without it
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 

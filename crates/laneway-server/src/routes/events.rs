@@ -18,6 +18,7 @@ pub(crate) struct EventsQuery {
     /// Only events numbered above this
     after: Option<u64>,
     /// At most so many, up to 1000; 100 without it
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 

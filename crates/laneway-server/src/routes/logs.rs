@@ -40,6 +40,7 @@ pub(crate) struct LogQuery {
     /// 0, or `next_offset` of an answer
     offset: Option<u64>,
     /// About so many bytes, up to 1048576; 65536 without it
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// Wait so many seconds for more, up to 30, if there is nothing yet
     wait: Option<u64>,

@@ -47,6 +47,7 @@ pub(crate) struct Paged {
     /// From `next_cursor` of the page before
     cursor: Option<String>,
     /// At most so many, up to 1000; 100 without it
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
@@ -59,6 +60,7 @@ pub(crate) struct OfNodes {
     /// Only events numbered above this
     after: Option<u64>,
     /// At most so many, up to 1000; 100 without it
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 

@@ -9,7 +9,7 @@ use laneway_store::Error;
 use laneway_store::model::Deed;
 use tokio::time::Instant;
 
-use crate::access::{CODE_LASTS, Caller, From, Given, make_of};
+use crate::access::{CODE_LASTS, Caller, From, Given, make_web_session};
 use crate::extract::Body;
 use crate::problem::{Answer, Code, Problem};
 use crate::service::App;
@@ -24,10 +24,10 @@ pub(crate) async fn sign_in(
         bad("the code was used, is older than an hour, or was made before the server was started")
     })?;
     let Given { role, by, token, name, .. } = given.clone();
-    let secret = match make_of(app.store.as_ref(), &name, role, (&by, token)).await {
-        Ok((secret, _)) => secret,
+    let (secret, kept) = match make_web_session(app.store.as_ref(), &name, role, (&by, token)).await {
+        Ok(made) => made,
         Err(Error::NoSuchToken { .. }) => {
-            return Err(bad("the token with which the code was made is revoked"));
+            return Err(bad("the token with which the code was made is revoked, or has expired"));
         }
         Err(error) => {
             if error.is_passing() {
@@ -39,7 +39,8 @@ pub(crate) async fn sign_in(
     let what = format!("token {name} with the role {role}, by a code of {by}");
     app.store.record(Deed { by: name.clone(), act: "sign_in".to_owned(), what, origin }).await?;
     let token = secret.reveal().to_owned();
-    Ok((StatusCode::CREATED, Json(wire::CreatedToken { token, name, role })))
+    let expires_at = kept.expires_at.map(wire::Moment);
+    Ok((StatusCode::CREATED, Json(wire::CreatedToken { token, name, role, expires_at })))
 }
 
 fn bad(detail: &str) -> Problem {

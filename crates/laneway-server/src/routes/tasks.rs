@@ -23,6 +23,7 @@ pub(crate) struct ListQuery {
     /// `next_after` of the page before
     after: Option<u32>,
     /// How many, 1 to 1000; without it 100 items of a step, or all tasks of a run
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 

@@ -5,6 +5,8 @@ mod effects;
 mod ends;
 mod work;
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
@@ -54,7 +56,7 @@ impl Worker {
     /// The session, if it is that of this token, which may have been revoked while somebody waited.
     pub(super) async fn view(&self) -> Answer<RemoteView> {
         let token = self.app.store.token(&self.token).await?;
-        if token.is_none_or(|token| token.revoked.is_some()) {
+        if !token.is_some_and(|token| token.is_live(Duration::ZERO)) {
             return Err(Problem::new(Code::BadToken, "the token is not known, or was revoked"));
         }
         let view = self.app.store.remote(self.session).await?;

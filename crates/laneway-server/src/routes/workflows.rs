@@ -26,6 +26,7 @@ pub(crate) struct VersionsQuery {
     /// From `next_cursor` of the page before: those below this number
     cursor: Option<u32>,
     /// At most so many, up to 1000; 100 without it
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 

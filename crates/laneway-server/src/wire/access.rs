@@ -1,5 +1,7 @@
 //! Tokens and the audit log.
 
+use std::time::Duration;
+
 use laneway_core::role::Role;
 use laneway_store::model;
 use serde::{Deserialize, Serialize};
@@ -12,10 +14,40 @@ use super::Moment;
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
     /// Whose it is, or what for: what the audit log says.
+    #[schema(min_length = 1, max_length = 100, pattern = "^[-A-Za-z0-9_.@]+$")]
     pub name: String,
-    /// viewer, operator, admin or worker.
-    #[schema(value_type = String)]
+    #[schema(schema_with = super::role)]
     pub role: Role,
+    /// After how many seconds it is refused; without it, or null, it does not expire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 315_360_000)]
+    pub expires_in_s: Option<u64>,
+}
+
+/// How a token is to get a new secret.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RotateToken {
+    /// After how many seconds the new secret is refused; without it, or null, after as long as the old one when it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 315_360_000)]
+    pub expires_in_s: Option<u64>,
+    /// For how many seconds the old secret is still accepted; without it, or null, it ends at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 2_592_000)]
+    pub grace_s: Option<u64>,
+}
+
+/// A token with a new secret, which is in this answer and nowhere else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RotatedToken {
+    pub token: String,
+    pub name: String,
+    #[schema(schema_with = super::role)]
+    pub role: Role,
+    pub expires_at: Option<Moment>,
+    /// When the old secret ends.
+    pub old_ends_at: Option<Moment>,
 }
 
 /// A new token. The secret is in this answer and nowhere else.
@@ -23,15 +55,18 @@ pub struct CreateToken {
 pub struct CreatedToken {
     pub token: String,
     pub name: String,
-    #[schema(value_type = String)]
+    #[schema(schema_with = super::role)]
     pub role: Role,
+    /// When it expires; null if it does not.
+    #[serde(default)]
+    pub expires_at: Option<Moment>,
 }
 
 /// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Token {
     pub name: String,
-    #[schema(value_type = String)]
+    #[schema(schema_with = super::role)]
     pub role: Role,
     /// The last characters of the secret.
     pub tail: String,
@@ -41,7 +76,17 @@ pub struct Token {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub came_of: Option<String>,
     pub revoked_by: Option<String>,
+    /// From when on it is refused; ahead of now for one that was rotated with a grace.
     pub revoked_at: Option<Moment>,
+    /// When it expires; null if it does not.
+    #[serde(default)]
+    pub expires_at: Option<Moment>,
+    /// When it was last used, to the minute.
+    #[serde(default)]
+    pub last_used_at: Option<Moment>,
+    /// Whether it is accepted now.
+    #[serde(default)]
+    pub is_live: bool,
 }
 
 /// Those in use first, by name.
@@ -106,6 +151,9 @@ impl From<&model::Token> for Token {
             came_of: token.parent.as_ref().map(|_| token.created_by.clone()),
             revoked_by: by,
             revoked_at: at.map(Moment),
+            expires_at: token.expires_at.map(Moment),
+            last_used_at: token.used_at.map(Moment),
+            is_live: token.is_live(Duration::ZERO),
         }
     }
 }

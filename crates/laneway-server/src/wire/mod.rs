@@ -25,13 +25,16 @@ use std::borrow::Cow;
 use std::fmt;
 
 use laneway_core::reason::Reason;
+use laneway_core::role::Role;
 use laneway_core::time::Millis;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-pub use access::{AuditEntry, AuditLog, CreateToken, CreatedToken, Revoked, Token, TokenList};
+pub use access::{
+    AuditEntry, AuditLog, CreateToken, CreatedToken, Revoked, RotateToken, RotatedToken, Token, TokenList,
+};
 pub use artifact::{Artifact, ArtifactList};
 pub use cache::{CacheChange, CacheCleared, CacheEntry, CacheList, CacheMiss};
 pub use effect::{
@@ -104,6 +107,20 @@ impl PartialSchema for Moment {
 }
 
 impl ToSchema for Moment {}
+
+/// How roles are described.
+fn role() -> RefOr<Schema> {
+    let words = Role::ALL.iter().map(|role| role.as_str());
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
+}
+
+/// A role with which a person signs in, or none.
+fn role_of_a_person() -> RefOr<Schema> {
+    let people = Role::ALL.iter().filter(|role| **role != Role::Worker);
+    let words = people.map(|role| serde_json::Value::from(role.as_str())).chain([serde_json::Value::Null]);
+    let kinds = SchemaType::from_iter([Type::String, Type::Null]);
+    ObjectBuilder::new().schema_type(kinds).enum_values(Some(words)).into()
+}
 
 /// How the words of `Reason` are described. Of that itself nothing can be derived here.
 struct ReasonWord;

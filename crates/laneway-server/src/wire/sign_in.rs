@@ -17,7 +17,7 @@ pub struct SignIn {
 pub struct MakeCode {
     /// viewer, operator or admin, and no more than whoever asks may; the same as that without it.
     #[serde(default)]
-    #[schema(value_type = Option<String>)]
+    #[schema(schema_with = super::role_of_a_person)]
     pub role: Option<Role>,
 }
 
@@ -25,7 +25,7 @@ pub struct MakeCode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignInCode {
     pub code: String,
-    #[schema(value_type = String)]
+    #[schema(schema_with = super::role)]
     pub role: Role,
     /// For how many seconds it is good, at the process that made it.
     pub lasts_s: u64,
@@ -35,7 +35,7 @@ pub struct SignInCode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Me {
     pub name: String,
-    #[schema(value_type = String)]
+    #[schema(schema_with = super::role)]
     pub role: Role,
     pub server_version: String,
 }

@@ -232,3 +232,120 @@ async fn only_a_proxy_is_believed_who_it_asks_for() {
     plain.stop().await;
     behind.stop().await;
 }
+
+async fn expired_token_is_refused(place: Place) {
+    let server = place.serve().await;
+    let made = server.post("/v1/tokens", json!({ "name": "ci", "role": "viewer", "expires_in_s": 2 })).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    assert!(made.json()["expires_at"].is_string(), "{made:?}");
+    let token = made.json()["token"].as_str().expect("a token").to_owned();
+    let ask = async || server.ask(Method::GET, "/v1/me").bearing(&token).send().await;
+    assert_eq!(ask().await.status, 200);
+    // No commit comes in between: what the server remembers of a token expires as well.
+    let refused = tokio::time::timeout(SOON, async {
+        loop {
+            let answer = ask().await;
+            if answer.status != 200 {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let refused = refused.await.expect("it expires");
+    assert_eq!(refused.refusal(), (401, "bad_token".to_owned()));
+    assert!(refused.json()["detail"].as_str().is_some_and(|said| said.contains("expired at")), "{refused:?}");
+    let listed = server.get("/v1/tokens").await.json();
+    let listed =
+        listed["tokens"].as_array().expect("tokens").iter().find(|token| token["name"] == "ci").cloned();
+    assert_eq!(listed.expect("it is listed")["is_live"], false);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expired_token_is_refused_on_an_embedded_store() {
+    expired_token_is_refused(Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expired_token_is_refused_on_postgres() {
+    expired_token_is_refused(Place::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rotated_token_goes_on_under_its_name_with_another_secret() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let made = server.post("/v1/tokens", json!({ "name": "ci", "role": "operator" })).await.json();
+    let rotate = async |body: serde_json::Value| {
+        let asked = server.ask(Method::POST, "/v1/tokens/ci/rotate").by(Role::Admin);
+        asked.json(&body).send().await
+    };
+    let status = async |made: &serde_json::Value| -> u16 {
+        let token = made["token"].as_str().expect("a token");
+        server.ask(Method::GET, "/v1/me").bearing(token).send().await.status.as_u16()
+    };
+    let graceful = rotate(json!({ "grace_s": 3600, "expires_in_s": 86400 })).await.json();
+    assert_eq!((graceful["name"].as_str(), graceful["role"].as_str()), (Some("ci"), Some("operator")));
+    assert!(graceful["expires_at"].is_string() && graceful["old_ends_at"].is_string(), "{graceful}");
+    assert_eq!((status(&made).await, status(&graceful).await), (200, 200), "both within the grace");
+    let at_once = rotate(json!({})).await.json();
+    assert_eq!((status(&graceful).await, status(&at_once).await), (401, 200));
+    assert_eq!(status(&made).await, 401, "the grace of one before ends too");
+    let unknown = server.ask(Method::POST, "/v1/tokens/nobody/rotate").by(Role::Admin).send().await;
+    assert_eq!(unknown.refusal(), (404, "no_such_token".to_owned()));
+    let forever = rotate(json!({ "grace_s": 2_592_001 })).await;
+    assert_eq!(forever.refusal(), (400, "bad_body".to_owned()));
+    let audit = server.ask(Method::GET, "/v1/audit").by(Role::Admin).send().await.json();
+    assert_eq!(
+        (&audit["entries"][0]["act"], &audit["entries"][0]["what"]),
+        (&json!("rotate_token"), &json!("token ci"))
+    );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn last_use_of_a_token_is_listed_and_costs_one_write_a_minute() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let made = server.post("/v1/tokens", json!({ "name": "ci", "role": "viewer" })).await.json();
+    let token = made["token"].as_str().expect("a token").to_owned();
+    let listed = async || {
+        let listed = server.get("/v1/tokens").await.json();
+        let tokens = listed["tokens"].as_array().expect("tokens").clone();
+        tokens.into_iter().find(|token| token["name"] == "ci").expect("it is listed")["last_used_at"].clone()
+    };
+    assert_eq!(listed().await, json!(null));
+    let ask = async || assert_eq!(server.ask(Method::GET, "/v1/me").bearing(&token).send().await.status, 200);
+    ask().await;
+    let used = tokio::time::timeout(SOON, async {
+        loop {
+            let used = listed().await;
+            if used.is_string() {
+                return used;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let used = used.await.expect("it is recorded");
+    let commits = server.store.stamp();
+    for _ in 0..20 {
+        ask().await;
+    }
+    assert_eq!((listed().await, server.store.stamp()), (used, commits), "no request costs a write");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_signs_in_at_the_web_page_is_signed_out_again() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    let asked = server.ask(Method::POST, "/v1/sign-in/codes").by(Role::Viewer).json(&json!({})).send().await;
+    let code = asked.json()["code"].clone();
+    let signed = server.ask(Method::POST, "/v1/sign-in").json(&json!({ "code": code })).send().await.json();
+    let expires: jiff::Timestamp =
+        signed["expires_at"].as_str().expect("a moment").parse().expect("a moment");
+    let lasts = expires.duration_since(jiff::Timestamp::now());
+    let web = jiff::SignedDuration::try_from(laneway_server::access::WEB_SESSION_LASTS).expect("a duration");
+    assert!(lasts <= web && lasts > web - jiff::SignedDuration::from_mins(5), "{lasts:?}");
+    server.stop().await;
+}

@@ -47,7 +47,8 @@ fn method(name: &str) -> Method {
 async fn every_route_is_open_to_those_whom_its_rule_names_and_to_nobody_else() {
     let place = Place::sqlite();
     let server = place.serve().await;
-    let (revoked, _) = make(server.store.as_ref(), "gone", Role::Admin, "test").await.expect("a token");
+    let (revoked, _) =
+        make(server.store.as_ref(), "gone", Role::Admin, ("test", None)).await.expect("a token");
     server.store.revoke_token("gone", "test").await.expect("a token in use");
     let bogus = format!("laneway_{}_{}", "0".repeat(12), "0".repeat(64));
     // The id of a token that is good, with another secret.

@@ -23,7 +23,7 @@ impl<'s> Worker<'s> {
     async fn join(server: &'s Server, name: &str) -> Self {
         let token_name = format!("{name}-{}", uuid::Uuid::now_v7().simple());
         let (secret, _) =
-            make(server.store.as_ref(), &token_name, Role::Worker, "test").await.expect("a token");
+            make(server.store.as_ref(), &token_name, Role::Worker, ("test", None)).await.expect("a token");
         let token = secret.reveal().to_owned();
         let body = json!({ "name": name, "queues": ["mail"], "slots": 4 });
         let reply = server.ask(Method::POST, "/v1/workers").bearing(&token).json(&body).send().await;

@@ -143,7 +143,7 @@ impl Server {
         for role in Role::ALL {
             // Another server on the same store has made its own.
             let name = format!("{role}-{}", address.port());
-            let (secret, _) = make(store.as_ref(), &name, *role, "test").await.expect("a token");
+            let (secret, _) = make(store.as_ref(), &name, *role, ("test", None)).await.expect("a token");
             tokens.insert(*role, secret.reveal().to_owned());
         }
         let service = Service {

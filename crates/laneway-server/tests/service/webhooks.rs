@@ -157,3 +157,63 @@ async fn github_signs_in_its_own_way() {
     assert_eq!(refusal(&forged), (401, "bad_signature".to_owned()));
     server.stop().await;
 }
+
+async fn body_under_another_name_is_a_replay_where_the_body_alone_is_signed(place: Place) {
+    let server = place.serve().await;
+    listening(&place, &server).await;
+    let push = |delivery: &str, body: &str| {
+        let signature = format!("sha256={}", digits(SECRET, body.as_bytes()));
+        let asked = server.ask(Method::POST, "/v1/hooks/push").with("x-github-delivery", delivery);
+        asked.with("x-hub-signature-256", &signature).raw(body.as_bytes().to_vec()).send()
+    };
+    let first = push("d-1", "{\"after\": 1}").await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let again = push("d-1", "{\"after\": 1}").await;
+    assert_eq!(again.json(), first.json(), "the same delivery gives the same run");
+    let replayed = push("d-2", "{\"after\": 1}").await;
+    assert_eq!(refusal(&replayed), (409, "replayed".to_owned()));
+    assert_eq!(replayed.json()["detail"], "this body was already delivered as d-1");
+    let other = push("d-3", "{\"after\": 2}").await;
+    assert_eq!(other.status, 201, "another body: {other:?}");
+    assert_eq!(runs(&server).await, 2);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn body_under_another_name_is_a_replay_on_an_embedded_store() {
+    body_under_another_name_is_a_replay_where_the_body_alone_is_signed(Place::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn body_under_another_name_is_a_replay_on_postgres() {
+    body_under_another_name_is_a_replay_where_the_body_alone_is_signed(Place::postgres().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signature_is_good_for_one_delivery_and_one_body() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    listening(&place, &server).await;
+    let at = now();
+    // What is signed of both is the same: TIMESTAMP.e1.1.5
+    let taken = sent(&server, SECRET, at, "e1", "1.5").send().await;
+    assert_eq!(refusal(&taken), (422, "bad_params".to_owned()), "it is signed as it has to be");
+    let split = sent(&server, SECRET, at, "e1.1", "5").send().await;
+    assert_eq!(refusal(&split), (401, "bad_signature".to_owned()), "it is signed for another delivery");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusal_takes_as_long_where_nothing_listens() {
+    let place = Place::sqlite();
+    let server = place.serve().await;
+    listening(&place, &server).await;
+    let least = std::time::Duration::from_millis(50);
+    for path in ["/v1/hooks/deploy", "/v1/hooks/push", "/v1/hooks/nowhere"] {
+        let begun = std::time::Instant::now();
+        let refused = server.ask(Method::POST, path).raw(b"{}".to_vec()).send().await;
+        assert_eq!(refusal(&refused), (401, "bad_signature".to_owned()), "{path}");
+        assert!(begun.elapsed() >= least, "{path} was refused after {:?}", begun.elapsed());
+    }
+    server.stop().await;
+}

@@ -1,47 +1,87 @@
 //! Who may ask the service for what, and what they changed: tokens and the audit log. Nothing here knows a secret.
 
+use std::time::Duration;
+
 use laneway_core::role::Role;
 use laneway_core::time::Millis;
 use tokio_postgres::Row;
 
 use super::fault::Done;
-use super::link::{Begin, Link, sql};
+use super::link::{Begin, Flight, Link, sql};
 use super::row::{self, unreadable};
 use super::run_work::Terms;
 use crate::error::Error;
-use crate::model::{AuditEntry, Deed, NewToken, RevokedToken, Token};
+use crate::model::{
+    AuditEntry, Deed, NewToken, RevokedToken, RotatedToken, TOKEN_USE_GRAIN, Token, TokenRotation,
+};
 
 pub(super) async fn make_token(link: &Link, terms: Terms, token: &NewToken) -> Done<Token> {
-    let NewToken { id, name, role, hash, tail, by, parent } = token;
-    let (role, hash, now) = (role.as_str(), hash.as_slice(), terms.now.map(|now| now.0));
-    let mut flight = link.begin(Begin::Write);
-    if let Some(parent) = parent {
+    let now = terms.now.map(|now| now.0);
+    let (mut flight, mut latest) = (link.begin(Begin::Write), None);
+    if let Some(parent) = &token.parent {
         flight.ask(sql!("tokens_lock"), vec![]);
-        flight.ask(sql!("token", TEXT), vec![parent]);
+        flight.ask(sql!("token", TEXT, INT8), vec![parent, &now]);
         let found = flight.land().await?.pop().unwrap_or_default();
-        if found.first().map(read).transpose()?.is_none_or(|parent| parent.revoked.is_some()) {
+        let found = found.first().map(read).transpose()?.filter(|parent| parent.is_live(Duration::ZERO));
+        let Some(found) = found else {
             link.roll_back().await;
             return Err(Error::NoSuchToken { name: parent.clone() }.into());
-        }
-        flight = link.flight();
+        };
+        (flight, latest) = (link.flight(), found.expires_at.map(|at| at.0));
     }
-    flight.ask(
-        sql!("token_make", TEXT, TEXT, TEXT, BYTEA, TEXT, TEXT, INT8, TEXT),
-        vec![id, name, &role, &hash, tail, by, &now, parent],
-    );
-    flight.ask(sql!("token", TEXT), vec![id]);
+    flight.ask(sql!("token_clear_expired", TEXT, INT8), vec![&token.name, &now]);
+    let values = Inserted::of(token, now, latest);
+    values.ask(&mut flight);
     let answers = flight.commit().await?;
-    match answers.as_slice() {
-        [made, kept] if !made.is_empty() => kept.first().map(read).transpose()?.ok_or_else(|| gone(id)),
-        [..] => Err(Error::TokenExists { name: name.clone() }.into()),
+    values.made(&answers)
+}
+
+/// What a new row is made of.
+struct Inserted<'a> {
+    token: &'a NewToken,
+    role: &'static str,
+    hash: &'a [u8],
+    now: Option<i64>,
+    /// It expires no later than this.
+    latest: Option<i64>,
+    lasts: Option<i64>,
+}
+
+impl<'a> Inserted<'a> {
+    fn of(token: &'a NewToken, now: Option<i64>, latest: Option<i64>) -> Self {
+        let lasts = token.lasts.map(millis);
+        Self { token, role: token.role.as_str(), hash: token.hash.as_slice(), now, latest, lasts }
+    }
+
+    fn ask<'b>(&'b self, flight: &mut Flight<'b>) {
+        let NewToken { id, name, tail, by, parent, role: _, hash: _, lasts: _ } = self.token;
+        flight.ask(
+            sql!("token_make", TEXT, TEXT, TEXT, BYTEA, TEXT, TEXT, INT8, TEXT, INT8, INT8),
+            vec![id, name, &self.role, &self.hash, tail, by, &self.now, parent, &self.latest, &self.lasts],
+        );
+        flight.ask(sql!("token", TEXT, INT8), vec![id, &self.now]);
+    }
+
+    /// The row, out of what was answered last.
+    fn made(&self, answers: &[Vec<Row>]) -> Done<Token> {
+        match answers {
+            [.., made, kept] if !made.is_empty() => {
+                kept.first().map(read).transpose()?.ok_or_else(|| gone(&self.token.id))
+            }
+            [..] => Err(Error::TokenExists { name: self.token.name.clone() }.into()),
+        }
     }
 }
 
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
 pub(super) async fn revoke_token(link: &Link, terms: Terms, name: &str, by: &str) -> Done<RevokedToken> {
-    let now = terms.now.map(|now| now.0);
+    let (now, grace) = (terms.now.map(|now| now.0), 0_i64);
     let mut flight = link.begin(Begin::Write);
     flight.ask(sql!("tokens_lock"), vec![]);
-    flight.ask(sql!("token_revoke", TEXT, TEXT, INT8), vec![&name, &by, &now]);
+    flight.ask(sql!("token_revoke", TEXT, TEXT, INT8, INT8), vec![&name, &by, &now, &grace]);
     let revoked = flight.commit().await?.pop().unwrap_or_default();
     let (mut id, mut along) = (None, Vec::new());
     for found in &revoked {
@@ -51,8 +91,51 @@ pub(super) async fn revoke_token(link: &Link, terms: Terms, name: &str, by: &str
         }
     }
     along.sort_unstable();
+    along.dedup();
     let id = id.ok_or_else(|| Error::NoSuchToken { name: name.to_owned() })?;
-    Ok(RevokedToken { token: token(link, &id).await?.ok_or_else(|| gone(&id))?, along })
+    Ok(RevokedToken { token: token(link, terms.now, &id).await?.ok_or_else(|| gone(&id))?, along })
+}
+
+pub(super) async fn rotate_token(link: &Link, terms: Terms, rotation: &TokenRotation) -> Done<RotatedToken> {
+    let TokenRotation { name, id, hash, tail, by, lasts, grace } = rotation;
+    let (now, grace) = (terms.now.map(|now| now.0), millis(*grace));
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("tokens_lock"), vec![]);
+    flight.ask(sql!("token_live", TEXT), vec![name]);
+    let found = flight.land().await?.pop().unwrap_or_default();
+    let Some(found) = found.first() else {
+        link.roll_back().await;
+        return Err(Error::NoSuchToken { name: name.clone() }.into());
+    };
+    let replaced = row::text(found, 0)?;
+    let lasted: Option<i64> = found.try_get(4)?;
+    let lasted = lasted.and_then(|lasted| u64::try_from(lasted).ok()).map(Duration::from_millis);
+    let token = NewToken {
+        id: id.clone(),
+        name: name.clone(),
+        role: row::word(found, 1, "role", Role::parse)?,
+        hash: *hash,
+        tail: tail.clone(),
+        by: by.clone(),
+        parent: row::maybe_text(found, 2)?,
+        lasts: lasts.or(lasted),
+    };
+    let values = Inserted::of(&token, now, found.try_get(3)?);
+    let mut flight = link.flight();
+    flight.ask(sql!("token_revoke", TEXT, TEXT, INT8, INT8), vec![name, by, &now, &grace]);
+    flight.ask(sql!("token", TEXT, INT8), vec![&replaced, &now]);
+    values.ask(&mut flight);
+    let answers = flight.commit().await?;
+    let old = answers.get(1).and_then(|rows| rows.first()).map(read).transpose()?;
+    Ok(RotatedToken { token: values.made(&answers)?, replaced: old.ok_or_else(|| gone(&replaced))? })
+}
+
+pub(super) async fn note_token_use(link: &Link, terms: Terms, id: &str) -> Done<()> {
+    let (now, grain) = (terms.now.map(|now| now.0), millis(TOKEN_USE_GRAIN));
+    let mut flight = link.begin(Begin::Write);
+    flight.ask(sql!("token_used", TEXT, INT8, INT8), vec![&id, &now, &grain]);
+    flight.commit().await?;
+    Ok(())
 }
 
 pub(super) async fn record(link: &Link, terms: Terms, deed: &Deed) -> Done<u64> {
@@ -64,12 +147,14 @@ pub(super) async fn record(link: &Link, terms: Terms, deed: &Deed) -> Done<u64> 
     rows.first().map_or(Ok(0), |found| row::number(found, 0))
 }
 
-pub(super) async fn token(link: &Link, id: &str) -> Done<Option<Token>> {
-    link.row(sql!("token", TEXT), &[&id]).await?.as_ref().map(read).transpose()
+pub(super) async fn token(link: &Link, now: Option<Millis>, id: &str) -> Done<Option<Token>> {
+    let now = now.map(|now| now.0);
+    link.row(sql!("token", TEXT, INT8), &[&id, &now]).await?.as_ref().map(read).transpose()
 }
 
-pub(super) async fn tokens(link: &Link) -> Done<Vec<Token>> {
-    link.rows(sql!("tokens"), &[]).await?.iter().map(read).collect()
+pub(super) async fn tokens(link: &Link, now: Option<Millis>) -> Done<Vec<Token>> {
+    let now = now.map(|now| now.0);
+    link.rows(sql!("tokens", INT8), &[&now]).await?.iter().map(read).collect()
 }
 
 pub(super) async fn audit(link: &Link, before: Option<u64>, limit: usize) -> Done<Vec<AuditEntry>> {
@@ -105,5 +190,8 @@ fn read(found: &Row) -> Done<Token> {
         created_at: Millis(found.try_get(6)?),
         parent: row::maybe_text(found, 9)?,
         revoked: row::maybe_text(found, 7)?.zip(row::moment(found, 8)?),
+        expires_at: row::moment(found, 10)?,
+        used_at: row::moment(found, 11)?,
+        read_at: Millis(found.try_get(12)?),
     })
 }

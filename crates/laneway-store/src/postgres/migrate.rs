@@ -25,6 +25,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0014_laid_by.sql")),
     Migration::adds(include_str!("migrations/0015_follow_ups.sql")),
     Migration::adds(include_str!("migrations/0016_given_back.sql")),
+    Migration::adds(include_str!("migrations/0017_token_expiry.sql")),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

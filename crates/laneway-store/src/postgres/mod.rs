@@ -79,8 +79,8 @@ use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
     Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
     NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped, RemoteView,
-    Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView, SecretView, Signaled,
-    Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
+    Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView,
+    SecretView, Signaled, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish, WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, Swept};
@@ -707,6 +707,15 @@ impl Store for PostgresStore {
         self.base.ask(|link| async move { triggers::listening(&link, self.base.now(), path).await }).await
     }
 
+    async fn remember_signature(&self, path: &str, signature: [u8; 32], delivery: &str) -> Result<String> {
+        let (signature, signed) = (&signature, (path, delivery));
+        self.base
+            .write(|link, terms| async move {
+                triggers::remember_signature(&link, terms, signature, signed).await
+            })
+            .await
+    }
+
     async fn note_fired(&self, of: TriggerRef, last: LastFired) -> Result<()> {
         let (of, last) = (&of, &last);
         self.base.write(|link, _| async move { triggers::note_fired(&link, of, last).await }).await
@@ -785,6 +794,15 @@ impl Store for PostgresStore {
 
     async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken> {
         self.base.write(|link, terms| async move { access::revoke_token(&link, terms, name, by).await }).await
+    }
+
+    async fn rotate_token(&self, rotation: TokenRotation) -> Result<RotatedToken> {
+        let rotation = &rotation;
+        self.base.write(|link, terms| async move { access::rotate_token(&link, terms, rotation).await }).await
+    }
+
+    async fn note_token_use(&self, id: &str) -> Result<()> {
+        self.base.write(|link, terms| async move { access::note_token_use(&link, terms, id).await }).await
     }
 
     async fn tell_pools(&self, session: SessionId, facts: Vec<PoolFact>) -> Result<()> {
@@ -983,11 +1001,11 @@ impl Store for PostgresStore {
     }
 
     async fn token(&self, id: &str) -> Result<Option<Token>> {
-        self.base.ask(|link| async move { access::token(&link, id).await }).await
+        self.base.ask(|link| async move { access::token(&link, self.base.now(), id).await }).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>> {
-        self.base.ask(|link| async move { access::tokens(&link).await }).await
+        self.base.ask(|link| async move { access::tokens(&link, self.base.now()).await }).await
     }
 
     async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>> {

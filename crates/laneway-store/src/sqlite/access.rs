@@ -1,5 +1,7 @@
 //! Who may ask the service for what, and what they changed: tokens and the audit log. Nothing here knows a secret.
 
+use std::time::Duration;
+
 use laneway_core::role::Role;
 use laneway_core::time::Millis;
 use rusqlite::{Connection, Row, params};
@@ -7,25 +9,45 @@ use rusqlite::{Connection, Row, params};
 use super::txn::{Done, Txn, sql};
 use crate::error::Error;
 use crate::keeper::unreadable;
-use crate::model::{AuditEntry, Deed, NewToken, RevokedToken, Token};
+use crate::model::{
+    AuditEntry, Deed, NewToken, RevokedToken, RotatedToken, TOKEN_USE_GRAIN, Token, TokenRotation,
+};
 
 pub(super) fn make_token(txn: &Txn<'_>, token: &NewToken) -> Done<Token> {
-    let NewToken { id, name, role, hash, tail, by, parent } = token;
-    if let Some(parent) = parent
-        && self::token(txn.connection, parent)?.is_none_or(|parent| parent.revoked.is_some())
-    {
-        return Err(Error::NoSuchToken { name: parent.clone() }.into());
-    }
-    let made = params![id, name, role.as_str(), hash.as_slice(), tail, by, txn.now.0, parent];
+    let parent = match &token.parent {
+        None => None,
+        Some(id) => {
+            let parent =
+                self::token(txn.connection, id, txn.now)?.filter(|parent| parent.is_live(Duration::ZERO));
+            Some(parent.ok_or_else(|| Error::NoSuchToken { name: id.clone() })?)
+        }
+    };
+    txn.connection.prepare_cached(sql!("token_clear_expired"))?.execute(params![token.name, txn.now.0])?;
+    let expires_at =
+        [token.lasts.map(|lasts| txn.now.after(lasts)), parent.and_then(|parent| parent.expires_at)];
+    insert(txn, token, expires_at.into_iter().flatten().min())
+}
+
+fn insert(txn: &Txn<'_>, token: &NewToken, expires_at: Option<Millis>) -> Done<Token> {
+    let NewToken { id, name, role, hash, tail, by, parent, lasts: _ } = token;
+    let (role, now, expires_at) = (role.as_str(), txn.now.0, expires_at.map(|at| at.0));
+    let made = params![id, name, role, hash.as_slice(), tail, by, now, parent, expires_at];
     if txn.connection.prepare_cached(sql!("token_make"))?.execute(made)? == 0 {
         return Err(Error::TokenExists { name: name.clone() }.into());
     }
-    kept(txn.connection, id)
+    kept(txn, id)
 }
 
 pub(super) fn revoke_token(txn: &Txn<'_>, name: &str, by: &str) -> Done<RevokedToken> {
+    let (id, along) = revoke(txn, name, by, Duration::ZERO)?;
+    let id = id.ok_or_else(|| Error::NoSuchToken { name: name.to_owned() })?;
+    Ok(RevokedToken { token: kept(txn, &id)?, along })
+}
+
+/// Returns the id of one that had the name, and the names of those that came of it.
+fn revoke(txn: &Txn<'_>, name: &str, by: &str, grace: Duration) -> Done<(Option<String>, Vec<String>)> {
     let mut statement = txn.connection.prepare_cached(sql!("token_revoke"))?;
-    let mut rows = statement.query(params![name, by, txn.now.0])?;
+    let mut rows = statement.query(params![name, by, txn.now.0, txn.now.after(grace).0])?;
     let (mut id, mut along): (Option<String>, Vec<String>) = (None, Vec::new());
     while let Some(row) = rows.next()? {
         match row.get::<_, String>(1)? {
@@ -34,8 +56,39 @@ pub(super) fn revoke_token(txn: &Txn<'_>, name: &str, by: &str) -> Done<RevokedT
         }
     }
     along.sort_unstable();
-    let id = id.ok_or_else(|| Error::NoSuchToken { name: name.to_owned() })?;
-    Ok(RevokedToken { token: kept(txn.connection, &id)?, along })
+    along.dedup();
+    Ok((id, along))
+}
+
+pub(super) fn rotate_token(txn: &Txn<'_>, rotation: &TokenRotation) -> Done<RotatedToken> {
+    let TokenRotation { name, id, hash, tail, by, lasts, grace } = rotation;
+    let mut statement = txn.connection.prepare_cached(sql!("token_live"))?;
+    let mut rows = statement.query([name])?;
+    let Some(row) = rows.next()? else { return Err(Error::NoSuchToken { name: name.clone() }.into()) };
+    let (replaced, role, parent): (String, String, Option<String>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    let (parent_expires_at, lasted): (Option<i64>, Option<i64>) = (row.get(3)?, row.get(4)?);
+    drop(rows);
+    revoke(txn, name, by, *grace)?;
+    let lasted = lasted.and_then(|lasted| u64::try_from(lasted).ok()).map(Duration::from_millis);
+    let expires_at = [lasts.or(lasted).map(|lasts| txn.now.after(lasts)), parent_expires_at.map(Millis)];
+    let token = NewToken {
+        id: id.clone(),
+        name: name.clone(),
+        role: Role::parse(&role).ok_or_else(|| unreadable("role", &role))?,
+        hash: *hash,
+        tail: tail.clone(),
+        by: by.clone(),
+        parent,
+        lasts: *lasts,
+    };
+    let token = insert(txn, &token, expires_at.into_iter().flatten().min())?;
+    Ok(RotatedToken { token, replaced: kept(txn, &replaced)? })
+}
+
+pub(super) fn note_token_use(txn: &Txn<'_>, id: &str) -> Done<()> {
+    let grain = i64::try_from(TOKEN_USE_GRAIN.as_millis()).unwrap_or(i64::MAX);
+    txn.connection.prepare_cached(sql!("token_used"))?.execute(params![id, txn.now.0, grain])?;
+    Ok(())
 }
 
 pub(super) fn record(txn: &Txn<'_>, deed: &Deed) -> Done<u64> {
@@ -46,18 +99,18 @@ pub(super) fn record(txn: &Txn<'_>, deed: &Deed) -> Done<u64> {
     Ok(u64::try_from(txn.connection.last_insert_rowid()).unwrap_or_default())
 }
 
-pub(super) fn token(connection: &Connection, id: &str) -> Done<Option<Token>> {
+pub(super) fn token(connection: &Connection, id: &str, now: Millis) -> Done<Option<Token>> {
     let mut statement = connection.prepare_cached(sql!("token"))?;
     let mut rows = statement.query([id])?;
-    rows.next()?.map(read).transpose()
+    rows.next()?.map(|row| read(row, now)).transpose()
 }
 
-pub(super) fn tokens(connection: &Connection) -> Done<Vec<Token>> {
+pub(super) fn tokens(connection: &Connection, now: Millis) -> Done<Vec<Token>> {
     let mut statement = connection.prepare_cached(sql!("tokens"))?;
     let mut rows = statement.query([])?;
     let mut tokens = Vec::new();
     while let Some(row) = rows.next()? {
-        tokens.push(read(row)?);
+        tokens.push(read(row, now)?);
     }
     Ok(tokens)
 }
@@ -75,11 +128,11 @@ pub(super) fn audit(connection: &Connection, before: Option<u64>, limit: usize) 
 }
 
 /// One that was just written.
-fn kept(connection: &Connection, id: &str) -> Done<Token> {
-    token(connection, id)?.ok_or_else(|| unreadable("token", id).into())
+fn kept(txn: &Txn<'_>, id: &str) -> Done<Token> {
+    token(txn.connection, id, txn.now)?.ok_or_else(|| unreadable("token", id).into())
 }
 
-fn read(row: &Row<'_>) -> Done<Token> {
+fn read(row: &Row<'_>, now: Millis) -> Done<Token> {
     let (role, hash): (String, Vec<u8>) = (row.get(2)?, row.get(3)?);
     let revoked: (Option<String>, Option<i64>) = (row.get(7)?, row.get(8)?);
     Ok(Token {
@@ -92,5 +145,8 @@ fn read(row: &Row<'_>) -> Done<Token> {
         created_at: Millis(row.get(6)?),
         parent: row.get(9)?,
         revoked: revoked.0.zip(revoked.1.map(Millis)),
+        expires_at: row.get::<_, Option<i64>>(10)?.map(Millis),
+        used_at: row.get::<_, Option<i64>>(11)?.map(Millis),
+        read_at: now,
     })
 }

@@ -76,8 +76,9 @@ use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
     Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
     Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
-    RemoteView, Renewed, Reopen, RevokedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView,
-    SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, Whom, Wish, WorkflowView,
+    RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary,
+    RunView, SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish,
+    WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, Swept};
@@ -734,6 +735,11 @@ impl Store for SqliteStore {
         })
     }
 
+    async fn remember_signature(&self, path: &str, signature: [u8; 32], delivery: &str) -> Result<String> {
+        let (path, delivery) = (path.to_owned(), delivery.to_owned());
+        self.write(move |txn| triggers::remember_signature(txn, &path, signature, &delivery)).await
+    }
+
     async fn note_fired(&self, of: TriggerRef, last: LastFired) -> Result<()> {
         self.write(move |txn| triggers::note_fired(txn, &of, &last)).await
     }
@@ -786,6 +792,15 @@ impl Store for SqliteStore {
     async fn revoke_token(&self, name: &str, by: &str) -> Result<RevokedToken> {
         let (name, by) = (name.to_owned(), by.to_owned());
         self.write(move |txn| access::revoke_token(txn, &name, &by)).await
+    }
+
+    async fn rotate_token(&self, rotation: TokenRotation) -> Result<RotatedToken> {
+        self.write(move |txn| access::rotate_token(txn, &rotation)).await
+    }
+
+    async fn note_token_use(&self, id: &str) -> Result<()> {
+        let id = id.to_owned();
+        self.write(move |txn| access::note_token_use(txn, &id)).await
     }
 
     async fn tell_pools(&self, session: SessionId, facts: Vec<PoolFact>) -> Result<()> {
@@ -992,11 +1007,11 @@ impl Store for SqliteStore {
     }
 
     async fn token(&self, id: &str) -> Result<Option<Token>> {
-        self.look(|connection, _| access::token(connection, id))
+        self.look(|connection, shared| access::token(connection, id, shared.moment(connection)?))
     }
 
     async fn tokens(&self) -> Result<Vec<Token>> {
-        self.read(|connection, _| access::tokens(connection)).await
+        self.read(|connection, shared| access::tokens(connection, shared.moment(connection)?)).await
     }
 
     async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>> {

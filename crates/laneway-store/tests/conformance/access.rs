@@ -1,9 +1,11 @@
 //! S4, S5: tokens and the audit log, as the store keeps them, and what the service shows page by page or in figures.
 
+use std::time::Duration;
+
 use laneway_core::gate::Gate;
 use laneway_core::role::Role;
 use laneway_store::Error;
-use laneway_store::model::{Deed, NewToken, RunFilter, Submission};
+use laneway_store::model::{Deed, NewToken, RunFilter, Submission, TokenRotation};
 use serde_json::json;
 
 use crate::harness::{Node, Place, START, flow, for_each_database, submission};
@@ -15,6 +17,10 @@ for_each_database! {
     revoked_token_takes_what_came_of_it_along,
     nothing_comes_of_a_token_that_is_revoked_meanwhile,
     five_who_make_one_token_at_once_make_one,
+    token_is_live_until_it_expires_and_then_gives_up_its_name,
+    what_comes_of_a_token_expires_no_later,
+    rotated_token_has_a_new_secret_and_the_old_one_ends_after_its_grace,
+    use_of_a_token_is_recorded_to_the_minute,
     audit_log_is_read_newest_first_and_page_by_page,
     run_that_the_service_was_asked_for_is_in_the_audit_log,
     list_of_runs_goes_on_behind_any_of_them,
@@ -23,7 +29,16 @@ for_each_database! {
 
 fn token(id: &str, name: &str) -> NewToken {
     let (id, name, by) = (id.to_owned(), name.to_owned(), "ada".to_owned());
-    NewToken { id, name, role: Role::Operator, hash: [7; 32], tail: "wxyz".to_owned(), by, parent: None }
+    NewToken {
+        id,
+        name,
+        role: Role::Operator,
+        hash: [7; 32],
+        tail: "wxyz".to_owned(),
+        by,
+        parent: None,
+        lasts: None,
+    }
 }
 
 fn token_of(parent: &str, id: &str, name: &str) -> NewToken {
@@ -125,6 +140,98 @@ async fn five_who_make_one_token_at_once_make_one(place: Place) {
         }
     }
     assert_eq!(made, 1);
+}
+
+async fn token_is_live_until_it_expires_and_then_gives_up_its_name(place: Place) {
+    let store = place.open();
+    let lasts = Some(Duration::from_secs(90));
+    let made = store.make_token(NewToken { lasts, ..token("t1", "ci") }).await.expect("a token");
+    assert_eq!(made.expires_at, Some(START.after(Duration::from_secs(90))));
+    let read = async || store.token("t1").await.expect("an answer").expect("a token");
+    place.advance(Duration::from_millis(89_999));
+    assert!(read().await.is_live(Duration::ZERO));
+    assert!(!read().await.is_live(Duration::from_millis(1)), "it grows old with whoever has read it");
+    let taken = store.make_token(token("t2", "ci")).await.expect_err("the name is taken");
+    assert!(matches!(taken, Error::TokenExists { .. }), "{taken}");
+    place.advance(Duration::from_millis(1));
+    assert!(!read().await.is_live(Duration::ZERO));
+    let refused = store.make_token(token_of("t1", "t3", "web-a")).await.expect_err("it has expired");
+    assert!(matches!(refused, Error::NoSuchToken { .. }), "{refused}");
+    store.make_token(token("t2", "ci")).await.expect("the name is free");
+    assert_eq!(read().await.revoked.map(|(by, _)| by).as_deref(), Some("expiry"));
+}
+
+async fn what_comes_of_a_token_expires_no_later(place: Place) {
+    let store = place.open();
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    store.make_token(NewToken { lasts: seconds(100), ..token("t1", "ci") }).await.expect("a token");
+    store.make_token(token("t2", "ada")).await.expect("a token");
+    for (parent, id, lasts, expires) in [
+        ("t1", "t3", seconds(200), seconds(100)),
+        ("t1", "t4", seconds(50), seconds(50)),
+        ("t1", "t5", None, seconds(100)),
+        ("t2", "t6", seconds(200), seconds(200)),
+        ("t2", "t7", None, None),
+    ] {
+        let made = store.make_token(NewToken { lasts, ..token_of(parent, id, id) }).await.expect("a token");
+        assert_eq!(made.expires_at, expires.map(|span| START.after(span)), "{id}");
+    }
+}
+
+async fn rotated_token_has_a_new_secret_and_the_old_one_ends_after_its_grace(place: Place) {
+    let (store, other) = (place.open(), place.open());
+    let rotation = |id: &str, grace| TokenRotation {
+        name: "ci".to_owned(),
+        id: id.to_owned(),
+        hash: [8; 32],
+        tail: "abcd".to_owned(),
+        by: "bob".to_owned(),
+        lasts: None,
+        grace: Duration::from_secs(grace),
+    };
+    let none = store.rotate_token(rotation("t2", 0)).await.expect_err("there is none");
+    assert!(matches!(none, Error::NoSuchToken { .. }), "{none}");
+    let lasts = Some(Duration::from_secs(500));
+    store.make_token(NewToken { lasts, ..token("t1", "ci") }).await.expect("a token");
+    store.make_token(token_of("t1", "w1", "web-a")).await.expect("a token");
+    place.advance(Duration::from_secs(100));
+    let now = START.after(Duration::from_secs(100));
+    let rotated = store.rotate_token(rotation("t2", 60)).await.expect("a token");
+    assert_eq!((rotated.token.id.as_str(), rotated.token.hash), ("t2", [8; 32]));
+    assert_eq!((rotated.token.role, rotated.token.created_by.as_str()), (Role::Operator, "bob"));
+    assert_eq!(rotated.token.expires_at, Some(now.after(Duration::from_secs(500))), "as long as before");
+    assert_eq!(rotated.replaced.id, "t1");
+    assert_eq!(rotated.replaced.revoked, Some(("bob".to_owned(), now.after(Duration::from_secs(60)))));
+    let live =
+        async |id: &str| other.token(id).await.expect("an answer").expect("a token").is_live(Duration::ZERO);
+    assert!(live("t1").await && live("t2").await && live("w1").await);
+    place.advance(Duration::from_secs(60));
+    assert!(!live("t1").await && live("t2").await && !live("w1").await, "the grace is over");
+    store.rotate_token(rotation("t3", 60)).await.expect("a token");
+    assert!(live("t2").await && live("t3").await);
+    store.revoke_token("ci", "bob").await.expect("tokens in use");
+    assert!(!live("t2").await && !live("t3").await, "a grace does not outlive a revocation");
+    store.make_token(NewToken { lasts, ..token("t4", "ci") }).await.expect("a token");
+    place.advance(Duration::from_secs(600));
+    store.rotate_token(rotation("t5", 60)).await.expect("also one that has expired");
+    assert!(!live("t4").await && live("t5").await, "a grace does not outlive an expiry");
+}
+
+async fn use_of_a_token_is_recorded_to_the_minute(place: Place) {
+    let (store, other) = (place.open(), place.open());
+    store.make_token(token("t1", "ci")).await.expect("a token");
+    let used = async || store.token("t1").await.expect("an answer").expect("a token");
+    assert!(used().await.used_at.is_none() && used().await.is_use_stale(Duration::ZERO));
+    store.note_token_use("t1").await.expect("an answer");
+    assert_eq!(used().await.used_at, Some(START));
+    place.advance(Duration::from_millis(59_999));
+    assert!(!used().await.is_use_stale(Duration::ZERO));
+    other.note_token_use("t1").await.expect("an answer");
+    assert_eq!(used().await.used_at, Some(START), "less than a minute ago");
+    place.advance(Duration::from_millis(1));
+    assert!(used().await.is_use_stale(Duration::ZERO));
+    other.note_token_use("t1").await.expect("an answer");
+    assert_eq!(used().await.used_at, Some(START.after(Duration::from_secs(60))));
 }
 
 async fn audit_log_is_read_newest_first_and_page_by_page(place: Place) {

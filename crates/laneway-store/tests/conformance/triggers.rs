@@ -7,9 +7,9 @@ use laneway_core::hash::Version;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
 use laneway_core::time::Millis;
-use laneway_store::Error;
 use laneway_store::model::Application;
-use laneway_store::trigger::{DueNow, Fired, LastFired, Outcome, TriggerView};
+use laneway_store::trigger::{DueNow, Fired, HOLD_SIGNATURES, LastFired, Outcome, TriggerView};
+use laneway_store::{Error, Store};
 
 use crate::harness::{Node, Place, flat, for_each_database, plan};
 use crate::quarantine::{alter, problems};
@@ -33,10 +33,30 @@ for_each_database! {
     of_two_that_lead_to_each_other_one_is_applied,
     end_that_cannot_be_read_is_told_and_keeps_nothing_else_from_firing,
     schedule_of_which_nobody_knows_what_came_of_it_fires_on,
+    signature_stands_for_the_delivery_that_first_carried_it,
 }
 
 for_each_database! { sqlite only:
     schedule_that_cannot_be_read_is_told_and_keeps_no_other_from_firing,
+}
+
+async fn signature_stands_for_the_delivery_that_first_carried_it(place: Place) {
+    let (store, other) = (place.open(), place.open());
+    let remember = async |store: &Arc<dyn Store>, path: &str, byte: u8, delivery: &str| {
+        store.remember_signature(path, [byte; 32], delivery).await.expect("a delivery")
+    };
+    assert_eq!(remember(&store, "push", 1, "d-1").await, "d-1");
+    assert_eq!(remember(&other, "push", 1, "d-2").await, "d-1", "the same body under another name");
+    assert_eq!(remember(&other, "push", 1, "d-1").await, "d-1", "the same delivery again");
+    assert_eq!(remember(&store, "push", 2, "d-2").await, "d-2", "another body");
+    assert_eq!(remember(&store, "deploy", 1, "d-2").await, "d-2", "another path");
+    place.advance(HOLD_SIGNATURES - Duration::from_millis(1));
+    assert_eq!(remember(&store, "push", 1, "d-3").await, "d-1", "it is still remembered");
+    place.advance(Duration::from_millis(1));
+    assert_eq!(remember(&other, "push", 1, "d-4").await, "d-4", "it is forgotten");
+    assert_eq!(remember(&store, "push", 1, "d-1").await, "d-4");
+    let (one, two) = tokio::join!(remember(&store, "push", 3, "d-5"), remember(&other, "push", 3, "d-6"));
+    assert_eq!(one, two, "of two at once one is first");
 }
 
 /// A document that starts by itself.

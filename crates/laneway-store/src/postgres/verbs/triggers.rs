@@ -16,7 +16,8 @@ use crate::postgres::row;
 use crate::postgres::run_work::Terms;
 use crate::readable::Noted;
 use crate::trigger::{
-    Armed, DueNow, End, Fired, Firing, LastFired, Listening, Outcome, TriggerRef, TriggerView, ends_text,
+    Armed, DueNow, End, Fired, Firing, HOLD_SIGNATURES, LastFired, Listening, Outcome, SIGNATURES_FORGOTTEN,
+    TriggerRef, TriggerView, ends_text,
 };
 
 /// The triggers of a workflow, as columns.
@@ -211,6 +212,26 @@ pub(in crate::postgres) async fn listening(
     let moment = link.row(sql!("moment", INT8), &[&now]).await?;
     let now: i64 = moment.map(|found| found.try_get(0)).transpose()?.unwrap_or_default();
     Ok(Some(Listening { trigger: view(&found)?, now: Millis(now) }))
+}
+
+/// The delivery that first carried a signature.
+pub(in crate::postgres) async fn remember_signature(
+    link: &Link,
+    terms: Terms,
+    signature: &[u8; 32],
+    (path, delivery): (&str, &str),
+) -> Done<String> {
+    let (now, signature) = (terms.now.map(|now| now.0), signature.as_slice());
+    let hold = i64::try_from(HOLD_SIGNATURES.as_millis()).unwrap_or(i64::MAX);
+    let mut flight = link.begin(Begin::Write);
+    let most = SIGNATURES_FORGOTTEN;
+    flight.ask(sql!("signatures_forget", INT8, INT8, INT8), vec![&now, &hold, &most]);
+    flight.ask(
+        sql!("signature_remember", TEXT, BYTEA, TEXT, INT8, INT8),
+        vec![&path, &signature, &delivery, &now, &hold],
+    );
+    let rows = flight.commit().await?.pop().unwrap_or_default();
+    rows.first().map_or_else(|| Ok(delivery.to_owned()), |found| row::text(found, 0))
 }
 
 /// The end of a run whose hooks have yet to run.

@@ -15,7 +15,8 @@ use crate::readable::Noted;
 use crate::sqlite::quarantine;
 use crate::sqlite::txn::{Done, Txn, sql};
 use crate::trigger::{
-    Armed, DueNow, End, Fired, Firing, LastFired, Outcome, TriggerRef, TriggerView, ends_text,
+    Armed, DueNow, End, Fired, Firing, HOLD_SIGNATURES, LastFired, Outcome, SIGNATURES_FORGOTTEN, TriggerRef,
+    TriggerView, ends_text,
 };
 
 /// The triggers of the workflow are those of this version from here on, and no others.
@@ -158,6 +159,21 @@ fn lossy(row: &Row<'_>, column: usize) -> String {
 /// Who listens at a path.
 pub(in crate::sqlite) fn listening(connection: &Connection, path: &str) -> Done<Option<TriggerView>> {
     Ok(views(connection.prepare_cached(sql!("trigger_at_path"))?.query([path])?)?.pop())
+}
+
+/// The delivery that first carried a signature.
+pub(in crate::sqlite) fn remember_signature(
+    txn: &Txn<'_>,
+    path: &str,
+    signature: [u8; 32],
+    delivery: &str,
+) -> Done<String> {
+    let before = txn.now.before(HOLD_SIGNATURES).0;
+    let mut forget = txn.connection.prepare_cached(sql!("signatures_forget"))?;
+    forget.execute(params![before, SIGNATURES_FORGOTTEN])?;
+    let mut remember = txn.connection.prepare_cached(sql!("signature_remember"))?;
+    let values = params![path, signature.as_slice(), delivery, txn.now.0, before];
+    Ok(remember.query_row(values, |row| row.get(0))?)
 }
 
 /// The end of a run whose hooks have yet to run.
