@@ -17,7 +17,7 @@ use crate::wire;
 pub(crate) async fn take(app: &App, path: &str, headers: &HeaderMap, body: &[u8]) -> Answer<wire::Submitted> {
     let store = app.store.as_ref();
     let Some(Listening { trigger, now }) = store.listening(path).await? else { return Err(refused()) };
-    let firer = Firer { store: app.store.clone(), session: app.session, max_parallel: app.max_parallel };
+    let firer = Firer { store: app.store.clone(), session: app.session(), max_parallel: app.max_parallel };
     let Some(armed) = firer.armed(&trigger.at).await? else { return Err(refused()) };
     let Start::Webhook(webhook) = &armed.trigger.start else { return Err(refused()) };
     let proof = Proof::read(headers, webhook.scheme).ok_or_else(refused)?;

@@ -158,10 +158,11 @@ impl From<&model::LimitView> for Limit {
 
 impl From<&model::NodeView> for Node {
     fn from(node: &model::NodeView) -> Self {
-        let state = match (&node.offer, node.is_draining) {
-            (_, true) => "draining",
-            (Some(_), false) => "takes work",
-            (None, false) => "runs its own",
+        let state = match (&node.offer, node.is_draining, node.silent_for) {
+            (_, _, Some(silence)) => format!("not responding for {} s", silence.as_secs()),
+            (_, true, None) => "draining".to_owned(),
+            (Some(_), false, None) => "takes work".to_owned(),
+            (None, false, None) => "runs its own".to_owned(),
         };
         let claim = |claim: &model::ClaimView| ActiveClaim {
             run: claim.run,
@@ -180,7 +181,7 @@ impl From<&model::NodeView> for Node {
             slots: node.slots,
             labels: node.offer.as_ref().map(labels),
             engines: node.offer.as_ref().map(engines).unwrap_or_default(),
-            state: state.to_owned(),
+            state,
             observed_at: Moment(node.observed_at),
             renewed_at: Moment(node.renewed_at),
             last_active_at: node.last_active_at.map(Moment),
