@@ -68,6 +68,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Returns the tasks of every session that is proven dead. Never touches a live one.
     async fn reap(&self) -> Result<Reaped>;
 
+    /// Kills the process of a session that is stopped and owns what it runs, where processes share a host: its run is
+    /// canceled, and it does nothing about it. Returns whether it was killed. `reap` returns what it held.
+    async fn end_stopped(&self, _session: SessionId) -> Result<bool> {
+        Ok(false)
+    }
+
     // ---- work --------------------------------------------------------------------------------------
 
     /// Creates a run of a plan with all of its tasks, and opens the gates of those that wait for nothing.

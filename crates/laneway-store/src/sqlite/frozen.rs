@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use laneway_core::id::SessionId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::unrenewed::next_look;
 use super::{SqliteStore, write_lock};
@@ -48,26 +48,43 @@ impl SqliteStore {
     }
 
     /// Kills the frozen process of a session if it is inside of a write transaction: nothing can be written before it
-    /// ends. Held by a pidfd, so that its number cannot become another's.
+    /// ends.
     pub(super) async fn end_a_frozen_writer(&self, session: SessionId) {
         let pid = self.shared.locks.last_lease(session).and_then(|lease| lease.pid_here());
-        let Some(pid) = pid.filter(|pid| write_lock::holder(&self.path) == Some(*pid)) else { return };
-        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        if let Some(pid) = pid.filter(|pid| write_lock::holder(&self.path) == Some(*pid)) {
+            tracing::warn!(%session, "its process is frozen inside of a write transaction and is killed");
+            self.kill(session, pid).await;
+        }
+    }
+
+    /// Kills the process of a session that does not renew its lease, and that nobody else may end. Says whether it did.
+    pub(super) async fn end_a_stopped_process(&self, session: SessionId) -> bool {
+        let lease = self.shared.locks.lease(session).filter(|lease| !lease.expires);
+        let stopped = lease.filter(|lease| lease.silence(monotonic_time()).is_some());
+        match stopped.and_then(|lease| lease.pid_here()) {
+            Some(pid) => self.kill(session, pid).await,
+            None => false,
+        }
+    }
+
+    /// Held by a pidfd, so that its number cannot become another's.
+    async fn kill(&self, session: SessionId, pid: Pid) -> bool {
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
         // It lived when it was held: as long as the session's lock is not free, the number is its own.
         if !self.shared.locks.is_held(session) {
-            return;
+            return false;
         }
-        tracing::warn!(%session, pid = pid.as_raw_nonzero().get(), "its process is frozen inside of a write transaction and is killed");
         if let Err(error) = pidfd_send_signal(&process, Signal::KILL) {
-            tracing::error!(%session, %error, "a frozen process that holds the write lock cannot be killed");
-            return;
+            tracing::error!(%session, %error, "the frozen process of a session cannot be killed");
+            return false;
         }
         let ended = tokio::task::spawn_blocking(move || {
             let mut process = [PollFd::new(&process, PollFlags::IN)];
             poll(&mut process, Some(&KILL_PATIENCE))
         });
-        // Should it not have ended, the write that follows says so.
+        // Should it not have ended, its lock says so.
         drop(ended.await);
+        true
     }
 
     /// What is known of a condemned session whose warden does not end.

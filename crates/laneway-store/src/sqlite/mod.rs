@@ -380,6 +380,10 @@ impl Store for SqliteStore {
         unread.map(|()| reaped)
     }
 
+    async fn end_stopped(&self, session: SessionId) -> Result<bool> {
+        Ok(self.end_a_stopped_process(session).await)
+    }
+
     async fn submit(&self, submission: Submission) -> Result<RunId> {
         let submission = Arc::new(submission);
         if submission.plan.workflow.steps.len() > submit::CHUNK {
