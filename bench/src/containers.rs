@@ -92,6 +92,7 @@ impl Bench {
             program: places.laneway.clone(),
             args: vec!["warden".into()],
             lock: None,
+            lease: None,
             use_cgroups: true,
         };
         let id = format!("0199f2a0-0000-7000-8000-{:012x}", std::process::id());

@@ -61,6 +61,7 @@ impl Node {
             program: PathBuf::from(program),
             args: vec!["warden".into()],
             lock: Some(laneway_store::warden_lock(self.store.dir(), self.session)),
+            lease: None,
             use_cgroups: false,
         };
         let worker = Worker {

@@ -134,6 +134,7 @@ impl Home {
             program: laneway.to_owned(),
             args: vec!["warden".into()],
             lock: Some(laneway_store::warden_lock(self.store.dir(), self.session)),
+            lease: None,
             use_cgroups: true,
         };
         Warden::start(command).context("no warden")

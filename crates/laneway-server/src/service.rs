@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_core::id::SessionId;
 use laneway_core::role::Role;
@@ -31,7 +31,7 @@ const VALIDATIONS: usize = 2;
 #[derive(Debug)]
 pub struct Service {
     pub store: Arc<dyn Store>,
-    /// In whose name runs are submitted. Alive as long as the service is.
+    /// In whose name runs are submitted, until [`App::rejoined`] names another.
     pub session: SessionId,
     /// Tasks of a run at once, where neither the request nor the document says so.
     pub max_parallel: u32,
@@ -51,7 +51,7 @@ pub struct App(Arc<Shared>);
 
 pub struct Shared {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) session: SessionId,
+    session: Mutex<SessionId>,
     pub(crate) max_parallel: u32,
     pub(crate) directory: PathBuf,
     pub(crate) names: Names,
@@ -84,7 +84,7 @@ impl Service {
         let (metrics, memo) = (Metrics::default(), Memo::default());
         App(Arc::new(Shared {
             store,
-            session,
+            session: Mutex::new(session),
             max_parallel,
             directory,
             names,
@@ -129,6 +129,15 @@ impl fmt::Debug for Shared {
 }
 
 impl App {
+    /// Acts for another session from here on: the one before is over, and its node has joined again.
+    pub fn rejoined(&self, session: SessionId) {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
+    }
+
+    pub(crate) fn session(&self) -> SessionId {
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A code with which somebody signs in at the web page, once. `by` asked for it, with this token if it was over HTTP.
     pub fn code(&self, role: Role, by: &str, token: Option<&str>) -> io::Result<String> {
         self.codes.mint(role, (by, token), Instant::now())

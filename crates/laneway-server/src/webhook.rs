@@ -65,7 +65,7 @@ async fn prove<'a>(
 
 async fn find(app: &App, path: &str) -> Answer<Option<Listener>> {
     let Some(Listening { trigger, now }) = app.store.listening(path).await? else { return Ok(None) };
-    let firer = Firer { store: app.store.clone(), session: app.session, max_parallel: app.max_parallel };
+    let firer = Firer { store: app.store.clone(), session: app.session(), max_parallel: app.max_parallel };
     let armed = match firer.armed(&trigger.at).await {
         Ok(armed) => armed,
         Err(error) if error.is_passing() => return Err(error.into()),

@@ -12,6 +12,7 @@ mod error;
 mod examine;
 mod fence;
 mod keeper;
+mod lease;
 pub mod line;
 mod locks;
 mod migration;
@@ -37,6 +38,7 @@ pub use bytes::{
 };
 pub use error::{Error, Result, Teller};
 pub use fence::{ClaimRef, Fate, claim_suffix};
+pub use lease::{LeaseFile, condemn, lease_path, monotonic_time};
 pub use locks::{scratch_dir, warden_lock};
 pub use store::Store;
 

@@ -1,19 +1,22 @@
 //! Who is alive, on one host: a session lives while its process holds the lock on `sessions/<id>.lock`, and ends
 //! while its warden, which kills what is left of its steps, holds the one on `sessions/<id>.warden`.
-//! Whoever obtains both, shared, has proof of death. There is no clock in it, so neither a laptop's sleep nor a
-//! frozen process looks like death (PROTOCOL: Identity and liveness).
+//! A process that obtains both, shared, has proof of death. There is no clock in it, so a laptop's sleep never looks
+//! like death. A session whose process is frozen is condemned first (`lease.rs`); it is dead when its warden is
+//! gone, although its process still holds its lock (PROTOCOL: Identity and liveness).
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use laneway_core::id::SessionId;
 use laneway_torture::{Bug, has};
 
 use crate::error::{Error, Result};
+use crate::lease::{self, LeaseFile, LeaseRecord, lease_path};
+use crate::model::Lease;
 
 /// The lock files of one store.
 #[derive(Debug)]
@@ -21,7 +24,14 @@ pub(crate) struct SessionLocks {
     store_dir: PathBuf,
     dir: PathBuf,
     /// Held until the process dies or the session retires.
-    held: Mutex<HashMap<SessionId, File>>,
+    held: Mutex<HashMap<SessionId, Held>>,
+}
+
+/// What this process has open of a session of its own.
+#[derive(Debug)]
+struct Held {
+    _lock: File,
+    lease: Option<Arc<LeaseFile>>,
 }
 
 /// The lock that the warden of a session holds while it lives. A session is dead only when both are.
@@ -40,8 +50,8 @@ pub(crate) enum Life {
     Alive,
     /// Its process is dead, its warden is not: steps of it may still run, for a moment.
     Ending,
-    /// Proven: nobody can hold the lock alone as long as the guard lives. `None` when there was no lock file at
-    /// all, as in a copy of a store, whose sessions live elsewhere.
+    /// Proven: nothing runs under it, and nothing can be started. `None` when there was no lock file at all, as in a
+    /// copy of a store, whose sessions live elsewhere, and for one that is condemned, which is final.
     Dead(#[expect(dead_code, reason = "held for its lock, never read")] Option<File>),
 }
 
@@ -53,6 +63,25 @@ impl SessionLocks {
     /// Takes the lock of a new session. Its row is written only afterwards, so that no row is ever without a
     /// lock while its process lives.
     pub(crate) fn hold(&self, session: SessionId) -> Result<()> {
+        self.hold_with(session, || Ok(None))
+    }
+
+    /// Takes the lock of a new session, and begins its lease. With `expires` it loses its tasks when its process
+    /// freezes for longer than the lease.
+    pub(crate) fn hold_leased(&self, session: SessionId, lease: Lease, expires: bool) -> Result<()> {
+        let path = lease_path(&self.store_dir, session);
+        self.hold_with(session, || {
+            LeaseFile::create(&path, lease, expires)
+                .map(|lease| Some(Arc::new(lease)))
+                .map_err(|error| self.failed(error))
+        })
+    }
+
+    fn hold_with(
+        &self,
+        session: SessionId,
+        lease: impl FnOnce() -> Result<Option<Arc<LeaseFile>>>,
+    ) -> Result<()> {
         fs::create_dir_all(&self.dir).map_err(|error| self.failed(error))?;
         let path = self.path(session);
         let file = loop {
@@ -68,8 +97,48 @@ impl SessionLocks {
                 break file;
             }
         };
-        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session, file);
+        // Behind the lock: a lease without one is litter that the sweep finds by the lock's file.
+        let held = Held { lease: lease()?, _lock: file };
+        self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(session, held);
         Ok(())
+    }
+
+    /// The lease of a session of this process.
+    pub(crate) fn own_lease(&self, session: SessionId) -> Option<Arc<LeaseFile>> {
+        let held = self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        held.get(&session).and_then(|held| held.lease.clone())
+    }
+
+    /// What the lease of a session says; `None` where it has none, or is condemned.
+    pub(crate) fn lease(&self, session: SessionId) -> Option<LeaseRecord> {
+        LeaseRecord::read(&lease_path(&self.store_dir, session))
+    }
+
+    /// The same, also of one that is condemned.
+    pub(crate) fn last_lease(&self, session: SessionId) -> Option<LeaseRecord> {
+        let path = lease_path(&self.store_dir, session);
+        LeaseRecord::read(&path).or_else(|| LeaseRecord::read(&path.with_extension("over")))
+    }
+
+    /// Ends the lease of a session whose process is frozen. The caller has watched it for all of its length.
+    pub(crate) fn condemn(&self, session: SessionId) -> Result<bool> {
+        lease::condemn(&lease_path(&self.store_dir, session)).map_err(|error| self.failed(error))
+    }
+
+    fn is_condemned(&self, session: SessionId) -> bool {
+        let over = lease_path(&self.store_dir, session).with_extension("over");
+        matches!(over.try_exists(), Ok(true))
+    }
+
+    /// Whether the process of a session lives, frozen or not.
+    pub(crate) fn is_held(&self, session: SessionId) -> bool {
+        let file = OpenOptions::new().write(true).open(self.path(session));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
+    /// What the warden of a session has written of itself; empty if it could not yet.
+    pub(crate) fn warden_note(&self, session: SessionId) -> String {
+        fs::read_to_string(self.warden_path(session)).unwrap_or_default()
     }
 
     /// Lets go of a session of this process, after its row is gone.
@@ -104,7 +173,9 @@ impl SessionLocks {
             tracing::warn!(%session, %error, "scratch files of a session that is over could not be removed");
         }
         // The session's lock goes last: by it what is left is found, if this process dies in between.
-        for path in [self.warden_path(session), self.path(session)] {
+        let lease = lease_path(&self.store_dir, session);
+        let over = lease.with_extension("over");
+        for path in [self.warden_path(session), lease, over, self.path(session)] {
             if let Err(error) = fs::remove_file(path)
                 && error.kind() != io::ErrorKind::NotFound
             {
@@ -127,7 +198,10 @@ impl SessionLocks {
             Err(TryLockError::WouldBlock) if has(Bug::ReapLive) && !self.is_ours(session) => {
                 Ok(Life::Dead(None))
             }
-            Err(TryLockError::WouldBlock) => Ok(Life::Alive),
+            Err(TryLockError::WouldBlock) if !self.is_condemned(session) => Ok(Life::Alive),
+            Err(TryLockError::WouldBlock) if self.has_warden(session)? => Ok(Life::Ending),
+            // Its node starts no other warden: it takes that lock first and looks for the lease afterwards.
+            Err(TryLockError::WouldBlock) => Ok(Life::Dead(None)),
             Err(TryLockError::Error(error)) => {
                 Err(Error::CannotLock { path: self.path(session), why: error.to_string() })
             }
@@ -191,6 +265,25 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn condemned_session_is_dead_once_its_warden_is_gone_although_its_process_lives() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let session = SessionId::new(Uuid::now_v7());
+        let locks = SessionLocks::new(dir.path());
+        locks.hold_leased(session, Lease::default(), true).expect("a lock and a lease");
+        let warden = File::create(warden_lock(dir.path(), session)).expect("a file");
+        warden.try_lock().expect("free");
+        assert!(matches!(locks.look(session), Ok(Life::Alive)));
+        assert!(locks.condemn(session).expect("renamed"));
+        assert!(matches!(locks.look(session), Ok(Life::Ending)), "its warden still kills");
+        drop(warden);
+        assert!(matches!(locks.look(session), Ok(Life::Dead(_))));
+        assert!(locks.is_held(session), "its process is only frozen");
+        locks.forget(session);
+        let left = std::fs::read_dir(dir.path().join("sessions")).expect("a directory").count();
+        assert_eq!(left, 0, "nothing of it is left");
+    }
 
     #[test]
     fn those_who_look_at_a_dead_session_do_not_take_each_other_for_it() {

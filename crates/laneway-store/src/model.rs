@@ -507,6 +507,18 @@ pub struct Reaped {
     pub tasks: usize,
     /// When the next lease of others ends, where there are leases; zero if one has ended and could not be returned yet.
     pub next_in: Option<Duration>,
+    /// Sessions that are over, but whose warden does not end: it may be frozen like its node.
+    pub stuck: Vec<StuckSession>,
+}
+
+/// A session that is condemned, and whose warden has not ended within the time that it has for it. Its processes are
+/// on this host: the caller ends them, and reaps again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StuckSession {
+    pub session: SessionId,
+    pub node: String,
+    /// What the warden has written of itself.
+    pub warden: String,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -827,6 +839,8 @@ pub struct NodeView {
     pub is_draining: bool,
     /// When it last said that it lives; of a node whose process can be looked at, when it last said what it has done.
     pub renewed_at: Millis,
+    /// For how long it has not renewed its lease, if it has missed more than one renewal: it is frozen, or cut off.
+    pub silent_for: Option<Duration>,
     /// As of then.
     pub tally: Tally,
     /// When that last changed.

@@ -32,6 +32,7 @@ use crate::child::{Resumed, WantedPage, Wanting};
 use crate::effect::{Begun, EffectEnd, EffectView, NewEffect, Settlement};
 use crate::error::Result;
 use crate::fence::{ClaimRef, Fate};
+use crate::lease::LeaseFile;
 use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
@@ -67,6 +68,12 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Returns the tasks of every session that is proven dead. Never touches a live one.
     async fn reap(&self) -> Result<Reaped>;
+
+    /// Kills the process of a session that is stopped and owns what it runs, where processes share a host: its run is
+    /// canceled, and it does nothing about it. Returns whether it was killed. `reap` returns what it held.
+    async fn end_stopped(&self, _session: SessionId) -> Result<bool> {
+        Ok(false)
+    }
 
     // ---- work --------------------------------------------------------------------------------------
 
@@ -460,8 +467,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn commits(&self) -> Option<Commits> {
         None
     }
-    /// Whether a life must be renewed to go on. Not where others can see whether a process lives.
+    /// Whether a life must be renewed in the store to go on. Not where others can see whether a process lives.
     fn takes_lease(&self) -> bool;
+    /// The file by which a session of this process is renewed instead, where processes share a host. A session whose file
+    /// says that it expires loses its tasks when it is not renewed.
+    fn lease_file(&self, _session: SessionId) -> Option<Arc<LeaseFile>> {
+        None
+    }
     /// Whether all of its nodes are on this host, with the files of those who submit.
     fn is_embedded(&self) -> bool;
     /// Where logs and scratch files of this store live.

@@ -129,11 +129,9 @@ impl Node {
         let begun = async {
             // First, so that it gets ready while the store is busy.
             let warden = start_warden(store.as_ref(), session)?;
-            let heartbeat = if store.takes_lease() {
-                Some(start_heartbeat(context, (session, lease), counts.clone(), Some(warden.clone()))?)
-            } else {
-                None
-            };
+            let kept = (session, lease);
+            let heartbeat =
+                start_heartbeat(context, store.as_ref(), kept, counts.clone(), Some(warden.clone()))?;
             return_what_is_left(store.as_ref()).await?;
             anyhow::Ok((warden, heartbeat))
         }
@@ -169,16 +167,13 @@ impl Presence {
     pub(crate) async fn begin(context: &Context, store: Arc<dyn Store>, name: &str) -> anyhow::Result<Self> {
         let lease = context.settings.lease()?;
         let session = store.register(NewSession { lease, ..NewSession::ephemeral(name, 1) }).await?;
-        let heartbeat = if store.takes_lease() {
-            match start_heartbeat(context, (session, lease), Counts::default(), None) {
-                Ok(heartbeat) => Some(heartbeat),
-                Err(error) => {
-                    retire(store.as_ref(), session, Leaving::because(LeaveReason::Failed)).await;
-                    return Err(error);
-                }
+        let begun = start_heartbeat(context, store.as_ref(), (session, lease), Counts::default(), None);
+        let heartbeat = match begun {
+            Ok(heartbeat) => heartbeat,
+            Err(error) => {
+                retire(store.as_ref(), session, Leaving::because(LeaveReason::Failed)).await;
+                return Err(error);
             }
-        } else {
-            None
         };
         Ok(Self { store, session, heartbeat })
     }
@@ -194,6 +189,24 @@ impl Presence {
     }
 }
 
+/// How long to wait before joining again, when the store cannot be used for a passing reason.
+pub(crate) const REJOIN_DELAY: Duration = Duration::from_secs(1);
+
+/// Whether a worker ended because its session is over: it did not run for too long, or could not reach the store, and
+/// others have its tasks. Everything that it ran is killed by then.
+pub(crate) fn has_lost_its_session(error: &laneway_engine::Error) -> bool {
+    matches!(
+        error,
+        laneway_engine::Error::Fenced { .. }
+            | laneway_engine::Error::Store(laneway_store::Error::SessionOver { .. })
+    )
+}
+
+/// Whether joining failed for a reason that passes, such as a database that is away.
+pub(crate) fn may_join_later(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(laneway_store::Error::is_passing))
+}
+
 async fn retire(store: &dyn Store, session: SessionId, why: Leaving) {
     // A session that cannot be retired is reaped by the next process: its lock dies with this one.
     if let Err(error) = store.retire(session, why).await {
@@ -203,13 +216,19 @@ async fn retire(store: &dyn Store, session: SessionId, why: Leaving) {
 
 fn start_heartbeat(
     context: &Context,
+    store: &dyn Store,
     (session, lease): (SessionId, Lease),
     counts: Counts,
     warden: Option<Warden>,
-) -> anyhow::Result<Heartbeat> {
-    let (address, options) = (context.store.clone(), context.options()?);
-    let open = move || laneway_store::open_with(&address, laneway_store::Open::Existing, &options);
-    let heartbeat = Heartbeat::start(open, session, lease, counts, warden);
+) -> anyhow::Result<Option<Heartbeat>> {
+    let heartbeat = if store.takes_lease() {
+        let (address, options) = (context.store.clone(), context.options()?);
+        let open = move || laneway_store::open_with(&address, laneway_store::Open::Existing, &options);
+        Heartbeat::start(open, session, lease, counts, warden).map(Some)
+    } else {
+        let file = store.lease_file(session);
+        file.map(|file| Heartbeat::start_on_file(file, lease, warden)).transpose()
+    };
     heartbeat.context("the session cannot be kept alive")
 }
 
@@ -220,6 +239,7 @@ fn start_warden(store: &dyn Store, session: SessionId) -> anyhow::Result<Warden>
         program,
         args: vec!["warden".into()],
         lock: Some(laneway_store::warden_lock(store.dir(), session)),
+        lease: store.lease_file(session).map(|lease| lease.path().to_owned()),
         use_cgroups: env::use_cgroups()?,
     };
     Warden::start(command).context("no steps can be run")

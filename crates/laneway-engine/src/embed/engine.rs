@@ -206,7 +206,8 @@ impl Builder {
         let watches_engine = has_warden && self.containers.is_some();
         let (program, args) = self.warden.unwrap_or_default();
         let lock = Some(laneway_store::warden_lock(store.dir(), session));
-        let command = WardenCommand { program, args, lock, use_cgroups: true };
+        let lease = store.lease_file(session).map(|lease| lease.path().to_owned());
+        let command = WardenCommand { program, args, lock, lease, use_cgroups: true };
         // Functions need none, and then no process is started at all.
         let warden = if has_warden {
             Warden::start(command).map_err(start("the warden"))?
@@ -219,6 +220,10 @@ impl Builder {
             let open = move || laneway_store::open_with(&address, Open::Existing, &options);
             let kept = has_warden.then(|| warden.clone());
             let begun = Heartbeat::start(open, session, self.lease, counts.clone(), kept);
+            Some(begun.map_err(start("the heartbeat"))?)
+        } else if let Some(file) = store.lease_file(session) {
+            let kept = has_warden.then(|| warden.clone());
+            let begun = Heartbeat::start_on_file(file, self.lease, kept);
             Some(begun.map_err(start("the heartbeat"))?)
         } else {
             None

@@ -40,6 +40,8 @@ pub struct WardenCommand {
     pub args: Vec<OsString>,
     /// Held by the warden for its life: whoever obtains this lock knows that it is gone, and all steps with it.
     pub lock: Option<PathBuf>,
+    /// The lease of the node's session, where that is a file: no warden is started for a session that is condemned.
+    pub lease: Option<PathBuf>,
     pub use_cgroups: bool,
 }
 
@@ -54,9 +56,18 @@ struct Shared {
     command: WardenCommand,
     link: Mutex<(Option<Arc<Link>>, u32)>,
     /// As the living warden was told, for the next one.
-    lease: Mutex<Option<Duration>>,
+    lease: Mutex<Option<LeaseTerm>>,
     /// Containers that are not to outlive this node, by name, with the address of their engine: for the next one as well.
     held: Mutex<BTreeMap<String, String>>,
+}
+
+/// Until when the warden lets things run.
+#[derive(Debug, Clone)]
+enum LeaseTerm {
+    /// A moment on the clock of [`super::boot_time`].
+    Until(Duration),
+    /// As long as the node is heard at least this often; the lease is a file.
+    Heard(Duration, PathBuf),
 }
 
 /// How the leader of a group ended, if it did.
@@ -132,10 +143,21 @@ impl Warden {
     /// Until when others take this node for alive, on the clock of [`super::boot_time`]: then what runs is killed, whatever
     /// the node does. Can be said on any thread.
     pub(crate) fn keep_until(&self, until: Duration) {
-        *lock(&self.shared.lease) = Some(until);
+        self.keep(LeaseTerm::Until(until));
+    }
+
+    /// Says that the node runs. If that is not said again within `span`, the warden condemns the session whose lease is this
+    /// file, kills what runs, and ends. Can be said on any thread.
+    pub(crate) fn hear(&self, span: Duration, lease: &Path) {
+        self.keep(LeaseTerm::Heard(span, lease.to_owned()));
+    }
+
+    fn keep(&self, term: LeaseTerm) {
+        let request = lease_request(&term);
+        *lock(&self.shared.lease) = Some(term);
         let link = lock(&self.shared.link).0.clone();
         if let Some(link) = link {
-            link.send(Outgoing::plain(&lease_request(until)));
+            link.send(Outgoing::plain(&request));
         }
     }
 
@@ -172,8 +194,8 @@ impl Warden {
         }
         current.1 += 1;
         let link = Link::start(&self.shared.command)?;
-        if let Some(until) = *lock(&self.shared.lease) {
-            link.send(Outgoing::plain(&lease_request(until)));
+        if let Some(term) = lock(&self.shared.lease).as_ref() {
+            link.send(Outgoing::plain(&lease_request(term)));
         }
         for (name, host) in lock(&self.shared.held).iter() {
             link.send(Outgoing::plain(&hold_request(host, name)));
@@ -235,8 +257,12 @@ impl Drop for Group {
     }
 }
 
-fn lease_request(until: Duration) -> Request {
-    Request::Lease(u64::try_from(until.as_millis()).unwrap_or(u64::MAX))
+fn lease_request(term: &LeaseTerm) -> Request {
+    let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    match term {
+        LeaseTerm::Until(until) => Request::Lease(millis(*until)),
+        LeaseTerm::Heard(span, lease) => Request::Heard { span: millis(*span), lease: lease.into() },
+    }
 }
 
 fn hold_request(host: &str, name: &str) -> Request {
@@ -260,6 +286,7 @@ struct Link {
     /// We closed it: its end is no death.
     is_closed: AtomicBool,
     is_dead: AtomicBool,
+    lease: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -290,7 +317,9 @@ impl Link {
         if !command.use_cgroups {
             process.arg("--no-cgroups");
         }
-        let lock = command.lock.as_deref().map_or_else(|| Ok(Stdio::null()), take_lock)?;
+        let lease = command.lease.as_deref();
+        let lock =
+            command.lock.as_deref().map_or_else(|| Ok(Stdio::null()), |path| take_lock(path, lease))?;
         process.stdin(OwnedFd::from(theirs)).stdout(lock).stderr(Stdio::null());
         let child = process.current_dir("/").process_group(0).spawn().map_err(|error| {
             let program = command.program.display();
@@ -307,6 +336,7 @@ impl Link {
             cgroups: OnceLock::new(),
             is_closed: AtomicBool::new(false),
             is_dead: AtomicBool::new(false),
+            lease: command.lease.clone(),
         });
         pass(Point::WardenStarted);
         tokio::spawn(Arc::clone(&link).serve());
@@ -318,7 +348,11 @@ impl Link {
         if self.is_closed.load(Ordering::Acquire) {
             return;
         }
-        tracing::error!(%error, "the warden died; what it ran is killed");
+        if self.lease.as_deref().is_some_and(is_over) {
+            tracing::warn!("the session was condemned while this process did not run; what it ran is killed");
+        } else {
+            tracing::error!(%error, "the warden died; what it ran is killed");
+        }
         let link = Arc::clone(&self);
         // Blocking, for a moment and very rarely.
         let _ = tokio::task::spawn_blocking(move || link.bury()).await;
@@ -457,13 +491,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Takes the lock here, so that there is no moment in which the warden lives without it. It belongs to the
 /// open file, which the warden inherits and we let go of.
-fn take_lock(path: &Path) -> io::Result<Stdio> {
+fn take_lock(path: &Path, lease: Option<&Path>) -> io::Result<Stdio> {
     let told = |error: io::Error| {
         io::Error::new(error.kind(), format!("the warden's lock {} cannot be taken: {error}", path.display()))
     };
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(told)?;
     file.try_lock().map_err(|error| told(error.into()))?;
+    // Behind the lock: whoever condemns the session looks for the lock afterwards, so one of both sees the other.
+    if lease.is_some_and(is_over) {
+        return Err(io::Error::other("the session is over, and nothing may be started under it"));
+    }
+    // What a former warden has written of itself.
+    file.set_len(0).map_err(told)?;
     Ok(file.into())
+}
+
+/// Whether a session is condemned or over, by its lease.
+fn is_over(lease: &Path) -> bool {
+    matches!(lease.try_exists(), Ok(false))
 }
 
 /// Unlike any other of this machine: the pid is ours alone now, the time tells later owners of it apart.

@@ -14,14 +14,17 @@
 mod cgroup;
 mod client;
 mod containers;
+mod hearing;
 mod leftovers;
 mod protocol;
 mod server;
+mod stuck;
 
 pub use client::{Warden, WardenCommand};
 pub use server::{Options, Refused, serve};
 
 pub(crate) use client::{Ended, Group};
+pub(crate) use stuck::end_stuck;
 pub(crate) use protocol::Exit;
 
 /// The variable by which a step's processes are known wherever they went: `<warden>.<task>`.

@@ -19,6 +19,12 @@ pub(super) enum Request {
     /// What runs is killed at this moment, in milliseconds of the clock that goes on while the machine sleeps, unless another
     /// one is named before: so long nobody else takes the node for dead.
     Lease(u64),
+    /// The node runs, and its lease is this file: if the warden hears nothing more for so many milliseconds, it condemns
+    /// the session, kills everything and ends.
+    Heard {
+        span: u64,
+        lease: OsString,
+    },
     /// A container of this name, at the container engine of this address, does not outlive the node. Said before it is made.
     Hold {
         host: OsString,
@@ -83,6 +89,7 @@ impl Request {
             Self::Lease(until) => frame.byte(3).number(*until),
             Self::Hold { host, name } => frame.byte(4).bytes(host).bytes(name),
             Self::Release(name) => frame.byte(5).bytes(name),
+            Self::Heard { span, lease } => frame.byte(6).number(*span).bytes(lease),
         };
         frame.finish()
     }
@@ -108,6 +115,7 @@ impl Request {
             3 => Self::Lease(body.number()?),
             4 => Self::Hold { host: body.bytes()?, name: body.bytes()? },
             5 => Self::Release(body.bytes()?),
+            6 => Self::Heard { span: body.number()?, lease: body.bytes()? },
             _ => return None,
         })
     }
@@ -276,6 +284,7 @@ mod tests {
                 Request::Kill(u64::MAX),
                 hold(),
                 Request::Release("laneway-1-a-a1".into()),
+                Request::Heard { span: 4_500, lease: "/s/sessions/1.lease".into() },
             ]
         };
         let bytes: Vec<u8> = requests().iter().flat_map(Request::encode).collect();

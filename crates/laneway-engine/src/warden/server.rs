@@ -25,8 +25,9 @@ use tokio::signal::unix::SignalKind;
 
 use super::cgroup::Cgroups;
 use super::containers::Containers;
+use super::hearing::Hearing;
 use super::protocol::{Answer, Exit, Frames, Request, Spawn};
-use super::{MARK, boot_time, leftovers};
+use super::{MARK, boot_time, leftovers, stuck};
 
 /// After so long without anything to do, the warden moves ahead to where the next task will be started.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -71,6 +72,7 @@ pub fn serve(options: Options) -> Result<(), Refused> {
         false => Err("not wanted".to_owned()),
     };
     let ready = cgroups.as_ref().map(|cgroups| cgroups.dir().into()).map_err(Clone::clone);
+    stuck::leave_note(&options.mark, cgroups.as_ref().ok().map(Cgroups::dir));
     pass(Point::WardenReady);
     let mut server = Server {
         socket,
@@ -84,6 +86,7 @@ pub fn serve(options: Options) -> Result<(), Refused> {
         children: leftovers::OwnChildren::new(),
         look: FIRST_LOOK,
         lease: None,
+        hearing: None,
         containers: Containers::default(),
     };
     // However the conversation ends, the node is lost to us.
@@ -126,6 +129,8 @@ struct Server {
     look: Duration,
     /// When the node may be taken for dead by others, on the clock of `boot_time`.
     lease: Option<Duration>,
+    /// How long the node may be silent, where its lease is a file.
+    hearing: Option<Hearing>,
     containers: Containers,
 }
 
@@ -160,6 +165,10 @@ impl Server {
         self.keep_to_the_lease();
         self.reap();
         self.see_to_ending();
+        // What follows is the same as after the node's death.
+        if self.hearing.as_mut().is_some_and(Hearing::is_over) {
+            return Err(Lost);
+        }
         received
     }
 
@@ -176,7 +185,8 @@ impl Server {
         let left = self.lease.map(|lease| lease.saturating_sub(boot_time()));
         let has_any = !self.tasks.is_empty() || !self.containers.is_empty();
         let left = left.filter(|left| !left.is_zero() && has_any);
-        let timeout = [timeout, left].into_iter().flatten().min();
+        let tick = self.hearing.as_ref().map(Hearing::tick);
+        let timeout = [timeout, left, tick].into_iter().flatten().min();
         let wanted = if self.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         let mut fds = vec![PollFd::new(&self.socket, wanted)];
         let leaders = self.tasks.values().filter_map(|task| task.leader.as_ref());
@@ -223,6 +233,9 @@ impl Server {
                     Request::Term(id) => self.term(id),
                     Request::Kill(id) => self.kill(id),
                     Request::Lease(until) => self.lease = Some(Duration::from_millis(until)),
+                    Request::Heard { span, lease } => {
+                        self.hearing = Some(Hearing::new(Duration::from_millis(span), lease.into()));
+                    }
                     Request::Hold { host, name } => self.containers.hold(&host, &name),
                     Request::Release(name) => self.containers.release(&name),
                 }

@@ -1,13 +1,15 @@
 //! Keeps a session alive while the node works: on a thread and a connection of its own, so that neither full slots nor
 //! floods of output can delay it. If it cannot renew, it says so in time: before anybody else may take the session for
-//! dead, what runs must be gone (PROTOCOL: Identity and liveness).
+//! dead, what runs must be gone (PROTOCOL: Identity and liveness). Where processes share a host the lease is a file, and
+//! the warden decides when it is over: nothing is reaped before that is gone.
 
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use laneway_core::id::SessionId;
-use laneway_store::Store;
+use laneway_store::{LeaseFile, Store};
 use laneway_store::model::{Lease, Renewed};
 use laneway_torture::{Bug, Point, has, pass};
 use tokio::sync::{oneshot, watch};
@@ -30,8 +32,16 @@ const NO_ANSWER: &str = "no answer";
 #[derive(Debug)]
 pub struct Heartbeat {
     pulse: Pulse,
-    stop: Option<oneshot::Sender<()>>,
+    stop: Option<StopSender>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Ends the thread when it is dropped.
+#[derive(Debug)]
+#[expect(dead_code, reason = "the end of the channel is the message")]
+enum StopSender {
+    Renewing(oneshot::Sender<()>),
+    Writing(mpsc::Sender<()>),
 }
 
 impl Heartbeat {
@@ -73,8 +83,55 @@ impl Heartbeat {
                 let _ = say.send(Some(Beat::Over(why)));
             }
         })?;
-        let pulse = Pulse { beats, until: deadlines };
-        Ok(Self { pulse, stop: Some(stop), thread: Some(thread) })
+        let pulse = Pulse { beats, term: Term::Until(deadlines) };
+        Ok(Self { pulse, stop: Some(StopSender::Renewing(stop)), thread: Some(thread) })
+    }
+
+    /// Renews a lease that is a file. The warden, of a node that has one, hears of every renewal: when it hears nothing
+    /// more, it condemns the session and kills what runs.
+    pub fn start_on_file(
+        file: Arc<LeaseFile>,
+        lease: Lease,
+        warden: Option<Warden>,
+    ) -> std::io::Result<Self> {
+        let (say, beats) = watch::channel(None);
+        let (stop, stopped) = mpsc::channel::<()>();
+        // A session that does not expire owns what it runs, however long it is stopped.
+        let warden = warden.filter(|_| file.expires());
+        let span = deadline(Duration::ZERO, lease);
+        if let Some(warden) = &warden {
+            warden.hear(span, file.path());
+        }
+        let term = Term::File(Arc::clone(&file));
+        let write = move || {
+            let mut has_told = false;
+            loop {
+                match file.renew() {
+                    Ok(true) => {
+                        if let Some(warden) = &warden {
+                            warden.hear(span, file.path());
+                        }
+                        has_told = false;
+                    }
+                    Ok(false) => {
+                        let why = "it did not run for as long as its lease is, and its tasks were returned";
+                        let _ = say.send(Some(Beat::Over(why.to_owned())));
+                        return;
+                    }
+                    Err(error) if !std::mem::replace(&mut has_told, true) => {
+                        tracing::warn!(%error, "the lease of the session was not renewed; trying again");
+                    }
+                    Err(_) => {}
+                }
+                match stopped.recv_timeout(lease.every) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("laneway-heartbeat".to_owned()).spawn(write)?;
+        let pulse = Pulse { beats, term };
+        Ok(Self { pulse, stop: Some(StopSender::Writing(stop)), thread: Some(thread) })
     }
 
     pub fn pulse(&self) -> Pulse {
@@ -95,7 +152,14 @@ pub(super) enum Beat {
 #[derive(Debug, Clone)]
 pub struct Pulse {
     beats: watch::Receiver<Option<Beat>>,
-    until: watch::Receiver<Duration>,
+    term: Term,
+}
+
+/// How long the session lasts.
+#[derive(Debug, Clone)]
+enum Term {
+    Until(watch::Receiver<Duration>),
+    File(Arc<LeaseFile>),
 }
 
 impl Pulse {
@@ -123,7 +187,15 @@ impl Pulse {
 
     /// Whether the session has to end, also if nobody was told yet: what ends from here on may have been killed for it.
     pub(super) fn is_overdue(&self) -> bool {
-        boot_time() >= *self.until.borrow()
+        match &self.term {
+            Term::Until(until) => boot_time() >= *until.borrow(),
+            Term::File(file) => file.is_over(),
+        }
+    }
+
+    /// Whether its beats bring what the session holds.
+    pub(super) fn brings_claims(&self) -> bool {
+        matches!(self.term, Term::Until(_))
     }
 }
 

@@ -33,6 +33,7 @@ pub(crate) fn command(use_cgroups: bool) -> WardenCommand {
         program: env!("CARGO_BIN_EXE_laneway-warden").into(),
         args: Vec::new(),
         lock: None,
+        lease: None,
         use_cgroups,
     }
 }

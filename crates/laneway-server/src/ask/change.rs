@@ -15,6 +15,7 @@ use laneway_store::effect::Settlement;
 use laneway_store::model::{Deed, NewSignal, Pausable, Reopen, Whom};
 use laneway_store::{Error, Result, Store};
 
+use super::CLAIMS;
 use crate::access;
 use crate::wire;
 
@@ -40,10 +41,22 @@ impl Author {
 pub async fn cancel(store: &dyn Store, run: RunId, author: &Author) -> Result<wire::Canceled> {
     let was = store.status(run).await?;
     store.cancel(run, &author.name).await?;
-    return_what_is_left(store).await?;
+    settle_cancel(store, run).await?;
     let status: RunStatus = store.status(run).await?;
     author.record(store, "cancel", format!("run {run}")).await?;
     Ok(wire::Canceled { run, status, was })
+}
+
+/// Lets a canceled run end whatever state its holder is in: returns the tasks of sessions that are over, and kills a
+/// stopped process that owns the run, which nobody else may end.
+pub async fn settle_cancel(store: &dyn Store, run: RunId) -> Result<()> {
+    for node in store.nodes(CLAIMS).await? {
+        let owns_it = node.offer.is_none() && node.claims.iter().any(|claim| claim.run == run);
+        if owns_it && node.silent_for.is_some() && store.end_stopped(node.session).await? {
+            tracing::warn!("process {} was stopped and did not cancel its run; it was killed", node.pid);
+        }
+    }
+    return_what_is_left(store).await
 }
 
 /// Opens an ended run again.

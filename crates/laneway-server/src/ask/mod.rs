@@ -31,7 +31,7 @@ use crate::wire;
 pub use apply::{apply, apply_plan, bring};
 pub use change::{
     Author, advance, cancel, clear_results, create_token, drain, pause, pause_triggers, retry, revoke_token,
-    rotate_token, set_limit, settle_effect, signal, skip,
+    rotate_token, set_limit, settle_cancel, settle_effect, signal, skip,
 };
 pub use documents::Documents;
 pub use explain::{explain_run, explain_step};

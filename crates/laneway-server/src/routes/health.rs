@@ -23,7 +23,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
     let problem = if app.stop.is_cancelled() {
         Some("it is shutting down".to_owned())
     } else {
-        match app.store.orders(app.session).await {
+        match app.store.orders(app.session()).await {
             Ok(_) => None,
             Err(laneway_store::Error::SessionOver { .. }) => Some("its session is over".to_owned()),
             Err(error) => {
@@ -44,7 +44,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
 pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
     let store = app.store.as_ref();
     let nodes = store.nodes(0).await?;
-    let own = nodes.iter().find(|node| node.session == app.session).map(|node| node.node.clone());
+    let own = nodes.iter().find(|node| node.session == app.session()).map(|node| node.node.clone());
     // Where there is a worker beside it, that one tells.
     let own_waits = own.filter(|_| app.remote.is_alone).map(|node| (node, store.gate_waits()));
     let stored = Stored {

@@ -83,7 +83,7 @@ pub(crate) async fn submit(
     Body(asked): Body<wire::Submit, LARGE>,
 ) -> Answer<impl IntoResponse> {
     let terms = ask::Terms {
-        session: app.session,
+        session: app.session(),
         by: caller.name,
         origin: Some(caller.origin),
         key: idempotency_key(&headers)?,

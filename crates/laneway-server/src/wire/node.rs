@@ -137,6 +137,22 @@ fn engines(offer: &laneway_core::class::Offer) -> Vec<String> {
     kinds.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect()
 }
 
+/// How the state of a node begins that has missed more than one renewal of its lease.
+const NOT_RESPONDING: &str = "not responding";
+
+impl Node {
+    /// Whether it is frozen or cut off, as far as the store knows.
+    pub fn is_not_responding(&self) -> bool {
+        self.state.starts_with(NOT_RESPONDING)
+    }
+
+    /// Whether it may hold something of a run: only some of what it holds is listed.
+    pub fn may_hold(&self, run: RunId) -> bool {
+        let listed = self.active_claims.len();
+        self.active_claims.iter().any(|claim| claim.run == run) || self.running_claims as usize > listed
+    }
+}
+
 /// `zone=eu disk=ssd`.
 pub fn labels(node: &Node) -> String {
     let pairs = node.labels.iter().flatten();
@@ -158,10 +174,11 @@ impl From<&model::LimitView> for Limit {
 
 impl From<&model::NodeView> for Node {
     fn from(node: &model::NodeView) -> Self {
-        let state = match (&node.offer, node.is_draining) {
-            (_, true) => "draining",
-            (Some(_), false) => "takes work",
-            (None, false) => "runs its own",
+        let state = match (&node.offer, node.is_draining, node.silent_for) {
+            (_, _, Some(silence)) => format!("{NOT_RESPONDING} for {} s", silence.as_secs()),
+            (_, true, None) => "draining".to_owned(),
+            (Some(_), false, None) => "takes work".to_owned(),
+            (None, false, None) => "runs its own".to_owned(),
         };
         let claim = |claim: &model::ClaimView| ActiveClaim {
             run: claim.run,
@@ -180,7 +197,7 @@ impl From<&model::NodeView> for Node {
             slots: node.slots,
             labels: node.offer.as_ref().map(labels),
             engines: node.offer.as_ref().map(engines).unwrap_or_default(),
-            state: state.to_owned(),
+            state,
             observed_at: Moment(node.observed_at),
             renewed_at: Moment(node.renewed_at),
             last_active_at: node.last_active_at.map(Moment),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use laneway_core::cause;
 use laneway_core::gate::Gate;
@@ -280,6 +281,10 @@ pub(super) async fn nodes(
     let mut nodes = Vec::new();
     for found in link.rows(sql!("nodes", INT8), &[&now.map(|now| now.0)]).await? {
         let session = row::word(&found, 0, "session", SessionId::parse)?;
+        let (renewed_at, observed_at) = (Millis(found.try_get(8)?), Millis(found.try_get(14)?));
+        let ttl = Duration::from_millis(row::number(&found, 15)?);
+        // A lease is renewed at least three times in its length.
+        let silence = observed_at.since(renewed_at);
         nodes.push(NodeView {
             node: row::text(&found, 1)?,
             session,
@@ -288,7 +293,8 @@ pub(super) async fn nodes(
             slots: row::number(&found, 4)?,
             offer: row::maybe_text(&found, 5)?.as_deref().and_then(offer::from_text),
             is_draining: found.try_get(6)?,
-            renewed_at: Millis(found.try_get(8)?),
+            renewed_at,
+            silent_for: (silence > ttl / 3 + Duration::from_secs(1)).then_some(silence),
             tally: tally::read(
                 row::maybe_text(&found, 9)?.as_deref(),
                 row::number(&found, 10)?,
@@ -296,7 +302,7 @@ pub(super) async fn nodes(
             ),
             last_active_at: row::moment(&found, 12)?,
             lost_sessions: row::number(&found, 13)?,
-            observed_at: Millis(found.try_get(14)?),
+            observed_at,
             held: row::number(&found, 7)?,
             claims: node_claims(link, shelf, session, claims).await?,
         });

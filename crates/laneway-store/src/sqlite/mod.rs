@@ -11,6 +11,7 @@ mod counts;
 mod doctor;
 mod fault;
 mod files;
+mod frozen;
 mod lines;
 mod migrate;
 mod overview;
@@ -22,10 +23,12 @@ mod remote;
 mod run_work;
 mod stamp;
 mod txn;
+mod unrenewed;
 mod verbs;
 mod view;
 mod waits;
 mod watch;
+mod write_lock;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -70,6 +73,7 @@ use crate::error::{Error, Result, put_off};
 use crate::examine;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{GivenBackBy, no_such_step, unreadable};
+use crate::lease::LeaseFile;
 use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
@@ -106,8 +110,8 @@ struct Shared {
     path: PathBuf,
     plans: Arc<Plans>,
     locks: SessionLocks,
-    /// Sessions that live by a lease, as this process has seen them.
-    leases: remote::Leases,
+    /// Sessions that do not renew their leases, as this process has seen them.
+    unrenewed: unrenewed::Unrenewed,
     clock: Arc<Clock>,
     waits: Arc<Mutex<GateWaits>>,
     /// Idle connections, few of them; one is made when none is idle.
@@ -136,7 +140,7 @@ impl SqliteStore {
             path: path.to_owned(),
             plans: Arc::clone(&plans),
             locks: SessionLocks::new(&dir),
-            leases: remote::Leases::default(),
+            unrenewed: unrenewed::Unrenewed::default(),
             clock: Arc::clone(&clock),
             waits: Arc::default(),
             idle: Mutex::default(),
@@ -309,7 +313,9 @@ impl Store for SqliteStore {
     async fn register(&self, node: NewSession) -> Result<SessionId> {
         let session = SessionId::new(Uuid::now_v7());
         if node.token.is_none() {
-            self.shared.locks.hold(session)?;
+            // A stopped `laneway run` (Ctrl-Z) keeps its tasks: it owns its run.
+            let expires = node.offer.is_some();
+            self.shared.locks.hold_leased(session, node.lease, expires)?;
         }
         pass(Point::RegisterLocked);
         let written = self.write(move |txn| lives::register(txn, session, &node)).await;
@@ -355,20 +361,23 @@ impl Store for SqliteStore {
         self.shared.locks.sweep(files.into_iter());
         let (mut reaped, mut unread) = (Reaped::default(), Ok(()));
         for remote::Listed { session, node, lease } in sessions {
-            if let Some(has_ended) = lease {
-                if has_ended {
+            if let Some(lease) = lease {
+                frozen::look_again(&mut reaped, lease.look_again_in);
+                if lease.has_ended {
                     let one = self.reap_one(session, node, remote::is_expired, &mut reaped).await;
                     put_off(&mut unread, one)?;
                 }
                 continue;
             }
-            match self.shared.locks.look_after_its_warden(session).await? {
+            match self.look_for_a_freeze(session, &mut reaped).await? {
                 Life::Alive => {}
                 Life::Ending => {
                     tracing::warn!(%session, node, "its warden still has steps to kill; its tasks stay where they are");
+                    reaped.stuck.extend(self.stuck(session, node));
                 }
                 // The proof is held until the transaction has committed.
                 proof @ Life::Dead(_) => {
+                    self.end_a_frozen_writer(session).await;
                     pass(Point::ReapBefore);
                     let one = self.reap_one(session, node, |_, _| Ok(true), &mut reaped).await;
                     put_off(&mut unread, one)?;
@@ -377,6 +386,10 @@ impl Store for SqliteStore {
             }
         }
         unread.map(|()| reaped)
+    }
+
+    async fn end_stopped(&self, session: SessionId) -> Result<bool> {
+        Ok(self.end_a_stopped_process(session).await)
     }
 
     async fn submit(&self, submission: Submission) -> Result<RunId> {
@@ -1062,6 +1075,9 @@ impl Store for SqliteStore {
     }
 
     /// A session lives while its process holds a lock.
+    fn lease_file(&self, session: SessionId) -> Option<Arc<LeaseFile>> {
+        self.shared.locks.own_lease(session)
+    }
     fn takes_lease(&self) -> bool {
         false
     }

@@ -2,12 +2,10 @@
 //! the same rules as on Postgres. Owns what is known of them, and when one of them is over.
 //!
 //! A lease that has ended by the clock is not enough: while nobody served, or the machine slept, they could not renew it.
-//! So whoever reaps one has itself seen it unrenewed for as long as a lease is, by a watch that stands still while the
-//! machine sleeps.
+//! So a process that reaps one has itself seen it unrenewed for as long as a lease is (`unrenewed.rs`), by a watch that
+//! stands still while the machine sleeps.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use laneway_core::id::SessionId;
 use laneway_core::time::Millis;
@@ -17,46 +15,33 @@ use super::Shared;
 use super::quarantine;
 use super::read::{self, run_id};
 use super::txn::{Done, Txn, sql};
+use super::unrenewed::next_look;
 use crate::fence::ClaimRef;
 use crate::keeper::unreadable;
+use crate::lease::monotonic_time;
 use crate::model::RemoteView;
 use crate::readable::Readable;
-
-/// By session: its last renewal, and since when this process knows of no later one.
-#[derive(Debug, Default)]
-pub(super) struct Leases(Mutex<HashMap<SessionId, (Millis, Instant)>>);
 
 /// A session that nobody has reaped.
 #[derive(Debug)]
 pub(super) struct Listed {
     pub(super) session: SessionId,
     pub(super) node: String,
-    /// Whether its lease has ended; `None` for one that lives by its lock.
-    pub(super) lease: Option<bool>,
+    /// `None` for one that lives by its lock.
+    pub(super) lease: Option<ListedLease>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListedLease {
+    pub(super) has_ended: bool,
+    /// How soon to look at it again, if it may be ending.
+    pub(super) look_again_in: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Lease {
     renewed_at: Millis,
     expires_at: Millis,
-    ttl: Duration,
-}
-
-impl Leases {
-    /// Whether it was seen unrenewed for all of its length.
-    fn has_watched(&self, session: SessionId, lease: Lease) -> bool {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (renewed_at, since) = seen.entry(session).or_insert_with(|| (lease.renewed_at, Instant::now()));
-        if *renewed_at != lease.renewed_at {
-            (*renewed_at, *since) = (lease.renewed_at, Instant::now());
-        }
-        since.elapsed() >= lease.ttl
-    }
-
-    fn keep(&self, listed: &[Listed]) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.retain(|session, _| listed.iter().any(|one| one.session == *session));
-    }
 }
 
 /// All of them, with what their leases say.
@@ -71,14 +56,18 @@ pub(super) fn sessions(connection: &Connection, shared: &Shared) -> Done<Vec<Lis
         let (expires_at, ttl): (Option<i64>, Option<u64>) = (row.get(4)?, row.get(5)?);
         let lease = expires_at.zip(ttl).map(|(expires_at, ttl)| {
             let ttl = Duration::from_millis(ttl);
-            let lease = Lease { renewed_at: Millis(row.get(3)?), expires_at: Millis(expires_at), ttl };
-            // Whoever brings a clock of its own knows of no watch.
-            let has_watched = shared.leases.has_watched(session, lease) || shared.clock.hand().is_some();
-            Ok::<_, rusqlite::Error>(lease.expires_at <= now && has_watched)
+            let lease = Lease { renewed_at: Millis(row.get(3)?), expires_at: Millis(expires_at) };
+            let renewed = Duration::from_millis(u64::try_from(lease.renewed_at.0).unwrap_or_default());
+            let has_watched = shared.unrenewed.has_watched(session, renewed, ttl, monotonic_time());
+            // A caller that brings a clock of its own knows of no watch.
+            let has_ended = lease.expires_at <= now && (has_watched || shared.clock.hand().is_some());
+            let is_silent = now.since(lease.renewed_at) > ttl / 3;
+            let look_again_in = is_silent.then(|| next_look(ttl));
+            Ok::<_, rusqlite::Error>(ListedLease { has_ended, look_again_in })
         });
         listed.push(Listed { session, node, lease: lease.transpose()? });
     }
-    shared.leases.keep(&listed);
+    shared.unrenewed.keep(|session| listed.iter().any(|one| one.session == session));
     Ok(listed)
 }
 

@@ -17,6 +17,7 @@ use super::txn::{Done, Head, Plans, read_head, sql};
 use super::waits;
 use crate::error::{Error, Teller};
 use crate::keeper::{under_way, unreadable};
+use crate::lease::monotonic_time;
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     ClaimView, ItemsAsked, LimitView, Losses, NodeView, Part, Placed, RunFilter, RunOutcome, RunSummary,
@@ -290,6 +291,7 @@ pub(super) fn nodes(connection: &Connection, shared: &Shared, claims: usize) -> 
             offer: offer.as_deref().and_then(offer::from_text),
             is_draining: row.get(6)?,
             renewed_at: Millis(row.get(8)?),
+            silent_for: shared.locks.lease(session).and_then(|lease| lease.silence(monotonic_time())),
             tally: tally::read(told.as_deref(), row.get(10)?, row.get(11)?),
             last_active_at: row.get::<_, Option<i64>>(12)?.map(Millis),
             lost_sessions: row.get(13)?,

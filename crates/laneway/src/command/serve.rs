@@ -22,12 +22,14 @@ use laneway_engine::worker::{Control, Cut, Pulse, Worker};
 use laneway_server::access::{Names, admin_token};
 use laneway_server::callback::Reach;
 use laneway_server::{App, Service, Tls};
+use laneway_store::Store;
+use laneway_store::model::NewSession;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
 use super::worker::{WorkArgs, tell_cut, tell_settings, why};
-use crate::drive::{Interrupts, Node, Presence};
+use crate::drive::{Interrupts, Node, Presence, REJOIN_DELAY, has_lost_its_session, may_join_later};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::firing::Firing;
@@ -89,11 +91,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let (token_file, is_new) = admin_token(store.as_ref(), &env::host(), &env::person()).await?;
     // Before it has a session, and before anybody is told that it is there: they may want it to end.
     let interrupts = Interrupts::listen()?;
-    let life = if is_worker {
-        Life::Worker(Node::begin(context, Arc::clone(&store), session).await?)
-    } else {
-        Life::Presence(Presence::begin(context, Arc::clone(&store), &name).await?)
-    };
+    let joining = Joining { context, store: Arc::clone(&store), name: name.clone(), session, is_worker };
+    let life = joining.begin().await?;
     let stop = CancellationToken::new();
     let service = Service {
         store: Arc::clone(&store),
@@ -128,16 +127,95 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     };
     context.printer.note(&format!("the web page is at {scheme}://{}{link}", page(listening)));
     context.printer.line(&format!("listening at {scheme}://{listening}"))?;
-    let firing = Firing::begin(&store, life.session(), max_parallel);
-    let pruning = Pruning::begin(kept, &store, life.session());
     let control = Control::new();
-    let worker = life.worker(&args.work, &reach, context.settings.containers()?);
-    let serving = Serving { listener, app, tls, interrupts };
-    let outcome = until_told(context, serving, (worker, life.pulse()), (&stop, &control)).await;
-    drop((firing, pruning));
-    life.end(why(&outcome, &control)).await;
+    let working = async {
+        let mut life = life;
+        loop {
+            let firing = Firing::begin(&store, life.session(), max_parallel);
+            let pruning = Pruning::begin(kept, &store, life.session());
+            let worker = life.worker(&args.work, &reach, context.settings.containers()?);
+            let outcome = work(worker, life.pulse(), (&stop, &control)).await;
+            drop((firing, pruning));
+            let error = match outcome {
+                // Its session lasts as long as the service, which may go on.
+                Ok(cut) => return Ok((cut, Some(life))),
+                Err(error) => error,
+            };
+            let lost = has_lost_its_session(&error).then(|| error.to_string());
+            let outcome = Err(error).context("the worker could not go on");
+            life.end(why(&outcome, &control)).await;
+            let Some(why) = lost.filter(|_| !stop.is_cancelled()) else {
+                return outcome.map(|cut| (cut, None));
+            };
+            context.printer.note(&format!("{name}: {why}; what it ran is killed, and it joins again"));
+            match joining.begin_again(&stop).await? {
+                Some(joined) => life = joined,
+                None => return Ok((Vec::new(), None)),
+            }
+            app.rejoined(life.session());
+        }
+    };
+    let serving = Serving { listener, app: app.clone(), tls, interrupts };
+    let (cut, life) = until_told(context, serving, working, (&stop, &control)).await?;
+    let outcome = Ok(cut);
+    if let Some(life) = life {
+        life.end(why(&outcome, &control)).await;
+    }
     tell_cut(context, &outcome?);
     Ok(Exit::Succeeded)
+}
+
+/// How its node joins, and joins again.
+struct Joining<'a> {
+    context: &'a Context,
+    store: Arc<dyn Store>,
+    name: String,
+    session: NewSession,
+    is_worker: bool,
+}
+
+impl Joining<'_> {
+    async fn begin(&self) -> anyhow::Result<Life> {
+        let store = Arc::clone(&self.store);
+        Ok(if self.is_worker {
+            Life::Worker(Node::begin(self.context, store, self.session.clone()).await?)
+        } else {
+            Life::Presence(Presence::begin(self.context, store, &self.name).await?)
+        })
+    }
+
+    /// Begins a new session as soon as the store can be used. `None` if it is told to stop before that.
+    async fn begin_again(&self, stop: &CancellationToken) -> anyhow::Result<Option<Life>> {
+        loop {
+            match self.begin().await {
+                Ok(life) => return Ok(Some(life)),
+                Err(error) if may_join_later(&error) => {
+                    tracing::warn!("the node cannot join again yet: {error:#}");
+                }
+                Err(error) => return Err(error),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(REJOIN_DELAY) => {}
+                () = stop.cancelled() => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Works, or waits where there is no worker, until it is told to leave or its session is over.
+async fn work(
+    worker: Option<Worker>,
+    pulse: Option<Pulse>,
+    (stop, control): (&CancellationToken, &Control),
+) -> Result<Vec<Cut>, laneway_engine::Error> {
+    match worker {
+        Some(worker) => worker.until_stopped(control.clone()).await,
+        // There is nothing to wait for once it is told to leave. Without a session it can submit nothing.
+        None => tokio::select! {
+            () = stop.cancelled() => Ok(Vec::new()),
+            lost = lost(pulse) => Err(lost),
+        },
+    }
 }
 
 /// In whose name it acts.
@@ -193,24 +271,15 @@ struct Serving {
 
 /// The order in which it ends: nothing new is heard, streams end, requests are answered, then the worker leaves. A worker
 /// that cannot go on takes the service with it: both stand on the same session. One that was drained does not.
-async fn until_told(
+async fn until_told<T>(
     context: &Context,
     serving: Serving,
-    (worker, pulse): (Option<Worker>, Option<Pulse>),
+    working: impl Future<Output = anyhow::Result<T>>,
     (stop, control): (&CancellationToken, &Control),
-) -> anyhow::Result<Vec<Cut>> {
+) -> anyhow::Result<T> {
     let Serving { listener, app, tls, mut interrupts } = serving;
     let mut serving = std::pin::pin!(laneway_server::serve(listener, app, tls, REQUEST_GRACE));
-    let mut working = std::pin::pin!(async {
-        match worker {
-            Some(worker) => worker.until_stopped(control.clone()).await,
-            // There is nothing to wait for once it is told to leave. Without a session it can submit nothing.
-            None => tokio::select! {
-                () = stop.cancelled() => Ok(Vec::new()),
-                lost = lost(pulse) => Err(lost),
-            },
-        }
-    });
+    let mut working = std::pin::pin!(working);
     let (mut was_told, mut is_served, mut cut) = (false, false, None);
     loop {
         tokio::select! {
@@ -221,7 +290,7 @@ async fn until_told(
                     return Ok(cut);
                 }
             }
-            ended = &mut working, if cut.is_none() => match ended.context("the worker could not go on") {
+            ended = &mut working, if cut.is_none() => match ended {
                 Ok(ended) if is_served => return Ok(ended),
                 // Drained: what is asked is still answered.
                 Ok(ended) => cut = Some(ended),

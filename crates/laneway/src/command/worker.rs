@@ -7,6 +7,8 @@
 
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -15,13 +17,14 @@ use laneway_core::node_event::{LeaveReason, Leaving};
 use laneway_engine::container::{Containers, Docker, answers};
 use laneway_engine::worker::{Control, Cut, Ground, Means, Worker};
 use laneway_server::callback::{self, Reach};
+use laneway_store::Store;
 use laneway_store::model::NewSession;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 
 use super::Context;
-use crate::drive::{Interrupts, Node, duration};
+use crate::drive::{Interrupts, Node, REJOIN_DELAY, duration, has_lost_its_session, may_join_later};
 use crate::env;
 use crate::exit::{Exit, Refusal};
 use crate::firing::Firing;
@@ -145,16 +148,49 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let reach = context.settings.reach()?;
     // Before it has a session: who is told to end while it begins returns that as well.
     let interrupts = Interrupts::listen()?;
-    let node = Node::begin(context, store, session).await?;
-    let firing = Firing::begin(&node.store, node.session, max_parallel);
-    let pruning = Pruning::begin(kept, &node.store, node.session);
-    let worker = args.work.worker(&node, &reach, context.settings.containers()?);
-    let control = Control::new();
-    let outcome = until_told(context, worker, &control, (interrupts, parent)).await;
-    drop((firing, pruning));
-    node.end(why(&outcome, &control)).await;
-    tell_cut(context, &outcome?);
-    Ok(Exit::Succeeded)
+    let (control, mut stops) = (Control::new(), Stops::new(interrupts, parent));
+    let mut node = Node::begin(context, Arc::clone(&store), session.clone()).await?;
+    loop {
+        let firing = Firing::begin(&node.store, node.session, max_parallel);
+        let pruning = Pruning::begin(kept, &node.store, node.session);
+        let worker = args.work.worker(&node, &reach, context.settings.containers()?);
+        let outcome = until_told(context, worker, &control, &mut stops).await;
+        drop((firing, pruning));
+        let lost = outcome.as_ref().err().filter(|error| has_lost_its_session(error)).map(ToString::to_string);
+        let outcome = outcome.context("the worker could not go on");
+        node.end(why(&outcome, &control)).await;
+        let Some(why) = lost.filter(|_| !stops.was_told) else {
+            tell_cut(context, &outcome?);
+            return Ok(Exit::Succeeded);
+        };
+        context.printer.note(&format!("worker {name}: {why}; what it ran is killed, and it joins again"));
+        match join_again(context, &store, &session, (&control, &mut stops)).await? {
+            Some(joined) => node = joined,
+            None => return Ok(Exit::Succeeded),
+        }
+    }
+}
+
+/// Begins a new session as soon as the store can be used. `None` if it is told to stop before that.
+async fn join_again(
+    context: &Context,
+    store: &Arc<dyn Store>,
+    session: &NewSession,
+    (control, stops): (&Control, &mut Stops),
+) -> anyhow::Result<Option<Node>> {
+    loop {
+        match Node::begin(context, Arc::clone(store), session.clone()).await {
+            Ok(node) => return Ok(Some(node)),
+            Err(error) if may_join_later(&error) => {
+                tracing::warn!("the node cannot join again yet: {error:#}");
+            }
+            Err(error) => return Err(error),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(REJOIN_DELAY) => {}
+            () = stops.next(context, control) => return Ok(None),
+        }
+    }
 }
 
 /// Why the node stops, for the record.
@@ -176,36 +212,55 @@ async fn until_told(
     context: &Context,
     worker: Worker,
     control: &Control,
-    (mut interrupts, parent): (Interrupts, Option<Parent>),
-) -> anyhow::Result<Vec<Cut>> {
+    stops: &mut Stops,
+) -> Result<Vec<Cut>, laneway_engine::Error> {
     let mut work = std::pin::pin!(worker.until_stopped(control.clone()));
-    let mut death = std::pin::pin!(async move {
-        match parent {
-            Some(parent) => parent.dies().await,
-            None => std::future::pending().await,
-        }
-    });
-    let (mut was_told, mut is_orphan) = (false, false);
     loop {
         tokio::select! {
-            cut = &mut work => return cut.context("the worker could not go on"),
-            () = interrupts.next() => {
-                if was_told {
+            cut = &mut work => return cut,
+            () = stops.next(context, control) => {}
+        }
+    }
+}
+
+/// What tells a worker to stop, however often it joins.
+struct Stops {
+    interrupts: Interrupts,
+    parent_death: Pin<Box<dyn Future<Output = i32>>>,
+    was_told: bool,
+    is_orphan: bool,
+}
+
+impl Stops {
+    fn new(interrupts: Interrupts, parent: Option<Parent>) -> Self {
+        let parent_death = Box::pin(async move {
+            match parent {
+                Some(parent) => parent.dies().await,
+                None => std::future::pending().await,
+            }
+        });
+        Self { interrupts, parent_death, was_told: false, is_orphan: false }
+    }
+
+    /// Waits for the next word and passes it on.
+    async fn next(&mut self, context: &Context, control: &Control) {
+        tokio::select! {
+            () = self.interrupts.next() => {
+                if self.was_told {
                     context.printer.note("killing what still runs");
                     control.kill();
                 } else {
                     context.printer.note("stopping: nothing new is taken, what runs may end; once more kills it");
                     control.leave(Leaving::because(LeaveReason::Signal));
                 }
-                was_told = true;
             }
-            pid = &mut death, if !is_orphan => {
-                is_orphan = true;
+            pid = &mut self.parent_death, if !self.is_orphan => {
+                self.is_orphan = true;
                 context.printer.note(&format!("stopping: the process that started it ({pid}) is gone (parent_died)"));
                 control.leave(Leaving::orphaned(pid));
-                was_told = true;
             }
         }
+        self.was_told = true;
     }
 }
 

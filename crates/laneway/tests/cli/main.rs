@@ -11,6 +11,7 @@ mod doctor;
 mod effects;
 mod errors;
 mod first;
+mod frozen;
 mod groups;
 mod growth;
 mod hooks;

@@ -110,7 +110,8 @@ fn steps_of_a_frozen_worker_are_gone_when_its_lease_is_over() {
     let store = schema();
     place.laneway(&format!("submit flow.yaml --store {store}"));
     let pid_file = place.path("pid");
-    let worker = place.spawn(&format!("worker --lease-ttl 2s --heartbeat-interval 200ms --store {store}"));
+    let mut worker =
+        place.spawn(&format!("worker --lease-ttl 2s --heartbeat-interval 200ms --store {store}"));
     let workspaces = place.path(".laneway/workspaces");
     let written = || {
         let stores = std::fs::read_dir(&workspaces).into_iter().flatten().flatten();
@@ -125,8 +126,13 @@ fn steps_of_a_frozen_worker_are_gone_when_its_lease_is_over() {
     worker.signal(Signal::STOP);
     until("the end of the step", || !is_alive());
     worker.signal(Signal::CONT);
+    worker.wait_for_note("could not be renewed in time");
+    worker.wait_for_note("joins again");
+    let nodes = || place.json(&format!("nodes --json --store {store}"));
+    until("another session", || nodes().as_array().is_some_and(|nodes| nodes.len() == 1));
+    worker.signal(Signal::TERM);
     let outcome = worker.wait();
-    assert!(outcome.stderr.contains("could not be renewed in time"), "{outcome}");
+    assert_eq!(outcome.code, Some(0), "{outcome}");
     let shown = place.json(&format!("show last --json --store {store}"));
     assert_eq!(text(&shown["tasks"][0]["reason"]), "lost", "and not killed by a signal");
 }

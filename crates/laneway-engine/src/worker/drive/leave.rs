@@ -10,7 +10,9 @@ use laneway_store::model::{Claim, Whom};
 use tokio::time::Instant;
 
 use super::super::Error;
+use super::super::begin::reap;
 use super::super::control::Urge;
+use super::super::heartbeat::Pulse;
 use super::{ASK_AGAIN, Aim, Cut, End, LOOK_EVERY, Loop, Message, SWEEP_EVERY};
 
 /// How long a claim may be held for a slot that is not free, while other nodes may have one.
@@ -103,11 +105,11 @@ impl Loop {
 
     pub(super) fn sweep(&mut self) {
         self.sweep_at = None;
-        if self.pulse.is_none() {
+        if !self.pulse.as_ref().is_some_and(Pulse::brings_claims) {
             self.renew();
         }
         let store = Arc::clone(&self.store);
-        self.events.spawn(async move { Message::Swept(store.reap().await) });
+        self.events.spawn(async move { Message::Swept(reap(store.as_ref()).await) });
     }
 
     /// The next look for nodes that died: when a lease ends, so that nobody waits for longer than that.

@@ -4,6 +4,7 @@
 mod run;
 
 use std::path::Path;
+use std::time::Duration;
 
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
@@ -15,6 +16,7 @@ pub(super) use run::examine_run;
 use super::txn::{Done, Failure, Plans, read_head, sql};
 use super::{Shared, connect, fault};
 use crate::child::{SLOW_MS, Unstarted};
+use crate::lease::{LeaseRecord, monotonic_time};
 use crate::locks::Life;
 use crate::model::{About, Examination, Finding, Severity};
 
@@ -174,7 +176,12 @@ fn sessions(connection: &Connection, shared: &Shared, found: &mut Vec<Finding>) 
             }
             continue;
         }
-        if let Life::Dead(_) = shared.locks.look(session)? {
+        let life = shared.locks.look(session)?;
+        let silence = shared.locks.lease(session).and_then(|lease| Some((lease.silence(monotonic_time())?, lease)));
+        if let (Life::Alive, Some((silence, lease))) = (&life, silence) {
+            found.push(frozen(&node, held, silence, &lease));
+        }
+        if let Life::Dead(_) = life {
             let tasks = if held == 1 { "task" } else { "tasks" };
             let what = format!("its process is gone; it held {held} {tasks}");
             let advice = "nothing: the next `laneway run`, `--resume` or `cancel` returns what it held";
@@ -182,6 +189,27 @@ fn sessions(connection: &Connection, shared: &Shared, found: &mut Vec<Finding>) 
         }
     }
     Ok(())
+}
+
+/// A process that lives and does not run.
+fn frozen(node: &str, held: u64, silence: Duration, lease: &LeaseRecord) -> Finding {
+    let (pid, ttl) = (lease.pid.as_raw_nonzero(), lease.ttl.as_secs());
+    let what = format!(
+        "its process {pid} has not responded for {} s: it is stopped or frozen; tasks that it holds: {held}",
+        silence.as_secs()
+    );
+    let advice = if lease.expires {
+        format!(
+            "continue it with `kill -CONT {pid}`, or leave it: its steps are killed when its lease of {ttl} s is over, and a \
+             worker or `laneway cancel` returns its tasks"
+        )
+    } else {
+        format!(
+            "continue it with `kill -CONT {pid}` (or `fg`), or end its run with `laneway cancel`: nobody else takes over a run \
+             that belongs to a process"
+        )
+    };
+    problem(About::Session, format!("session of {node}"), what, &advice)
 }
 
 /// Names of directories and files beside the store that carry an id.
