@@ -59,7 +59,10 @@ pub(crate) fn show(result: &NodesResult) -> String {
         put(&mut out, format_args!(""));
     }
     if !result.contention.is_empty() {
-        put(&mut out, format_args!("## nodes: callers at the same time on the same keys, 8 nodes with 8 slots\n"));
+        put(
+            &mut out,
+            format_args!("## nodes: callers at the same time on the same keys, 8 nodes with 8 slots\n"),
+        );
         put(
             &mut out,
             format_args!(

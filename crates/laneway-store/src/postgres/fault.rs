@@ -168,11 +168,7 @@ fn is_known_key(error: &tokio_postgres::Error) -> bool {
 
 /// The server ends our connection, or is not there yet.
 fn is_shutdown(error: &tokio_postgres::Error) -> bool {
-    let codes = [
-        &SqlState::ADMIN_SHUTDOWN,
-        &SqlState::CRASH_SHUTDOWN,
-        &SqlState::CANNOT_CONNECT_NOW,
-    ];
+    let codes = [&SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN, &SqlState::CANNOT_CONNECT_NOW];
     error.code().is_some_and(|code| codes.contains(&code))
 }
 

@@ -215,8 +215,7 @@ async fn follow_ups_of(
     changes: &Changes,
     (no, queued): (i64, Option<bool>),
 ) -> Done<BTreeSet<FollowUp>> {
-    let mut follow_ups: BTreeSet<FollowUp> =
-        changes.keys.freed.iter().cloned().map(FollowUp::Key).collect();
+    let mut follow_ups: BTreeSet<FollowUp> = changes.keys.freed.iter().cloned().map(FollowUp::Key).collect();
     follow_ups.extend(changes.to_stop.iter().copied().map(FollowUp::Stop));
     let is_over = changes.run.status.is_final() && !changes.was.status.is_final();
     if !is_over {

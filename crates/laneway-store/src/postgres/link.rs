@@ -278,20 +278,16 @@ impl<'a> Flight<'a> {
                 (Part::Words(words), _) => {
                     Box::pin(async move { client.batch_execute(words).await.map(|()| Vec::new()) })
                 }
-                (
-                    Part::Asked(_, values) | Part::Told(_, values) | Part::Hint(_, values),
-                    Some(statement),
-                ) => {
+                (Part::Asked(_, values) | Part::Told(_, values) | Part::Hint(_, values), Some(statement)) => {
                     Box::pin(async move { client.query(statement, values).await })
                 }
-                (
-                    Part::Asked(sql, values) | Part::Told(sql, values) | Part::Hint(sql, values),
-                    None,
-                ) => Box::pin(async move {
-                    let typed: Vec<(&(dyn ToSql + Sync), Type)> =
-                        values.iter().copied().zip(sql.types.iter().cloned()).collect();
-                    client.query_typed(sql.text, &typed).await
-                }),
+                (Part::Asked(sql, values) | Part::Told(sql, values) | Part::Hint(sql, values), None) => {
+                    Box::pin(async move {
+                        let typed: Vec<(&(dyn ToSql + Sync), Type)> =
+                            values.iter().copied().zip(sql.types.iter().cloned()).collect();
+                        client.query_typed(sql.text, &typed).await
+                    })
+                }
             }
         });
         each.collect()

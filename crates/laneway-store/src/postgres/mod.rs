@@ -219,9 +219,7 @@ impl Store for PostgresStore {
         }
         let written = self
             .base
-            .change(|link, terms| async move {
-                lives::register(&link, terms, session, node).await
-            })
+            .change(|link, terms| async move { lives::register(&link, terms, session, node).await })
             .await;
         if !matches!(written, Ok(None)) {
             self.locks.release(session);
@@ -735,9 +733,7 @@ impl Store for PostgresStore {
 
     async fn set_limit(&self, name: &str, limit: Limit, by: &str) -> Result<()> {
         let set = (name, limit, by);
-        self.base
-            .change(|link, terms| async move { people::set_limit(&link, terms, set).await })
-            .await
+        self.base.change(|link, terms| async move { people::set_limit(&link, terms, set).await }).await
     }
 
     async fn offer_containers(&self, session: SessionId, answers: bool) -> Result<()> {

@@ -254,11 +254,7 @@ async fn hand_on(shelf: &Shelf, link: &Link, terms: Terms, key: &Key) -> Done<Pr
 
 /// No task waits at a key, as it seems. One that counted the former holder may be about to: that
 /// shows behind the lock of the key.
-async fn close(
-    link: &Link,
-    text: &String,
-    (next, name): (&super::link::Sql, &String),
-) -> Done<Progress> {
+async fn close(link: &Link, text: &String, (next, name): (&super::link::Sql, &String)) -> Done<Progress> {
     let names = vec![text.clone()];
     let mut flight = link.begin(Begin::Write);
     let locks = link.locks.acquire_keys(&names)?;

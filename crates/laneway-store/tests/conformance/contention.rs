@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use laneway_core::class::Offer;
 use laneway_core::id::RunId;
 use laneway_core::state::RunStatus;
+use laneway_store::model::{Ask, Finished, NewSession, Pausable, RunFilter};
 use laneway_store::postgres::PostgresStore;
 use laneway_store::{Fate, Open, Store};
-use laneway_store::model::{Ask, Finished, NewSession, Pausable, RunFilter};
 use serde_json::json;
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::audit;
-use crate::line::{Cut, Proxy};
 use crate::harness::{Node, TOOK, block_on, flow, submission, succeeded};
+use crate::line::{Cut, Proxy};
 use crate::server::Schema;
 
 const SOON: Duration = Duration::from_secs(20);

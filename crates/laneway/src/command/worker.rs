@@ -156,7 +156,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         let worker = args.work.worker(&node, &reach, context.settings.containers()?);
         let outcome = until_told(context, worker, &control, &mut stops).await;
         drop((firing, pruning));
-        let lost = outcome.as_ref().err().filter(|error| has_lost_its_session(error)).map(ToString::to_string);
+        let lost =
+            outcome.as_ref().err().filter(|error| has_lost_its_session(error)).map(ToString::to_string);
         let outcome = outcome.context("the worker could not go on");
         node.end(why(&outcome, &control)).await;
         let Some(why) = lost.filter(|_| !stops.was_told) else {

@@ -54,8 +54,7 @@ fn with_warden(place: &Place, name: &str) -> Vec<Pid> {
     let children = threads.flatten().map(|thread| std::fs::read_to_string(thread.path().join("children")));
     let children: String = children.map(|text| text.expect("they are told")).collect();
     let all = format!("{pid} {children}");
-    let pids: Vec<Pid> =
-        all.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect();
+    let pids: Vec<Pid> = all.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect();
     assert!(pids.len() > 1, "it has a warden: {all}");
     pids
 }

@@ -214,12 +214,7 @@ async fn end_if_left(shelf: &Shelf, link: &Link, terms: Terms, child: RunId) -> 
 }
 
 /// A child has ended: so does the step that waits for it.
-pub(in crate::postgres) async fn tell(
-    shelf: &Shelf,
-    link: &Link,
-    terms: Terms,
-    child: RunId,
-) -> Done<()> {
+pub(in crate::postgres) async fn tell(shelf: &Shelf, link: &Link, terms: Terms, child: RunId) -> Done<()> {
     let found = shelf.head(link, child).await;
     let Some(head) = unless_away(link, child, found).await? else { return Ok(()) };
     let Some(parent) = head.head.parent.clone() else { return Ok(()) };
@@ -235,9 +230,8 @@ pub(in crate::postgres) async fn tell(
     let output = if status == RunStatus::Succeeded { outputs(link, &head).await? } else { None };
     let end = ChildEnd { run: child, status, reason, output };
     pass(Point::ChildOver);
-    let told = change(shelf, link, terms, (parent.run, &[]), |keeper| {
-        keeper.child_over(&parent.step, end.clone())
-    });
+    let told =
+        change(shelf, link, terms, (parent.run, &[]), |keeper| keeper.child_over(&parent.step, end.clone()));
     let told = told.await;
     pass(Point::ChildOverTold);
     unless_away(link, parent.run, told).await.map(drop)
@@ -247,9 +241,8 @@ pub(in crate::postgres) async fn tell(
 /// children. The transaction is open.
 pub(in crate::postgres) async fn released(shelf: &Shelf, link: &Link, within: Terms, run: RunId) -> Done<()> {
     if let Some(parent) = shelf.head(link, run).await?.head.parent.clone() {
-        let awaits = change(shelf, link, within, (parent.run, &[]), |keeper| {
-            keeper.awaits(&parent.step, run)
-        });
+        let awaits =
+            change(shelf, link, within, (parent.run, &[]), |keeper| keeper.awaits(&parent.step, run));
         let awaits = match awaits.await {
             Err(Failure::Refused(Error::NoSuchRun { .. })) => Some(None),
             awaits => unless_away(link, parent.run, awaits).await?,

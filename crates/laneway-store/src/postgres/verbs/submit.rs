@@ -266,9 +266,7 @@ impl Placing {
                     Class::of_all(steps).map_err(|error| Error::NotRunnable { why: error.to_string() })?;
                 let numbers = classes::numbers_beforehand(link, std::slice::from_ref(&class)).await?;
                 let number = numbers.get(&class).copied();
-                return Ok(Self::Pinned(
-                    number.ok_or_else(|| row::unreadable("class", &class.to_string()))?,
-                ));
+                return Ok(Self::Pinned(number.ok_or_else(|| row::unreadable("class", &class.to_string()))?));
             }
             (true, Placement::Spread | Placement::Local) => {}
         }
