@@ -14,6 +14,7 @@ use laneway_core::id::SessionId;
 use laneway_torture::{Bug, has};
 
 use crate::error::{Error, Result};
+use crate::private;
 
 /// The lock files of one store.
 #[derive(Debug)]
@@ -53,10 +54,10 @@ impl SessionLocks {
     /// Takes the lock of a new session. Its row is written only afterwards, so that no row is ever without a
     /// lock while its process lives.
     pub(crate) fn hold(&self, session: SessionId) -> Result<()> {
-        fs::create_dir_all(&self.dir).map_err(|error| self.failed(error))?;
+        private::create_dir_all(&self.dir).map_err(|error| self.failed(error))?;
         let path = self.path(session);
         let file = loop {
-            let file = OpenOptions::new()
+            let file = private::options()
                 .write(true)
                 .create_new(true)
                 .open(&path)

@@ -19,6 +19,7 @@ mod levels;
 mod looking_back;
 mod place;
 mod postgres;
+mod private;
 mod repair;
 mod retention;
 mod run;
