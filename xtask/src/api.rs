@@ -22,8 +22,23 @@ const CHECKS: &str = "all";
 
 /// A request that is written as the description says and means nothing (a cursor that no answer gave, a document with a mistake) is
 /// refused with 422. No schema can say what means something, so that is no fault of the description; 400 would be one.
-const CONFIGURATION: &str = "[checks.positive_data_acceptance]\n\
+const CONFIGURATION: &str = "hooks = \"hooks.py\"\n[checks.positive_data_acceptance]\n\
     expected-statuses = [\"2xx\", \"3xx\", 401, 403, 404, 409, 422, 429, \"5xx\"]\n";
+
+/// How bytes of a bundle are sent; and a worker that asks for work would wait for it most of the time.
+const HOOKS: &str = r#"
+import schemathesis
+
+@schemathesis.serializer("application/x-tar")
+def tar(context, value):
+    return value if isinstance(value, bytes) else str(value).encode()
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    body = case.body
+    if isinstance(body, dict) and type(body.get("wait")) in (int, float) and body["wait"] > 1:
+        body["wait"] = 1
+"#;
 
 /// Requests for each route beside those that its description suggests. Chosen by a seed, so that what was found is found again.
 const EXAMPLES: &str = "30";
@@ -59,6 +74,7 @@ pub(crate) fn run(shell: &Shell, laneway: &Program) -> Result<()> {
     fs::create_dir_all(&home).with_context(|| home.display().to_string())?;
     fs::copy(shell.root().join("docs/reference/openapi.json"), home.join(DESCRIPTION))?;
     fs::write(home.join("schemathesis.toml"), CONFIGURATION)?;
+    fs::write(home.join("hooks.py"), HOOKS)?;
     let server = Server::start(laneway, &home)?;
     let admin = fs::read_to_string(home.join(".laneway/admin.token")).context("the token of the server")?;
     let worker = prepare(shell, laneway, &home)?;
@@ -132,9 +148,6 @@ fn describe_for(home: &Path, session: &str) -> Result<()> {
         count += 1;
     }
     ensure!(count > 0, "no route speaks of a session");
-    // Whoever asks for work would wait for it most of the time.
-    described["components"]["schemas"]["AskForWork"]["properties"]["wait"] =
-        json!({ "type": "integer", "minimum": 0, "maximum": 1 });
     Ok(fs::write(home.join(FOR_WORKER), described.to_string())?)
 }
 
