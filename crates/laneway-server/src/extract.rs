@@ -92,6 +92,10 @@ impl<S: Send + Sync, T: DeserializeOwned, const MOST: usize> FromRequest<S> for 
                 .hint("send it with `Content-Type: application/json`"));
         }
         let bytes = if bytes.is_empty() { &b"{}"[..] } else { &bytes };
+        // Fields would be read from a list, too, in the order in which they are declared.
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Problem::new(Code::BadBody, "the body is no JSON object"));
+        }
         let value = serde_json::from_slice(bytes);
         value
             .map(Self)

@@ -17,11 +17,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use laneway_engine::remote::Tending;
+use rustix::net::{RecvFlags, recv};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, Interest};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -33,6 +34,9 @@ use crate::table::router;
 
 /// Connections at once; more wait to be accepted. Each costs some kilobytes and a file descriptor.
 const MAX_CONNECTIONS: usize = 4_096;
+
+/// What a connection buffers at most of what it reads; a head has to fit.
+const MAX_BUFFER_BYTES: usize = 64 << 10;
 
 /// Whoever does not say what it wants in this time is not heard.
 const HEADER_PATIENCE: Duration = Duration::from_secs(20);
@@ -96,8 +100,19 @@ pub async fn serve(listener: TcpListener, app: App, tls: Option<Tls>, grace: Dur
             }
         };
         let (router, tls, watcher) = (router.clone(), tls.clone(), graceful.watcher());
+        let stop = stop.clone();
         tokio::spawn(async move {
-            connection(stream, peer, router, tls, watcher).await;
+            // A connection that has not asked for anything does not hold up the end.
+            let asked = tokio::select! {
+                asked = has_asked(&stream, tls.is_some()) => asked,
+                () = stop.cancelled() => return,
+            };
+            match asked {
+                Ok(()) => connection(stream, peer, router, tls, watcher).await,
+                Err(error) => {
+                    tracing::debug!(%peer, %error, "a connection ended before it asked for anything")
+                }
+            }
             drop(place);
         });
     }
@@ -133,6 +148,64 @@ async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, tls: Op
     }
 }
 
+/// Waits for the first request of a line, for as long as there is patience.
+async fn has_asked(stream: &TcpStream, is_tls: bool) -> io::Result<()> {
+    // Of an encrypted line nothing can be told but that something has come.
+    let wanted = if is_tls { Head::Begun } else { Head::Complete };
+    timeout(HEADER_PATIENCE, head_has_come(stream, wanted)).await?
+}
+
+/// How much of the head of a request is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Head {
+    Begun,
+    Complete,
+}
+
+/// The most of a head that is waited for before the line is served: what is larger is for HTTP to refuse.
+const HEAD_BYTES: usize = 16 << 10;
+
+/// Waits until a request has come, and leaves it where it is, in the kernel. The buffers of HTTP are there for a connection that asks
+/// for something, so a client that connects and is slow, or says nothing, costs a task and a socket and no more: the allocator would
+/// keep what thousands of such clients took.
+async fn head_has_come(stream: &TcpStream, wanted: Head) -> io::Result<()> {
+    loop {
+        let ready = stream.ready(Interest::READABLE).await?;
+        let looked = stream.try_io(Interest::READABLE, || {
+            let mut head = [0; HEAD_BYTES];
+            let (seen, _) = recv(stream, &mut head, RecvFlags::PEEK)?;
+            match wanted {
+                _ if seen == 0 => Err(io::ErrorKind::UnexpectedEof.into()),
+                Head::Begun => Ok(()),
+                Head::Complete if seen == HEAD_BYTES || is_complete(&head[..seen]) => Ok(()),
+                // Clears the readiness: the next bytes set it again.
+                Head::Complete => Err(io::ErrorKind::WouldBlock.into()),
+            }
+        });
+        match looked {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                // Nothing more will come, and the line would be ready for ever.
+                if ready.is_read_closed() {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            looked => return looked,
+        }
+    }
+}
+
+/// Whether an empty line ends it; lines may end with LF alone.
+fn is_complete(head: &[u8]) -> bool {
+    let mut rest = head;
+    while let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
+        rest = &rest[at + 1..];
+        if rest.starts_with(b"\n") || rest.starts_with(b"\r\n") {
+            return true;
+        }
+    }
+    false
+}
+
 async fn converse<S>(stream: S, peer: SocketAddr, router: Router, watcher: Watcher)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -148,8 +221,29 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_PATIENCE)
+        .max_buf_size(MAX_BUFFER_BYTES)
         .serve_connection(TokioIo::new(line), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%peer, %error, "a connection ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_is_complete_with_its_empty_line() {
+        for head in [
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\n\r\nbody",
+            "GET / HTTP/1.1\n\n",
+            "a\nb\n\r\n",
+        ] {
+            assert!(is_complete(head.as_bytes()), "{head:?}");
+        }
+        for head in ["", "GET / HTTP/1.1", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nhost: a\r\n", "\r\r\n"] {
+            assert!(!is_complete(head.as_bytes()), "{head:?}");
+        }
     }
 }

@@ -9,7 +9,10 @@ use utoipa::openapi::path::{
     OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, PathsBuilder,
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ComponentsBuilder, ObjectBuilder, Type};
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayItems, ComponentsBuilder, KnownFormat, ObjectBuilder, SchemaFormat,
+    SchemaType, Type,
+};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     Content, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, ResponseBuilder, Schema,
@@ -53,7 +56,8 @@ pub fn openapi() -> OpenApi {
         paths = paths.path(route.rule.path, PathItem::new(route.method.clone(), operation(&route, &problem)));
     }
     let mut components = ComponentsBuilder::new();
-    for (name, schema) in schemas {
+    for (name, mut schema) in schemas {
+        bound_integers(&mut schema);
         components = components.schema(name, schema);
     }
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
@@ -74,7 +78,8 @@ fn operation(route: &Route, problem: &Shape) -> OperationBuilder {
     for part in rule.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
         operation = operation.parameter(path_part(part));
     }
-    for parameter in query.iter().flat_map(|query| query()) {
+    for mut parameter in query.iter().flat_map(|query| query()) {
+        parameter.schema.iter_mut().for_each(bound_integers);
         operation = operation.parameter(parameter);
     }
     if rule.method == "POST" && rule.path == "/v1/runs" {
@@ -153,15 +158,63 @@ fn path_part(name: &str) -> Parameter {
         Ok(number) => Value::from(number),
         Err(_) => Value::from(*example),
     });
-    let kind = if name == "attempt" { Type::Integer } else { Type::String };
     ParameterBuilder::new()
         .name(name)
         .parameter_in(ParameterIn::Path)
         .required(Required::True)
         .description(part.map(|(_, about, _)| *about))
         .example(example)
-        .schema(Some(ObjectBuilder::new().schema_type(kind)))
+        .schema(Some(part_schema(name)))
         .build()
+}
+
+fn part_schema(name: &str) -> ObjectBuilder {
+    let text = ObjectBuilder::new().schema_type(Type::String);
+    match name {
+        "attempt" => {
+            ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).maximum(Some(u32::MAX as usize))
+        }
+        "hash" => text.pattern(Some("^[0-9a-f]{64}$")),
+        _ => text,
+    }
+}
+
+/// Says of unsigned integers how large they may be. What is derived says `int32` and `int64`, which end at half of that.
+fn bound_integers(schema: &mut RefOr<Schema>) {
+    let RefOr::T(schema) = schema else { return };
+    match schema {
+        Schema::Object(object) => {
+            if is_integer(&object.schema_type) && object.minimum.is_some() && object.maximum.is_none() {
+                let is_small = matches!(&object.format, Some(SchemaFormat::KnownFormat(KnownFormat::Int32)));
+                let most = if is_small { u32::MAX as usize } else { usize::MAX };
+                object.maximum = Some(most.into());
+            }
+            if object.maximum.is_some() {
+                object.format = None;
+            }
+            object.properties.values_mut().for_each(bound_integers);
+            if let Some(AdditionalProperties::RefOr(more)) = object.additional_properties.as_deref_mut() {
+                bound_integers(more);
+            }
+        }
+        Schema::Array(array) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                bound_integers(items);
+            }
+        }
+        Schema::AllOf(all) => all.items.iter_mut().for_each(bound_integers),
+        Schema::OneOf(one) => one.items.iter_mut().for_each(bound_integers),
+        Schema::AnyOf(any) => any.items.iter_mut().for_each(bound_integers),
+        _ => {}
+    }
+}
+
+fn is_integer(kind: &SchemaType) -> bool {
+    match kind {
+        SchemaType::Type(kind) => *kind == Type::Integer,
+        SchemaType::Array(kinds) => kinds.contains(&Type::Integer),
+        SchemaType::AnyValue => false,
+    }
 }
 
 fn range() -> Parameter {

@@ -59,6 +59,8 @@ codes! {
     /// The document of a workflow is refused; `detail` has all of its errors.
     BadDocument = "bad_document", UNPROCESSABLE_ENTITY;
     BadParams = "bad_params", UNPROCESSABLE_ENTITY;
+    /// What was asked is written as the description says, and yet means nothing: a cursor that no answer gave, a name that cannot be one.
+    Unprocessable = "unprocessable", UNPROCESSABLE_ENTITY;
     NotRunnable = "not_runnable", UNPROCESSABLE_ENTITY;
     NoToken = "no_token", UNAUTHORIZED;
     BadToken = "bad_token", UNAUTHORIZED;

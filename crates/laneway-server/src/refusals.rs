@@ -37,13 +37,13 @@ pub(crate) fn refusals(route: &Route) -> Vec<Code> {
         }
     }
     if rule.path.contains('{') || route.query.is_some() {
-        codes.push(Code::BadRequest);
+        codes.extend([Code::BadRequest, Code::Unprocessable]);
     }
     if route.body.is_some() {
-        codes.extend([Code::BadBody, Code::BodyTooLarge, Code::NotJson]);
+        codes.extend([Code::BadBody, Code::BodyTooLarge, Code::NotJson, Code::Unprocessable]);
     }
     if route.bytes.is_some() {
-        codes.extend([Code::BadBody, Code::BodyTooLarge]);
+        codes.extend([Code::BadBody, Code::BodyTooLarge, Code::Unprocessable]);
     }
     let is_change = rule.method != "GET";
     if is_change && rule.path.contains("{run}") {

@@ -12,7 +12,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use laneway_core::hash::{ContentHash, Hasher};
@@ -204,7 +204,7 @@ fn unpack(from: &Path, fresh: &Path) -> Result<Restored> {
     if starts_with(&file, b"SQLite format 3\0") {
         return Err(strange("it is a store itself; name it with --store"));
     }
-    fs::create_dir(fresh).map_err(|error| failed(fresh, &error))?;
+    fs::DirBuilder::new().mode(0o700).create(fresh).map_err(|error| failed(fresh, &error))?;
     let (mut archive, mut restored) = (Archive::new(file), Restored::default());
     let (mut is_known, mut is_complete) = (false, false);
     let entries = archive.entries().map_err(|_| strange("it is no archive"))?;
@@ -287,7 +287,7 @@ impl Part {
 /// Writes what is in an entry to a file that is not there yet. Gives its hash and its size.
 fn take(entry: &mut impl Read, to: &Path) -> io::Result<(ContentHash, u64)> {
     if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent)?;
+        crate::private::create_dir_all(parent)?;
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
     let (mut hasher, mut size, mut buffer) = (Hasher::new(), 0, vec![0; 64 << 10]);

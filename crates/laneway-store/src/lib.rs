@@ -22,6 +22,7 @@ pub mod overview;
 mod plans;
 mod pool;
 pub mod postgres;
+pub mod private;
 pub mod prune;
 mod readable;
 pub mod sqlite;
@@ -129,6 +130,11 @@ pub fn open_telling(address: &str, mode: Open, options: &Options) -> Result<(Arc
             ),
         }),
     }
+}
+
+/// The address of a store without its password, if it has one.
+pub fn without_password(address: &str) -> Option<String> {
+    postgres::without_password(address)
 }
 
 /// An address as people may see it: without its password.

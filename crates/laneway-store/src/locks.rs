@@ -17,6 +17,7 @@ use laneway_torture::{Bug, has};
 use crate::error::{Error, Result};
 use crate::lease::{self, LeaseFile, LeaseRecord, lease_path};
 use crate::model::Lease;
+use crate::private;
 
 /// The lock files of one store.
 #[derive(Debug)]
@@ -82,10 +83,10 @@ impl SessionLocks {
         session: SessionId,
         lease: impl FnOnce() -> Result<Option<Arc<LeaseFile>>>,
     ) -> Result<()> {
-        fs::create_dir_all(&self.dir).map_err(|error| self.failed(error))?;
+        private::create_dir_all(&self.dir).map_err(|error| self.failed(error))?;
         let path = self.path(session);
         let file = loop {
-            let file = OpenOptions::new()
+            let file = private::options()
                 .write(true)
                 .create_new(true)
                 .open(&path)

@@ -14,6 +14,7 @@ mod env;
 mod exit;
 mod face;
 mod firing;
+mod hide;
 mod hints;
 mod patience;
 mod print;
@@ -29,7 +30,7 @@ use clap::{CommandFactory, FromArgMatches};
 
 use crate::exit::Exit;
 use crate::print::Printer;
-use crate::settings::{File, Settings};
+use crate::settings::{File, STORE, Settings};
 
 /// The whole program.
 pub fn run() -> ExitCode {
@@ -59,6 +60,19 @@ pub fn run() -> ExitCode {
     };
     env::init_tracing();
     let printer = Printer::new();
+    if settings.is_typed(&STORE)
+        && let Some(bare) = laneway_store::without_password(&cli.store)
+    {
+        printer.warning("the password of the store stands on the command line, where other users of this host can read it");
+        printer.note(&format!(
+            "hint: use --store {bare} with the password in ~/.pgpass, PGPASSFILE, PGPASSWORD or a service (PGSERVICE), or give the whole URL in LANEWAY_STORE"
+        ));
+        // From here on it does not stand there any more: the same program goes on with it in its environment.
+        let error = hide::store(&cli.store, &bare);
+        return printer
+            .failure(&anyhow::Error::new(error).context("the program could not be started anew"))
+            .into();
+    }
     if let Err(error) = env::arm_hooks() {
         return printer.failure(&error).into();
     }

@@ -203,6 +203,11 @@ impl Settings {
         Some((value.as_deref()?, *source))
     }
 
+    /// Whether a flag of the command line gave it.
+    pub(crate) fn is_typed(&self, setting: &Setting) -> bool {
+        self.get(setting).is_some_and(|(_, source)| source == Source::Flag)
+    }
+
     pub(crate) fn duration(&self, setting: &Setting) -> Result<Duration, Refusal> {
         self.read(setting, duration)
     }

@@ -5,11 +5,13 @@
 //! files and directories, without times and owners; nothing else is ever packed or unpacked. See `docs/design/bytes.md`.
 
 mod pack;
+mod sensitive;
 mod unpack;
 
 use std::path::PathBuf;
 
-pub use pack::{IGNORE_FILE, pack};
+pub use pack::{IGNORE_FILE, Packing, pack};
+pub use sensitive::MAX_FILE_BYTES;
 pub use unpack::{top_file, unpack};
 
 /// What a bundle holds at most: all of its files together.
@@ -22,7 +24,8 @@ pub const MAX_ENTRIES: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bundle {
     pub bytes: Vec<u8>,
-    pub files: usize,
+    /// Its files, in order, with their sizes.
+    pub files: Vec<(PathBuf, u64)>,
 }
 
 /// Why a directory is not packed, or an archive not unpacked.
@@ -46,6 +49,11 @@ pub enum Error {
         dir.display(), most.join(", ")
     )]
     TooMany { dir: PathBuf, most: Vec<String> },
+    #[error(
+        "{} of the files beside the workflow, in {}, are not packed unless they are named: {}",
+        files.len(), dir.display(), files.join(", ")
+    )]
+    Sensitive { dir: PathBuf, files: Vec<String> },
     #[error("the link {} leads out of the workflow's directory, to {}", link.display(), target.display())]
     LeadsOut { link: PathBuf, target: PathBuf },
     #[error("{} is {what}, and only plain files and directories are packed", path.display())]
@@ -70,6 +78,10 @@ impl Error {
                     "name what its steps do not need in {IGNORE_FILE} (as in .gitignore), or give the workflow a directory of its own"
                 ))
             }
+            Self::Sensitive { .. } => Some(format!(
+                "name them in {IGNORE_FILE} (as in .gitignore) to leave them out, or ship one with --include PATH; \
+                 values that steps need belong into `secrets`"
+            )),
             Self::Unreadable { .. } => {
                 Some(format!("make it readable, or name it in {IGNORE_FILE} (as in .gitignore)"))
             }
@@ -79,7 +91,7 @@ impl Error {
 }
 
 /// A size as people read it.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 10 << 20 => format!("{} MiB", bytes >> 20),
         bytes if bytes >= 10 << 10 => format!("{} KiB", bytes >> 10),

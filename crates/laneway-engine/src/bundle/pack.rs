@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-use super::{Bundle, Error, MAX_BYTES, MAX_ENTRIES, size};
+use super::{Bundle, Error, MAX_BYTES, MAX_ENTRIES, sensitive, size};
 
 /// Its lines say what is not packed.
 pub const IGNORE_FILE: &str = ".lanewayignore";
@@ -25,12 +25,22 @@ const NAMED: usize = 5;
 /// Beyond this nobody counts: the directory is not one of a workflow.
 const MAX_SEEN: usize = 10 * MAX_ENTRIES;
 
-/// Packs what is in a directory. `without` names files and directories of Laneway's own in it, as they are on disk.
-pub fn pack(dir: &Path, without: &[PathBuf]) -> Result<Bundle, Error> {
+/// What is packed of a directory, beside what its ignore rules say. Paths are as they are on disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Packing {
+    /// Files and directories of Laneway's own.
+    pub without: Vec<PathBuf>,
+    /// Files that are packed although they look like credentials or are large, and directories of such files.
+    pub include: Vec<PathBuf>,
+}
+
+/// Packs what is in a directory.
+pub fn pack(dir: &Path, packing: &Packing) -> Result<Bundle, Error> {
     let root = dir.canonicalize().map_err(|source| unreadable(dir, source))?;
-    let found = find(&root, without)?;
+    let found = find(&root, &packing.without)?;
     let mut archive = tar::Builder::new(Vec::new());
-    let (mut files, mut total) = (0, 0);
+    let (mut files, mut total) = (Vec::new(), 0);
+    let mut refused = Vec::new();
     for (relative, one) in &found {
         let path = root.join(relative);
         let mut header = tar::Header::new_gnu();
@@ -45,13 +55,20 @@ pub fn pack(dir: &Path, without: &[PathBuf]) -> Result<Bundle, Error> {
                 let bytes = read(&path, MAX_BYTES - total)?;
                 let Some(bytes) = bytes else { return Err(too_large(&root, &found)) };
                 total += bytes.len() as u64;
-                files += 1;
+                let is_named = packing.include.iter().any(|named| path.starts_with(named));
+                if let Some(why) = sensitive::why(relative, &bytes).filter(|_| !is_named) {
+                    refused.push(format!("{} ({}, {why})", relative.display(), size(bytes.len() as u64)));
+                }
+                files.push((relative.clone(), bytes.len() as u64));
                 header.set_entry_type(tar::EntryType::Regular);
                 header.set_mode(if *is_executable { 0o755 } else { 0o644 });
                 header.set_size(bytes.len() as u64);
                 append(&mut archive, &mut header, relative, &bytes)?;
             }
         }
+    }
+    if !refused.is_empty() {
+        return Err(Error::Sensitive { dir: root, files: refused });
     }
     let bytes = archive.into_inner().map_err(|source| unreadable(&root, source))?;
     Ok(Bundle { bytes, files })
@@ -215,10 +232,10 @@ mod tests {
             fs::set_permissions(dir.path().join("b/x.sh"), fs::Permissions::from_mode(0o700)).expect("set");
         }
         fs::set_permissions(other.path().join("b/x.sh"), fs::Permissions::from_mode(0o777)).expect("set");
-        let packed = pack(one.path(), &[]).expect("packed");
-        assert_eq!(packed, pack(other.path(), &[]).expect("packed"));
+        let packed = pack(one.path(), &Packing::default()).expect("packed");
+        assert_eq!(packed, pack(other.path(), &Packing::default()).expect("packed"));
         write(other.path(), "a.txt", "changed");
-        assert_ne!(packed.bytes, pack(other.path(), &[]).expect("packed").bytes);
+        assert_ne!(packed.bytes, pack(other.path(), &Packing::default()).expect("packed").bytes);
     }
 
     #[test]
@@ -231,9 +248,9 @@ mod tests {
         }
         write(dir.path(), IGNORE_FILE, "*.log\n/big/\n");
         let own = dir.path().canonicalize().expect("a path").join("own/logs");
-        let packed = pack(dir.path(), &[own]).expect("packed");
+        let packed = pack(dir.path(), &Packing { without: vec![own], ..Packing::default() }).expect("packed");
         assert_eq!(names(&packed), [".lanewayignore", "keep.sh", "own", "sub", "sub/keep.txt"]);
-        assert_eq!(packed.files, 3);
+        assert_eq!(packed.files.len(), 3);
     }
 
     #[test]
@@ -241,15 +258,15 @@ mod tests {
         let dir = tempfile::tempdir().expect("dir");
         write(dir.path(), "real.sh", "real");
         symlink("real.sh", dir.path().join("alias.sh")).expect("a link");
-        let packed = pack(dir.path(), &[]).expect("packed");
+        let packed = pack(dir.path(), &Packing::default()).expect("packed");
         assert_eq!(names(&packed), ["alias.sh", "real.sh"]);
         symlink("/etc/passwd", dir.path().join("out")).expect("a link");
-        let error = pack(dir.path(), &[]).expect_err("refused");
+        let error = pack(dir.path(), &Packing::default()).expect_err("refused");
         assert!(matches!(error, Error::LeadsOut { .. }), "{error}");
         fs::remove_file(dir.path().join("out")).expect("removed");
         fs::create_dir(dir.path().join("sub")).expect("made");
         symlink("sub", dir.path().join("loop")).expect("a link");
-        assert!(matches!(pack(dir.path(), &[]), Err(Error::NotAFile { .. })));
+        assert!(matches!(pack(dir.path(), &Packing::default()), Err(Error::NotAFile { .. })));
     }
 
     #[test]
@@ -258,7 +275,34 @@ mod tests {
         write(dir.path(), "small", "x");
         let large = File::create(dir.path().join("large.bin")).expect("made");
         large.set_len(MAX_BYTES + 1).expect("sparse");
-        let error = pack(dir.path(), &[]).expect_err("refused").to_string();
+        let error = pack(dir.path(), &Packing::default()).expect_err("refused").to_string();
         assert!(error.contains("large.bin (32 MiB), small (1 bytes)"), "{error}");
+    }
+
+    #[test]
+    fn what_looks_like_a_credential_is_packed_when_it_is_named() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for (name, text) in [("flow.yaml", "steps: {}"), (".env", "A=1"), ("tls/server.key", "x")] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+            fs::write(path, text).expect("written");
+        }
+        let refused = pack(dir.path(), &Packing::default()).expect_err("refused");
+        let said = refused.to_string();
+        assert!(said.contains(".env (3 bytes, it usually holds credentials)"), "{said}");
+        assert!(said.contains("tls/server.key (1 bytes, it usually holds a key)"), "{said}");
+        let root = dir.path().canonicalize().expect("there");
+        let include = vec![root.join(".env"), root.join("tls")];
+        let packed = pack(dir.path(), &Packing { include, ..Packing::default() }).expect("packed");
+        let names: Vec<_> =
+            packed.files.iter().map(|(name, size)| (name.display().to_string(), *size)).collect();
+        let wanted = [(".env".to_owned(), 3), ("flow.yaml".to_owned(), 9), ("tls/server.key".to_owned(), 1)];
+        assert_eq!(names, wanted);
+        fs::write(dir.path().join(".lanewayignore"), ".env\ntls/\n").expect("written");
+        assert_eq!(
+            pack(dir.path(), &Packing::default()).expect("packed").files.len(),
+            2,
+            "they are left out"
+        );
     }
 }

@@ -129,7 +129,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::pack;
+    use super::super::{Packing, pack};
     use super::*;
 
     /// An archive with whatever is in its headers: no library would write these.
@@ -162,7 +162,7 @@ mod tests {
         }
         fs::create_dir(dir.path().join("in/empty")).expect("made");
         fs::set_permissions(dir.path().join("in/run.sh"), fs::Permissions::from_mode(0o750)).expect("set");
-        let packed = pack(&dir.path().join("in"), &[]).expect("packed");
+        let packed = pack(&dir.path().join("in"), &Packing::default()).expect("packed");
         let out = dir.path().join("out");
         unpack(&packed.bytes, &out).expect("unpacked");
         assert_eq!(fs::read_to_string(out.join("sub/data")).expect("there"), "sub/data");
@@ -170,7 +170,7 @@ mod tests {
         assert!(out.join("empty").is_dir());
         let mode = |name: &str| fs::metadata(out.join(name)).expect("there").permissions().mode() & 0o111;
         assert_eq!((mode("run.sh") != 0, mode("sub/data") != 0), (true, false));
-        assert_eq!(pack(&out, &[]).expect("packed"), packed);
+        assert_eq!(pack(&out, &Packing::default()).expect("packed"), packed);
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Mark {
 pub(super) fn make(cell: &Path) -> Result<(), Error> {
     let failed = || Error::files("make", cell);
     if let Some(above) = cell.parent() {
-        std::fs::create_dir_all(above).map_err(failed())?;
+        laneway_store::private::create_dir_all(above).map_err(failed())?;
     }
     std::fs::create_dir(cell).map_err(failed())?;
     let (fd, identity) = walk::root(cell).map_err(failed())?;

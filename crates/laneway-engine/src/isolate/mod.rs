@@ -276,7 +276,7 @@ impl Isolates {
                 Err(refused) => return Ok(Merged::Refused(refused)),
             },
         };
-        std::fs::create_dir_all(&of_run).map_err(Error::files("make", &of_run))?;
+        laneway_store::private::create_dir_all(&of_run).map_err(Error::files("make", &of_run))?;
         apply::write_down(&journal, &cells, &combined)?;
         let trees: BTreeMap<usize, PathBuf> =
             sources.iter().map(|source| (source.index, tree(&self.dir(run, &source.cell)))).collect();

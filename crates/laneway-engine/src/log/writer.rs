@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use laneway_store::private;
 use laneway_torture::{Point, pass};
 
 use super::clock::unix_ms;
@@ -223,11 +224,11 @@ fn create(path: &Path) -> io::Result<File> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        OpenOptions::new().append(true).create_new(true).open(path)
+        private::options().append(true).create_new(true).open(path)
     };
     match (open(), path.parent()) {
         (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(parent)?;
+            private::create_dir_all(parent)?;
             open()
         }
         (result, _) => result,

@@ -64,7 +64,7 @@ pub fn check(value: &str) -> Result<(), BadValue> {
     if value.len() > MAX_LENGTH || value.contains('\0') {
         return Err(BadValue::Unfit);
     }
-    if value.len() < MIN_LENGTH { Err(BadValue::Short) } else { Ok(()) }
+    if value.chars().count() < MIN_LENGTH { Err(BadValue::Short) } else { Ok(()) }
 }
 
 impl Error {

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
-use std::fs::OpenOptions;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -17,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use laneway_store::private;
 use laneway_torture::{Point, pass};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -314,6 +314,7 @@ impl Link {
         let mark = new_mark();
         let mut process = Command::new(std::path::absolute(&command.program)?);
         process.args(&command.args).arg(&mark);
+        hide_store_password(&mut process);
         if !command.use_cgroups {
             process.arg("--no-cgroups");
         }
@@ -489,13 +490,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What steps inherit, they inherit from the warden, which needs no store: it does not get the password of one.
+fn hide_store_password(warden: &mut Command) {
+    warden.env_remove("PGPASSWORD");
+    if let Ok(store) = std::env::var("LANEWAY_STORE")
+        && let Some(bare) = laneway_store::without_password(&store)
+    {
+        warden.env("LANEWAY_STORE", bare);
+    }
+}
+
 /// Takes the lock here, so that there is no moment in which the warden lives without it. It belongs to the
 /// open file, which the warden inherits and we let go of.
 fn take_lock(path: &Path, lease: Option<&Path>) -> io::Result<Stdio> {
     let told = |error: io::Error| {
         io::Error::new(error.kind(), format!("the warden's lock {} cannot be taken: {error}", path.display()))
     };
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(told)?;
+    let file = private::options().create(true).truncate(false).write(true).open(path).map_err(told)?;
     file.try_lock().map_err(|error| told(error.into()))?;
     // Behind the lock: whoever condemns the session looks for the lock afterwards, so one of both sees the other.
     if lease.is_some_and(is_over) {

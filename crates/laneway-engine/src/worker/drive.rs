@@ -241,7 +241,7 @@ fn make_scratch(means: &Means) -> Result<PathBuf, Error> {
     let files = |source| Error::Files { path: means.store.dir().to_owned(), source };
     let store_dir = std::fs::canonicalize(means.store.dir()).map_err(files)?;
     let scratch = laneway_store::scratch_dir(&store_dir, means.session);
-    std::fs::create_dir_all(&scratch).map_err(files)?;
+    laneway_store::private::create_dir_all(&scratch).map_err(files)?;
     Ok(scratch)
 }
 

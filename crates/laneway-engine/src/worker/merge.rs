@@ -108,7 +108,7 @@ fn pipe(setting: &Setting, claim: &Claim, group: &str, result: Map<String, Value
     input.insert("group".into(), group.into());
     input.extend(result);
     let path = prepare::scratch_file(&setting.places, claim, "in");
-    std::fs::write(&path, Value::Object(input).to_string())
+    laneway_store::private::write(&path, Value::Object(input).to_string().as_bytes())
         .map_err(|error| format!("the results of `{group}` could not be written: {error}"))?;
     Ok(Merged::Pipe(path))
 }

@@ -117,7 +117,9 @@ impl Workspaces {
             (None, Ground::Caller | Ground::Beside { .. }) => Ok(PathBuf::from(&head.dir)),
             (None, Ground::Apart { .. }) => {
                 let dir = self.of(head.run);
-                let made = std::fs::create_dir_all(&dir);
+                // Of the directory itself containers of other users see the mode; those above keep others out.
+                let above = dir.parent().map_or(Ok(()), laneway_store::private::create_dir_all);
+                let made = above.and_then(|()| std::fs::create_dir_all(&dir));
                 made.map_err(|source| Error::Files { path: dir.clone(), source })?;
                 Ok(dir)
             }
@@ -218,7 +220,7 @@ impl Workspaces {
 fn place_dir(fresh: &Path, target: &Path) -> Result<(), Error> {
     let failed = |source| Error::Files { path: target.to_owned(), source };
     if let Some(parent) = target.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
+        laneway_store::private::create_dir_all(parent).map_err(failed)?;
     }
     match std::fs::rename(fresh, target) {
         Err(_) if target.is_dir() => {
@@ -259,8 +261,8 @@ impl Cache {
     fn put(&self, hash: &ContentHash, bytes: &[u8], scratch: &Path) {
         let fresh = scratch.join(format!("{hash}.tar"));
         let put = || -> io::Result<()> {
-            std::fs::create_dir_all(&self.dir)?;
-            std::fs::write(&fresh, bytes)?;
+            laneway_store::private::create_dir_all(&self.dir)?;
+            laneway_store::private::write(&fresh, bytes)?;
             std::fs::rename(&fresh, self.path(hash))
         };
         if let Err(error) = put() {

@@ -17,8 +17,11 @@ use crate::wire;
 /// Keeps files of a workflow under their hash, which whoever brings them has to know: what was broken on the way is refused.
 pub async fn bring(store: &dyn Store, hash: &str, bytes: Vec<u8>, author: &Author) -> Answer<wire::Brought> {
     let told = ContentHash::parse(hash).ok_or_else(|| bad_hash(hash))?;
+    if bytes.is_empty() {
+        return Err(Problem::new(Code::BadBody, "there is no body: bring the files as a tar"));
+    }
     if ContentHash::of(&bytes) != told {
-        return Err(Problem::new(Code::BadBody, "the body has another hash than the address says"));
+        return Err(Problem::new(Code::Unprocessable, "the body has another hash than the address says"));
     }
     let length = bytes.len() as u64;
     let hash = store.keep_blob(bytes).await?;
@@ -35,7 +38,7 @@ pub async fn apply(
 ) -> Answer<wire::Applied> {
     let wire::Apply { document, name, bundle, directory } = asked;
     if [&name, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
-        return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
+        return Err(Problem::new(Code::Unprocessable, "there is a zero byte in a name"));
     }
     let bundle = bundle.map(|hash| parse_hash(&hash)).transpose()?;
     let directory = directory.map(|given| absolute(&given)).transpose()?;

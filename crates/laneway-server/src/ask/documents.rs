@@ -50,7 +50,7 @@ pub(super) fn name_of(given: Option<String>) -> Answer<String> {
     if definition::is_workflow_name(&name) {
         return Ok(name);
     }
-    Err(Problem::new(Code::BadBody, "`name` is no name of a workflow")
+    Err(Problem::new(Code::Unprocessable, "`name` is no name of a workflow")
         .hint("use 1 to 100 characters without line breaks"))
 }
 

@@ -325,8 +325,8 @@ pub async fn results(
     Ok(wire::CacheList { entries: results.iter().map(wire::CacheEntry::from).collect(), next_cursor })
 }
 
-fn bad_cursor() -> Problem {
-    Problem::new(Code::BadRequest, "`cursor` is none that an answer gave")
+pub(crate) fn bad_cursor() -> Problem {
+    Problem::new(Code::Unprocessable, "`cursor` is none that an answer gave")
 }
 
 pub async fn workflow(store: &dyn Store, name: &str) -> Result<wire::Workflow> {

@@ -28,8 +28,8 @@ pub async fn set_secret(
     value: &str,
     author: &Author,
 ) -> Answer<wire::SecretSet> {
-    check_secret_name(name).map_err(|how| Problem::new(Code::BadRequest, format!("`name`: {how}")))?;
-    check(value).map_err(|bad| Problem::new(Code::BadBody, bad.to_string()).hint(bad.hint()))?;
+    check_secret_name(name).map_err(|how| Problem::new(Code::Unprocessable, format!("`name`: {how}")))?;
+    check(value).map_err(|bad| Problem::new(Code::Unprocessable, bad.to_string()).hint(bad.hint()))?;
     let sealed = Key::load_or_make(store.dir()).and_then(|key| key.seal(name, value)).map_err(|error| {
         tracing::error!(%error, "a secret cannot be sealed");
         Problem::new(Code::Internal, format!("the secret cannot be sealed: {error}"))

@@ -37,7 +37,7 @@ pub async fn submit(
     let wire::Submit { document, name, workflow, directory, bundle, params, max_parallel, paused, no_cache } =
         asked;
     if [&name, &workflow, &directory].into_iter().flatten().any(|text| text.contains('\0')) {
-        return Err(Problem::new(Code::BadBody, "there is a zero byte in a name"));
+        return Err(Problem::new(Code::Unprocessable, "there is a zero byte in a name"));
     }
     let brought = bundle.map(|hash| parse_hash(&hash)).transpose()?;
     let directory = directory.map(|given| absolute(&given)).transpose()?;
@@ -59,7 +59,7 @@ pub async fn submit(
             (plan, document, dir, bundle)
         }
         (Some(_), Some(_)) | (None, None) => {
-            return Err(Problem::new(Code::BadBody, "give either `document` or `workflow`"));
+            return Err(Problem::new(Code::Unprocessable, "give either `document` or `workflow`"));
         }
     };
     if store.is_embedded() && bundle.is_none() && !Path::new(&dir).is_dir() {

@@ -53,7 +53,7 @@ pub(crate) async fn clear(
     let ClearQuery { workflow, step } = query;
     if workflow.is_none() && step.is_some() {
         let what = "`step` is one of a workflow: give `workflow` as well";
-        return Err(Problem::new(Code::BadRequest, what.to_owned()));
+        return Err(Problem::new(Code::Unprocessable, what.to_owned()));
     }
     Ok(Json(ask::clear_results(app.store.as_ref(), Which { workflow, step }, &caller.author()).await?))
 }

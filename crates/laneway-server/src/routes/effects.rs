@@ -23,7 +23,7 @@ pub(crate) async fn settle(
 ) -> Answer<Json<wire::SettledEffect>> {
     let run = ask::find(app.store.as_ref(), &run).await?;
     let id = EffectId::new(&asked.name, &asked.key)
-        .map_err(|error| Problem::new(Code::BadBody, error.to_string()))?;
+        .map_err(|error| Problem::new(Code::Unprocessable, error.to_string()))?;
     let how = (id, asked.settle);
     Ok(Json(ask::settle_effect(app.store.as_ref(), run, &step, how, &caller.author()).await?))
 }

@@ -30,8 +30,8 @@ pub(crate) async fn set(
     Body(asked): Body<wire::SetLimit>,
 ) -> Answer<Json<wire::Limit>> {
     check_limit_name(&name)
-        .map_err(|bad| Problem::new(Code::BadRequest, bad.to_string()).hint(BadName::HINT))?;
+        .map_err(|bad| Problem::new(Code::Unprocessable, bad.to_string()).hint(BadName::HINT))?;
     let limit = Limit::parse(&asked.value)
-        .map_err(|error| Problem::new(Code::BadBody, format!("`value`: {error}")))?;
+        .map_err(|error| Problem::new(Code::Unprocessable, format!("`value`: {error}")))?;
     Ok(Json(ask::set_limit(app.store.as_ref(), &name, limit, &caller.author()).await?))
 }

@@ -1,6 +1,8 @@
 //! What an attempt printed: as pieces with time and stream, or, for `Accept: application/octet-stream`, as the bytes that
 //! came, of which `Range` names some.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use axum::Json;
@@ -40,10 +42,19 @@ pub(crate) struct LogQuery {
     /// 0, or `next_offset` of an answer
     offset: Option<u64>,
     /// About so many bytes, up to 1048576; 65536 without it
-    #[param(minimum = 1, maximum = 1000)]
+    #[param(minimum = 1, maximum = 1_048_576)]
     limit: Option<usize>,
     /// Wait so many seconds for more, up to 30, if there is nothing yet
+    #[param(minimum = 0, maximum = 30)]
     wait: Option<u64>,
+}
+
+fn within<T: PartialOrd + Display>(name: &str, value: T, bounds: RangeInclusive<T>) -> Answer<T> {
+    if bounds.contains(&value) {
+        return Ok(value);
+    }
+    let (from, to) = bounds.into_inner();
+    Err(Problem::new(Code::BadRequest, format!("`{name}` is a number from {from} to {to}")))
 }
 
 pub(crate) async fn read(
@@ -61,8 +72,8 @@ pub(crate) async fn read(
     let wanted = Wanted {
         of,
         offset: query.offset.unwrap_or(0),
-        most: query.limit.unwrap_or(PAGE).clamp(1, MOST),
-        wait: Duration::from_secs(query.wait.unwrap_or(0)).min(MAX_WAIT),
+        most: within("limit", query.limit.unwrap_or(PAGE), 1..=MOST)?,
+        wait: Duration::from_secs(within("wait", query.wait.unwrap_or(0), 0..=MAX_WAIT.as_secs())?),
     };
     let part = tokio::select! {
         part = logs::read(app.store.as_ref(), wanted.clone()) => part?,

@@ -60,9 +60,7 @@ pub(crate) async fn list(
         let how = format!("`{name}` is no moment, such as 2026-01-31T12:00:00Z");
         text.map(|text| read(text).map_err(|_| bad(&how))).transpose()
     };
-    let before = query
-        .cursor
-        .map(|text| RunId::parse(&text).ok_or_else(|| bad("`cursor` is none that an answer gave")));
+    let before = query.cursor.map(|text| RunId::parse(&text).ok_or_else(ask::bad_cursor));
     let filter = RunFilter {
         statuses: statuses.collect::<Answer<_>>()?,
         workflow: query.workflow,
@@ -99,8 +97,9 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
     let Some(given) = headers.get("idempotency-key") else { return Ok(None) };
     // What cannot be shown as text is refused as what is empty.
     let key = given.to_str().unwrap_or_default();
-    submission_key::check(key)
-        .map_err(|why| Problem::new(Code::BadRequest, format!("the Idempotency-Key cannot be one: {why}")))?;
+    submission_key::check(key).map_err(|why| {
+        Problem::new(Code::Unprocessable, format!("the Idempotency-Key cannot be one: {why}"))
+    })?;
     Ok(Some(key.to_owned()))
 }
 

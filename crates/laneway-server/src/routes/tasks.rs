@@ -44,7 +44,7 @@ pub(crate) async fn list(
     let plan = &head.plan;
     if !plan.position(&step).is_some_and(|position| plan.is_growing(position)) {
         let what = format!("`{step}` has no items: `for_each` of its workflow makes some");
-        return Err(Problem::new(Code::BadRequest, what).hint("ask for the task itself: /tasks/STEP"));
+        return Err(Problem::new(Code::Unprocessable, what).hint("ask for the task itself: /tasks/STEP"));
     }
     // One more says whether there is another page.
     let asked = ItemsAsked { step, after: query.after, limit: limit + 1 };

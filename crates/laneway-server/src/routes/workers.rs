@@ -103,7 +103,7 @@ pub(crate) async fn register(
     Body(asked): Body<wire::Register>,
 ) -> Answer<impl IntoResponse> {
     let wire::Register { name, queues, slots, labels, pid } = asked;
-    let bad = |what: &str| Problem::new(Code::BadBody, what.to_owned());
+    let bad = |what: &str| Problem::new(Code::Unprocessable, what.to_owned());
     let word = "1 to 100 letters, digits and `_ - . / :`";
     if !is_label(&name) {
         return Err(bad(&format!("`name` must be {word}")));
@@ -146,7 +146,7 @@ pub(crate) async fn renew(
     let wire::Renew { asks, claims, succeeded, failed, canceled, returned, lost } = told;
     if [asks, claims, succeeded, failed, canceled, returned, lost].into_iter().any(|count| count > MAX_COUNT)
     {
-        return Err(Problem::new(Code::BadBody, format!("no count may be greater than {MAX_COUNT}")));
+        return Err(Problem::new(Code::Unprocessable, format!("no count may be greater than {MAX_COUNT}")));
     }
     // How long its starts take it does not say.
     let tally = Tally { asks, claims, succeeded, failed, canceled, returned, lost, ..Tally::default() };

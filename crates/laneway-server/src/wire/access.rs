@@ -21,6 +21,7 @@ pub struct CreateToken {
     /// After how many seconds it is refused; without it, or null, it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 315_360_000)]
+    #[serde(deserialize_with = "super::integer::maybe_integer")]
     pub expires_in_s: Option<u64>,
 }
 
@@ -31,10 +32,12 @@ pub struct RotateToken {
     /// After how many seconds the new secret is refused; without it, or null, after as long as the old one when it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 315_360_000)]
+    #[serde(deserialize_with = "super::integer::maybe_integer")]
     pub expires_in_s: Option<u64>,
     /// For how many seconds the old secret is still accepted; without it, or null, it ends at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 2_592_000)]
+    #[serde(deserialize_with = "super::integer::maybe_integer")]
     pub grace_s: Option<u64>,
 }
 

@@ -7,6 +7,7 @@ mod cache;
 mod effect;
 mod explain;
 mod graph;
+mod integer;
 mod line;
 mod node;
 mod overview;

@@ -42,6 +42,7 @@ pub struct PoolList {
 pub struct WarmPool {
     /// On each node, counting those that are there; its `max` caps it.
     #[schema(minimum = 1)]
+    #[serde(deserialize_with = "super::integer::integer")]
     pub count: u32,
     /// Only on this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

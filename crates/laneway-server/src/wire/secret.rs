@@ -12,6 +12,7 @@ use super::Moment;
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetSecret {
+    #[schema(min_length = 4)]
     pub value: String,
 }
 

@@ -26,15 +26,19 @@ pub struct Submit {
     /// Where steps run, an absolute path on the server's host; the directory of the server without it. Of a workflow that
     /// was submitted before, the one it had. Nodes of a store for many hosts give every run a directory of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^/[^\\x00]*$")]
     pub directory: Option<String>,
     /// Hash of the files that go with the document, brought before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     pub bundle: Option<String>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Object)]
     pub params: Map<String, Value>,
     /// How many tasks may run at once; wins over the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "super::integer::maybe_integer")]
+    #[schema(minimum = 1)]
     pub max_parallel: Option<u32>,
     /// Nothing of it starts before somebody resumes it, or lets it go on by one level.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -75,6 +79,7 @@ pub struct Retry {
     pub from: Option<String>,
     /// `last_event` of the run as it was seen: one that went on since is left alone, and so the second half of a double click does nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "super::integer::maybe_integer")]
     pub last_event: Option<u64>,
 }
 

@@ -23,12 +23,15 @@ pub struct Register {
     /// The queues that it takes.
     pub queues: BTreeSet<String>,
     /// How many tasks it does at once.
+    #[serde(deserialize_with = "super::integer::integer")]
+    #[schema(minimum = 1)]
     pub slots: u32,
     /// What `runs_on` and `prefers` of steps ask for.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
     /// Of its process; shown, and used for nothing.
     #[serde(default)]
+    #[serde(deserialize_with = "super::integer::integer")]
     pub pid: u32,
 }
 
@@ -50,9 +53,11 @@ pub struct Registered {
 #[serde(deny_unknown_fields)]
 pub struct AskForWork {
     /// How many tasks it can start now; 0 to hear only what is to be stopped.
+    #[serde(deserialize_with = "super::integer::integer")]
     pub max: u32,
     /// Wait so many seconds, up to 30, if there is nothing to tell.
     #[serde(default)]
+    #[serde(deserialize_with = "super::integer::integer")]
     pub wait: u32,
     /// Everything that it holds: what it was given, and whose end was not acknowledged yet.
     pub holding: BTreeSet<ClaimWord>,
@@ -106,15 +111,22 @@ pub struct StopTask {
 #[serde(deny_unknown_fields, default)]
 pub struct Renew {
     /// How often it asked for work.
+    #[serde(deserialize_with = "super::integer::integer")]
     pub asks: u64,
     /// How many tasks it got.
+    #[serde(deserialize_with = "super::integer::integer")]
     pub claims: u64,
+    #[serde(deserialize_with = "super::integer::integer")]
     pub succeeded: u64,
+    #[serde(deserialize_with = "super::integer::integer")]
     pub failed: u64,
+    #[serde(deserialize_with = "super::integer::integer")]
     pub canceled: u64,
     /// Given back, never started.
+    #[serde(deserialize_with = "super::integer::integer")]
     pub returned: u64,
     /// Taken from it while it held them.
+    #[serde(deserialize_with = "super::integer::integer")]
     pub lost: u64,
 }
 
@@ -173,6 +185,7 @@ pub enum FateWord {
 pub struct AddToLog {
     pub claim: ClaimWord,
     /// 0, or `next_offset` of the answer before.
+    #[serde(deserialize_with = "super::integer::integer")]
     pub offset: u64,
     pub pieces: Vec<Output>,
 }
@@ -236,9 +249,11 @@ pub struct TaskResult {
     #[serde(default)]
     pub detail: Option<String>,
     #[serde(default)]
+    #[serde(deserialize_with = "super::integer::maybe_integer")]
     pub exit_code: Option<i32>,
     /// By the worker's own watch.
     #[serde(default)]
+    #[serde(deserialize_with = "super::integer::maybe_integer")]
     pub took_ms: Option<u64>,
 }
 
@@ -317,7 +332,8 @@ impl<'de> Deserialize<'de> for ClaimWord {
 impl PartialSchema for ClaimWord {
     fn schema() -> RefOr<Schema> {
         let about = "Names a task that a worker holds; given back as it came";
-        ObjectBuilder::new().schema_type(Type::String).description(Some(about)).into()
+        let pattern = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\\.[0-9]{1,9}\\.[0-9]{1,9}$";
+        ObjectBuilder::new().schema_type(Type::String).description(Some(about)).pattern(Some(pattern)).into()
     }
 }
 

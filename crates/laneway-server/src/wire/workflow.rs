@@ -51,6 +51,7 @@ pub struct Definition {
     /// Hash of the document.
     pub document: String,
     /// Hash of the files that came with it.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     pub bundle: Option<String>,
     pub applied_at: Moment,
     pub applied_by: String,
@@ -72,6 +73,7 @@ pub struct WorkflowSummary {
     pub workflow: String,
     pub version: u32,
     pub document: String,
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     pub bundle: Option<String>,
     pub applied_at: Moment,
     pub applied_by: String,
@@ -146,9 +148,11 @@ pub struct Apply {
     /// Its name, where the document gives none.
     pub name: Option<String>,
     /// Hash of the files that go with it, brought before.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     pub bundle: Option<String>,
     /// From where it is applied: told to people, and where its steps run if no files come with it. The directory of the
     /// server without it.
+    #[schema(pattern = "^/[^\\x00]*$")]
     pub directory: Option<String>,
 }
 
@@ -158,6 +162,7 @@ pub struct Applied {
     pub version: u32,
     /// False if the newest was the same.
     pub changed: bool,
+    #[schema(pattern = "^[0-9a-f]{64}$")]
     pub bundle: Option<String>,
 }
 

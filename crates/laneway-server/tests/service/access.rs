@@ -125,7 +125,7 @@ async fn limit_has_a_name_that_a_document_could_give_it() {
     };
     for bad in ["%1b%5b31m", "a%0ab", "a%20b", "3", &"x".repeat(5_000)] {
         let refused = set(bad.to_owned()).await;
-        assert_eq!(refused.refusal(), (400, "bad_request".to_owned()), "{bad}");
+        assert_eq!(refused.refusal(), (422, "unprocessable".to_owned()), "{bad}");
         let told = refused.json()["detail"].as_str().expect("a detail").to_owned();
         assert!(told.len() < 300 && !told.contains('\u{1b}'), "{told}");
     }

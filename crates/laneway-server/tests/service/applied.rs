@@ -65,7 +65,7 @@ async fn files_that_are_not_what_their_address_says_are_refused() {
     let server = place.serve().await;
     let put = |path: String| server.ask(Method::PUT, &path).by(Role::Operator).raw(b"other".to_vec()).send();
     let wrong = put(format!("/v1/bundles/{}", "0".repeat(64))).await;
-    assert_eq!(wrong.refusal(), (400, "bad_body".to_owned()));
+    assert_eq!(wrong.refusal(), (422, "unprocessable".to_owned()));
     let none = put("/v1/bundles/rubbish".to_owned()).await;
     assert_eq!(none.refusal(), (400, "bad_request".to_owned()));
     let bad = server.post("/v1/workflows", json!({ "document": "steps: {a: {rum: x}}" })).await;

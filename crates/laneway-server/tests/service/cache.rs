@@ -68,7 +68,7 @@ async fn results_are_listed_explained_counted_and_forgotten() {
     assert!(told.contains("laneway_cache_misses_total{node=\"actor:1\"} 2"), "{told}");
 
     let clear = async |query: &str| server.ask(Method::DELETE, query).by(Role::Operator).send().await;
-    assert_eq!(clear("/v1/cache?step=build").await.refusal(), (400, "bad_request".to_owned()));
+    assert_eq!(clear("/v1/cache?step=build").await.refusal(), (422, "unprocessable".to_owned()));
     assert_eq!(clear("/v1/cache?workflow=other").await.json()["entries"], 0);
     let viewer = server.ask(Method::DELETE, "/v1/cache").by(Role::Viewer).send().await;
     assert_eq!(viewer.status.as_u16(), 403);

@@ -157,7 +157,7 @@ async fn items_of_a_run_are_told_as_many_as_are_asked_for() {
     assert_eq!(server.get(&format!("/v1/runs/{run}/tasks?step=none")).await.status, 404);
     for step in ["one", "each%5B3%5D"] {
         let none = server.get(&format!("/v1/runs/{run}/tasks?step={step}")).await;
-        assert_eq!(none.refusal(), (400, "bad_request".to_owned()), "{step} has no items");
+        assert_eq!(none.refusal(), (422, "unprocessable".to_owned()), "{step} has no items");
     }
     let all = server.get(&format!("/v1/runs/{run}/tasks")).await.json();
     assert_eq!(all["tasks"].as_array().map(Vec::len), Some(7));

@@ -63,7 +63,7 @@ async fn listed(place: Place) {
     assert_eq!(task["effects"][1], json!({ "name": "mail", "key": "17", "status": "started", "attempt": 1 }));
     for (body, status, code) in [
         (asked("nothing", "done"), 404, "no_such_effect"),
-        (asked("a/b", "done"), 400, "bad_body"),
+        (asked("a/b", "done"), 422, "unprocessable"),
         (asked("mail", "perhaps"), 400, "bad_body"),
     ] {
         assert_eq!(server.post(&path, body).await.refusal(), (status, code.to_owned()));

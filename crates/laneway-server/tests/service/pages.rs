@@ -82,7 +82,7 @@ async fn tokens_are_read_page_by_page_while_some_are_revoked() {
     seen.dedup();
     assert_eq!(seen.len(), before.len(), "{seen:?}");
     let bad = server.get("/v1/tokens?cursor=b").await;
-    assert_eq!(bad.refusal(), (400, "bad_request".to_owned()));
+    assert_eq!(bad.refusal(), (422, "unprocessable".to_owned()));
     server.stop().await;
 }
 
@@ -113,7 +113,7 @@ async fn results_are_read_page_by_page() {
     assert_eq!(texts(&pages(&server, "/v1/cache?workflow=flow", list, nothing).await, "key"), whole);
     for cursor in ["x", "7-x", "-"] {
         let bad = server.get(&format!("/v1/cache?cursor={cursor}")).await;
-        assert_eq!(bad.refusal(), (400, "bad_request".to_owned()), "{cursor}");
+        assert_eq!(bad.refusal(), (422, "unprocessable".to_owned()), "{cursor}");
     }
     server.stop().await;
 }

@@ -111,7 +111,7 @@ async fn done_through_any_server(place: Place) {
     let elsewhere = worker.good("log", piece(3, "x")).await;
     assert_eq!((&elsewhere["fate"], &elsewhere["next_offset"]), (&json!("elsewhere"), &again["next_offset"]));
     let absurd = worker.say("renew", json!({ "claims": 1, "asks": 1_u64 << 63 })).await;
-    assert_eq!(absurd.refusal(), (400, "bad_body".to_owned()));
+    assert_eq!(absurd.refusal(), (422, "unprocessable".to_owned()));
     let renewed = worker.good("renew", json!({ "claims": 1 })).await;
     assert_eq!((&renewed["held"], &renewed["stops"]), (&json!([claim]), &json!([])));
     let result = json!([{ "claim": claim, "status": "succeeded", "output": { "id": 5 } }]);
@@ -212,12 +212,12 @@ async fn lost_claim_is_told_for_itself_and_costs_the_others_nothing() {
     let attempts = server.get(&format!("/v1/runs/{run}/tasks/c/attempts")).await.json();
     let first = &attempts["attempts"][0];
     assert_eq!((&first["detail"], &first["exit_code"]), (&json!("nope"), &json!(3)));
-    for bad in [
-        json!([{ "claim": "x", "status": "succeeded" }]),
-        json!([{ "claim": nobody, "status": "done" }]),
-        json!([{ "claim": nobody, "status": "failed", "reason": "halted" }]),
+    for (bad, status) in [
+        (json!([{ "claim": "x", "status": "succeeded" }]), 400),
+        (json!([{ "claim": nobody, "status": "done" }]), 400),
+        (json!([{ "claim": nobody, "status": "failed", "reason": "halted" }]), 422),
     ] {
-        assert_eq!(worker.say("finish", json!({ "results": bad })).await.status, 400);
+        assert_eq!(worker.say("finish", json!({ "results": bad })).await.status, status);
     }
     server.stop().await;
 }
@@ -494,7 +494,8 @@ async fn registration_says_what_is_wrong_with_it() {
         (json!({ "name": "a", "queues": ["q"], "slots": 1, "speed": 9 }), "speed"),
     ] {
         let reply = server.ask(Method::POST, "/v1/workers").by(Role::Worker).json(&body).send().await;
-        assert_eq!(reply.refusal().0, 400, "{body}");
+        let status = if word == "speed" { 400 } else { 422 };
+        assert_eq!(reply.refusal().0, status, "{body}");
         assert!(reply.json()["detail"].as_str().expect("a detail").contains(word), "{body}: {reply:?}");
     }
     assert!(server.store.remotes().await.expect("a list").is_empty());

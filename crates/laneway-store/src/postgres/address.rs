@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use super::password::Sources;
 use crate::error::{Error, Result};
 
 /// How long a server may take to answer at all. A host that drops packets says nothing, and people wait.
@@ -41,8 +42,9 @@ pub(super) enum Trust {
 
 impl Address {
     pub(super) fn parse(url: &str) -> Result<Self> {
-        let (plain, trust) = split(url)?;
+        let Split { plain, trust, service, passfile } = split(url)?;
         let mut config = Config::from_str(&plain).map_err(|error| refused(&error))?;
+        Sources::of_environment(service, passfile).complete(&mut config)?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             config.host("localhost");
         }
@@ -69,14 +71,42 @@ impl Address {
     }
 }
 
-/// Takes out what the driver does not know of.
-fn split(url: &str) -> Result<(String, Trust)> {
+/// The URL without its password, and whether it had one: what other processes may see of it.
+pub(crate) fn without_password(url: &str) -> Option<String> {
+    let (scheme, rest) =
+        url.split_once("://").filter(|(scheme, _)| matches!(*scheme, "postgres" | "postgresql"))?;
+    let (base, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, path) = base.find('/').map_or((base, ""), |at| base.split_at(at));
+    let (user, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    let pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty()).collect();
+    let kept: Vec<&str> = pairs.iter().copied().filter(|pair| !pair.starts_with("password=")).collect();
+    if password.is_empty() && kept.len() == pairs.len() {
+        return None;
+    }
+    let at = if name.is_empty() { "" } else { "@" };
+    let query = if kept.is_empty() { String::new() } else { format!("?{}", kept.join("&")) };
+    Some(format!("{scheme}://{name}{at}{hosts}{path}{query}"))
+}
+
+/// A URL as the driver knows it, and what the driver does not know of.
+struct Split {
+    plain: String,
+    trust: Trust,
+    service: Option<String>,
+    passfile: Option<PathBuf>,
+}
+
+fn split(url: &str) -> Result<Split> {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
+    let (mut service, mut passfile) = (None, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
             Some(("sslmode", value)) => mode = Some(value.to_owned()),
             Some(("sslrootcert", value)) => roots = Some(PathBuf::from(decode(value)?)),
+            Some(("service", value)) => service = Some(decode(value)?),
+            Some(("passfile", value)) => passfile = Some(PathBuf::from(decode(value)?)),
             Some(_) | None => rest.push(pair),
         }
     }
@@ -101,7 +131,7 @@ fn split(url: &str) -> Result<(String, Trust)> {
         }
     };
     let plain = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
-    Ok((plain, trust))
+    Ok(Split { plain, trust, service, passfile })
 }
 
 /// `%2F` and its like.
@@ -149,13 +179,31 @@ fn refused(error: &tokio_postgres::Error) -> Error {
     address(&format!("the URL of the store cannot be read: {cause}"))
 }
 
-fn address(why: &str) -> Error {
+pub(super) fn address(why: &str) -> Error {
     Error::Address { why: why.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn password_is_taken_out_of_a_url_and_nothing_else() {
+        for (url, bare) in [
+            (
+                "postgres://ada:s3:cret@db:5433/jobs?sslmode=require",
+                "postgres://ada@db:5433/jobs?sslmode=require",
+            ),
+            ("postgresql://ada:x@a,b/d?password=y&sslmode=disable", "postgresql://ada@a,b/d?sslmode=disable"),
+            ("postgres://:x@db", "postgres://db"),
+            ("postgres://ada:laneway@%2Frun%2Fpg:1/d", "postgres://ada@%2Frun%2Fpg:1/d"),
+        ] {
+            assert_eq!(without_password(url).as_deref(), Some(bare), "{url}");
+        }
+        for url in ["postgres://ada@db/jobs", "postgres://db", ".laneway/laneway.db", "sqlite://a:b@c"] {
+            assert_eq!(without_password(url), None, "{url}");
+        }
+    }
 
     #[test]
     fn password_is_never_shown() {

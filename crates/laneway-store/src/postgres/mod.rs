@@ -17,6 +17,7 @@ mod listen;
 mod lock_order;
 mod migrate;
 mod overview;
+mod password;
 mod pools;
 mod read;
 mod remote;
@@ -93,6 +94,8 @@ use crate::{Open, SchemaChange};
 /// Runs that are looked at again in one transaction when a node takes more than before: others wait for what it holds.
 const RUNS_AT_ONCE: usize = 20;
 
+pub(crate) use address::without_password;
+
 /// A URL as people may see it. One that cannot be read may hold a password anywhere.
 pub(crate) fn shown(url: &str) -> String {
     Address::parse(url).map_or_else(|_| "postgres://…".to_owned(), |address| address.shown)
@@ -119,7 +122,7 @@ impl PostgresStore {
     pub fn open_with(url: &str, dir: &Path, mode: Open, clock: Arc<Clock>) -> Result<Self> {
         let address = Address::parse(url)?;
         let (target, instance, schema_change) = at_once(Target::prepare(address, mode))?;
-        std::fs::create_dir_all(dir.join("sessions")).map_err(|error| Error::Io {
+        crate::private::create_dir_all(&dir.join("sessions")).map_err(|error| Error::Io {
             path: dir.to_owned(),
             why: format!("the directory for logs and scratch files cannot be made: {error}"),
         })?;

@@ -230,6 +230,9 @@ async fn fetch(link: &Link, loaded: &mut [Loaded]) -> Done<()> {
     look_for_takers_again(link, &wanted, loaded).await
 }
 
+/// Runs, positions, attempts, sessions and claims that were given back.
+type ClaimColumns = (Vec<i64>, Vec<i64>, Vec<i64>, Vec<String>, Vec<i64>);
+
 /// Questions about several runs at once, as columns.
 #[derive(Default)]
 struct Wanted {
@@ -244,7 +247,7 @@ struct Wanted {
     nodes: Vec<String>,
     sessions: Vec<SessionId>,
     outcomes: Vec<(i64, ClaimRef)>,
-    claims: (Vec<i64>, Vec<i64>, Vec<i64>, Vec<String>, Vec<i64>),
+    claims: ClaimColumns,
     keys: Vec<Key>,
     key_names: Vec<String>,
     key_locks: Acquisition,

@@ -1,7 +1,7 @@
 //! Bytes of an embedded store: blobs are rows, in chunks; logs are files beside it, which the attempts of this host write
 //! themselves. What is said here of logs is for whoever reads them, and for workers that are elsewhere.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::{no_such_step, unreadable};
 use crate::model::{Artifact, ArtifactView, LogName, LogPart, LogPiece};
+use crate::private;
 
 pub(super) fn has_blob(connection: &Connection, hash: &ContentHash) -> Done<bool> {
     let mut statement = connection.prepare_cached(sql!("blob_size"))?;
@@ -150,9 +151,9 @@ pub(super) fn write_piece(dir: &Path, step: &str, piece: &LogPiece) -> Result<Fa
     let path = log_path(dir, piece.claim.run, step, piece.claim.attempt);
     let write = || -> io::Result<()> {
         if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)?;
+            private::create_dir_all(parent)?;
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
+        let file = private::options().write(true).create(true).truncate(false).open(&path)?;
         file.write_all_at(&piece.bytes, piece.start)
     };
     write().map(|()| Fate::Recorded).map_err(|error| match error.kind() {

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::fault;
 use super::migrate::{self, Found};
 use crate::error::{Error, Result};
+use crate::private;
 use crate::{Open, SchemaChange};
 
 /// Older ones can corrupt a WAL that several processes use.
@@ -43,6 +44,13 @@ pub(super) fn prepare(path: &Path, mode: Open) -> Result<SchemaChange> {
         (false, Open::Create | Open::Migrate) => {
             make_dir(path)?;
             pass(Point::StoreMade);
+            // SQLite would make it as the umask says, and gives `-wal` and `-shm` the mode of this file. Another process may have
+            // been first.
+            match private::options().write(true).create_new(true).open(path) {
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(unusable(path, &error)),
+            }
         }
         (true, _) if path.is_dir() => {
             return Err(Error::Io { path: path.to_owned(), why: "is a directory, not a file".to_owned() });
@@ -151,9 +159,9 @@ pub(super) fn source(path: &Path) -> Result<Connection> {
 pub(crate) fn make_dir(path: &Path) -> Result<()> {
     let dir = dir_of(path);
     let is_new = !dir.exists();
-    fs::create_dir_all(&dir).map_err(|error| unusable(&dir, &error))?;
+    private::create_dir_all(&dir).map_err(|error| unusable(&dir, &error))?;
     if is_new {
-        fs::write(dir.join(".gitignore"), "*\n").map_err(|error| unusable(&dir, &error))?;
+        private::write(&dir.join(".gitignore"), b"*\n").map_err(|error| unusable(&dir, &error))?;
     }
     Ok(())
 }

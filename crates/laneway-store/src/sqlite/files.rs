@@ -3,7 +3,7 @@
 //! Whoever puts a file in its place or names it holds the lock with others, whoever removes one holds it alone, and looks again
 //! at what it is about to remove.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -14,14 +14,16 @@ use laneway_core::time::Millis;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
+use crate::private;
 
 /// Copies a file to its place. Whole, or not at all: it is renamed when all of it is on disk.
 pub(super) fn keep(dir: &Path, path: &Path) -> Result<(ContentHash, u64)> {
     let home = dir.join("artifacts");
     let fresh = home.join(format!("{}.new", Uuid::now_v7()));
     let copied = || -> io::Result<(ContentHash, u64)> {
-        std::fs::create_dir_all(&home)?;
-        let (mut from, mut to) = (File::open(path)?, File::create_new(&fresh)?);
+        private::create_dir_all(&home)?;
+        let mut to = private::options().write(true).create_new(true).open(&fresh)?;
+        let mut from = File::open(path)?;
         let (mut hasher, mut size, mut buffer) = (Hasher::new(), 0, vec![0; 64 << 10]);
         loop {
             let read = from.read(&mut buffer)?;
@@ -127,8 +129,8 @@ fn is_older(file: &Metadata, before: Millis) -> bool {
 
 fn lock(dir: &Path) -> io::Result<File> {
     let home = dir.join("artifacts");
-    std::fs::create_dir_all(&home)?;
-    OpenOptions::new().write(true).create(true).truncate(false).open(home.join(".lock"))
+    private::create_dir_all(&home)?;
+    private::options().write(true).create(true).truncate(false).open(home.join(".lock"))
 }
 
 fn place(dir: &Path, hash: &ContentHash) -> PathBuf {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use laneway_core::hash::ContentHash;
 use laneway_core::plan::Plan;
-use laneway_engine::bundle::{self, Bundle};
+use laneway_engine::bundle::{self, Bundle, Packing};
 use laneway_server::client::Client;
 use laneway_server::{ask, wire};
 use laneway_store::Store;
@@ -20,15 +20,29 @@ use crate::text;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  laneway apply nightly.yaml\n  laneway start nightly\n\n\
     The directory of the file is packed with it, without what `.lanewayignore` names (as in .gitignore), so that its\n\
-    scripts are there on whichever node its steps run. Applying what has not changed does nothing.")]
+    scripts are there on whichever node its steps run. Files that look like credentials (.env, private keys, …) and\n\
+    files above 8 MiB are refused unless --include names them. Applying what has not changed does nothing.")]
 pub(crate) struct Args {
     /// Workflow files; all of them are read before any is applied
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
+    #[command(flatten)]
+    include: Include,
     /// Print one JSON array
     #[arg(long)]
     json: bool,
 }
+
+/// What is packed although it looks like a credential or is large.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct Include {
+    /// Ship this file, or the files of this directory, although it looks like a credential or is large
+    #[arg(long, value_name = "PATH")]
+    include: Vec<PathBuf>,
+}
+
+/// So many files are listed; of more their number is told.
+const MAX_LISTED_FILES: usize = 40;
 
 pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exit> {
     let mut read = Vec::new();
@@ -44,20 +58,21 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         if let Some(why) = plan.unsupported() {
             return Err(Refusal::new(format!("{file} cannot be applied: {why}")).into());
         }
-        let bundle = pack(context, &document.dir)?;
+        let bundle = pack(context, &document.dir, &args.include)?;
         read.push((document, plan, bundle));
     }
     let target = Target::of(context)?;
     let mut told = Vec::new();
     for (document, plan, bundle) in read {
-        let files = bundle.files;
+        let files = bundle.files.clone();
         let bundle = Some(target.bring(bundle).await?);
         let applied = target.apply(document, plan, bundle).await?;
         let wire::Applied { workflow, version, changed, .. } = &applied;
         if args.json {
             told.push(applied);
         } else if *changed {
-            let files = text::count(files as u64, "file");
+            list(context, &files);
+            let files = text::count(files.len() as u64, "file");
             context.printer.line(&format!("{workflow} is applied as version {version}, with {files}"))?;
         } else {
             context.printer.line(&format!("{workflow} has not changed: it is version {version}"))?;
@@ -122,9 +137,28 @@ impl Target {
     }
 }
 
+/// Says what is shipped: a file that does not belong there is seen before it is on every node.
+fn list(context: &Context, files: &[(PathBuf, u64)]) {
+    for (path, size) in files.iter().take(MAX_LISTED_FILES) {
+        context.printer.note(&format!("  {} ({})", path.display(), bundle::size(*size)));
+    }
+    if let Some(more) = files.get(MAX_LISTED_FILES..).filter(|more| !more.is_empty()) {
+        let size = more.iter().map(|(_, size)| size).sum();
+        let more = text::count(more.len() as u64, "file");
+        context.printer.note(&format!("  and {more} more ({})", bundle::size(size)));
+    }
+}
+
 /// What lies beside a workflow file, without what is Laneway's own.
-fn pack(context: &Context, dir: &Path) -> anyhow::Result<Bundle> {
-    let packed = bundle::pack(dir, &own(context));
+fn pack(context: &Context, dir: &Path, include: &Include) -> anyhow::Result<Bundle> {
+    let named = include.include.iter().map(|path| {
+        path.canonicalize().map_err(|error| {
+            Refusal::new(format!("--include {} cannot be read: {error}", path.display()))
+                .hint("name a file or a directory beside the workflow file")
+        })
+    });
+    let include = named.collect::<Result<Vec<_>, _>>()?;
+    let packed = bundle::pack(dir, &Packing { without: own(context), include });
     Ok(packed.map_err(|error| match error.hint() {
         Some(hint) => Refusal::new(error.to_string()).hint(hint),
         None => Refusal::new(error.to_string()),
@@ -155,6 +189,10 @@ fn own(context: &Context) -> Vec<PathBuf> {
 }
 
 /// Brings the directory of a file to a store that others read, for one run.
-pub(super) async fn bring(context: &Context, target: &Target, dir: &Path) -> anyhow::Result<ContentHash> {
-    target.bring(pack(context, dir)?).await
+pub(super) async fn bring(
+    context: &Context,
+    target: &Target,
+    (dir, include): (&Path, &Include),
+) -> anyhow::Result<ContentHash> {
+    target.bring(pack(context, dir, include)?).await
 }

@@ -2,6 +2,7 @@
 //! release one from the quarantine.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 
 use laneway_core::node_event::{NodeEvent, NodeFact};
 use laneway_engine::container::answers;
@@ -48,6 +49,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let store = context.open()?;
     let mut examination = store.examine(limit).await?;
     examination.findings.extend(engines(context, store.as_ref()).await?);
+    examination.findings.extend(open_files(context));
     let problems = count(&examination, Severity::Problem);
     if args.json {
         context.printer.json(&wire(&laneway_store::shown(&context.store), &examination))?;
@@ -55,6 +57,32 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         report(context, &examination)?;
     }
     Ok(if problems == 0 { Exit::Succeeded } else { Exit::RunFailed })
+}
+
+/// Files of the store, or of this node, that other users of the host can read: those of a version that made them as the umask said.
+fn open_files(context: &Context) -> Vec<Finding> {
+    let path = context.store.strip_prefix("sqlite://").unwrap_or(&context.store);
+    let mut names: Vec<String> =
+        laneway_store::OWN_DIRS.into_iter().chain(laneway_store::OWN_FILES).map(str::to_owned).collect();
+    if !path.contains("://") {
+        let file = Path::new(path).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        names.extend(["", "-wal", "-shm"].map(|end| format!("{file}{end}")));
+    }
+    let Ok(dir) = context.dir() else { return Vec::new() };
+    let open = laneway_store::private::open_to_others(&dir, &names);
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let shown: Vec<String> =
+        open.iter().map(|(path, mode)| format!("{} ({mode:o})", path.display())).collect();
+    let paths: Vec<String> = open.iter().map(|(path, _)| path.display().to_string()).collect();
+    vec![Finding {
+        severity: Severity::Note,
+        about: About::File,
+        subject: "files of the store".to_owned(),
+        what: format!("other users of this host can read them: {}", shown.join(", ")),
+        advice: format!("`chmod -R go-rwx {}` closes them", paths.join(" ")),
+    }]
 }
 
 /// Container engines that do not answer: those of nodes that had one, and this host's where somebody has said where it is.

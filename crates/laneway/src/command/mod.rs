@@ -114,7 +114,7 @@ impl Context {
     }
 
     /// Where the store keeps its files.
-    fn dir(&self) -> Result<PathBuf, Refusal> {
+    pub(crate) fn dir(&self) -> Result<PathBuf, Refusal> {
         let path = self.store.strip_prefix("sqlite://").unwrap_or(&self.store);
         match Path::new(path).parent() {
             Some(dir) if !path.contains("://") => Ok(dir.to_owned()),
@@ -187,8 +187,8 @@ impl Context {
                     why: format!("the store's directory cannot be made: {error}"),
                 },
             };
-            std::fs::create_dir_all(dir).map_err(unusable)?;
-            std::fs::write(dir.join(".gitignore"), "*\n").map_err(unusable)?;
+            laneway_store::private::create_dir_all(dir).map_err(unusable)?;
+            laneway_store::private::write(&dir.join(".gitignore"), b"*\n").map_err(unusable)?;
         }
         Ok(laneway_store::open_telling(&self.store, mode, &self.options()?)?)
     }

@@ -27,6 +27,8 @@ pub(crate) struct Args {
     file: String,
     #[command(flatten)]
     params: ParamArgs,
+    #[command(flatten)]
+    include: apply::Include,
     /// How many steps may run at once; wins over the document
     #[arg(long, value_name = "N", value_parser = count)]
     max_parallel: Option<NonZeroU32>,
@@ -54,7 +56,7 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
         let target = Target::Server(client.clone());
         let bundle = match args.file.as_str() {
             "-" => None,
-            _ => Some(apply::bring(context, &target, &dir).await?.to_string()),
+            _ => Some(apply::bring(context, &target, (&dir, &args.include)).await?.to_string()),
         };
         let submit = wire::Submit {
             bundle,
@@ -72,7 +74,8 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     let store = context.open_or_create()?;
     // Nodes on other hosts do not have the directory. What came through stdin has none.
     if !store.is_embedded() && args.file != "-" {
-        start.bundle = Some(apply::bring(context, &Target::Store(Arc::clone(&store)), &dir).await?);
+        start.bundle =
+            Some(apply::bring(context, &Target::Store(Arc::clone(&store)), (&dir, &args.include)).await?);
     }
     hand_over(context, store.as_ref(), start, (args.key, args.paused), args.json).await
 }

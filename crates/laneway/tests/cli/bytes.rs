@@ -43,6 +43,9 @@ fn workflow_is_applied_once_and_started_by_its_name() {
     ----- stdout
     hello is applied as version 1, with 3 files
     ----- stderr
+      .lanewayignore (6 bytes)
+      greet.sh (41 bytes)
+      hello.yaml (154 bytes)
     ");
     assert_snapshot!(place.laneway("apply flows/hello.yaml"), @r"
     $ laneway apply flows/hello.yaml

@@ -21,6 +21,7 @@ mod looking_back;
 mod migrate;
 mod place;
 mod postgres;
+mod private;
 mod repair;
 mod retention;
 mod run;

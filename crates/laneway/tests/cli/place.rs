@@ -123,6 +123,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.as_ref().expect("it was not waited for yet").id()
+    }
+
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let child = self.child.as_ref().expect("it was not waited for yet");
         rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).expect("it runs");

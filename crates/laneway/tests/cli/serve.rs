@@ -35,6 +35,10 @@ impl<'a> Served<'a> {
         Self { place, child, url }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

@@ -69,7 +69,7 @@ pub(crate) async fn commit(
     let (worker, _) = Worker::known(app, &caller, &session).await?;
     let id = checked(&asked.name, &asked.key, &asked.execution)?;
     if asked.status == EffectStatus::Started {
-        return Err(Problem::new(Code::BadBody, "`status` is done or failed"));
+        return Err(Problem::new(Code::Unprocessable, "`status` is done or failed"));
     }
     let Some(claim) = held(&worker, asked.claim).await? else {
         return Ok(Json(wire::CommittedEffect { fate: EffectFate::Lost, why: None }));
@@ -99,7 +99,7 @@ fn told(answer: EffectAnswer, why: Option<String>) -> wire::BegunEffect {
 }
 
 fn checked(name: &str, key: &str, execution: &str) -> Answer<EffectId> {
-    let bad = |what: String| Problem::new(Code::BadBody, what);
+    let bad = |what: String| Problem::new(Code::Unprocessable, what);
     if execution.is_empty() || execution.len() > MAX_EXECUTION || execution.chars().any(char::is_control) {
         return Err(bad(format!("`execution` must be 1 to {MAX_EXECUTION} characters")));
     }

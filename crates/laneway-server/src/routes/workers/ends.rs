@@ -124,7 +124,7 @@ fn reason(word: Option<&str>) -> Answer<Reason> {
     let Some(word) = word else { return Ok(Reason::Error) };
     REASONS.into_iter().find(|reason| reason.as_str() == word).ok_or_else(|| {
         let words: Vec<&str> = REASONS.iter().map(|reason| reason.as_str()).collect();
-        Problem::new(Code::BadBody, format!("`reason` is one of {}", words.join(", ")))
+        Problem::new(Code::Unprocessable, format!("`reason` is one of {}", words.join(", ")))
     })
 }
 
@@ -146,7 +146,7 @@ fn took(result: &wire::TaskResult, view: &RemoteView) -> Duration {
 
 fn few(count: usize) -> Answer<()> {
     if count > MOST {
-        return Err(Problem::new(Code::BadBody, format!("at most {MOST} are said at once")));
+        return Err(Problem::new(Code::Unprocessable, format!("at most {MOST} are said at once")));
     }
     Ok(())
 }

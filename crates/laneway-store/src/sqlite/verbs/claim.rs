@@ -192,8 +192,11 @@ fn check_position(head: &Head, position: Position) -> Done<()> {
     }
 }
 
-/// Rank, run, position, last attempt and claims that were given back of what can be claimed of a class.
-fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<(i64, i64, Position, u32, u32)>> {
+/// Rank, run, position, last attempt and claims that were given back.
+type Available = (i64, i64, Position, u32, u32);
+
+/// What can be claimed of a class.
+fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<Available>> {
     Ok(txn
         .connection
         .prepare_cached(sql!("claim_available"))?

@@ -1,0 +1,144 @@
+//! What other users of a host can see: files of a store, the password of one, and what `apply` ships. And what clients cost that ask
+//! for nothing.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::place::{Place, until};
+use crate::postgres::schema;
+use crate::serve::Served;
+
+const FLOW: &str = "steps: {hello: {run: 'echo hello'}}\n";
+
+fn mode(path: &Path) -> u32 {
+    let data = std::fs::symlink_metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    data.permissions().mode() & 0o777
+}
+
+/// Every file and directory below one, with its mode.
+fn modes(dir: &Path) -> Vec<(String, u32, bool)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).expect("a directory").map(|entry| entry.expect("an entry").path()) {
+        found.push((entry.display().to_string(), mode(&entry), entry.is_dir()));
+        if entry.is_dir() {
+            found.extend(modes(&entry));
+        }
+    }
+    found
+}
+
+/// With the umask that most hosts have.
+fn run_openly(place: &Place, line: &str) {
+    let words = format!("umask 022; exec {} {line}", env!("CARGO_BIN_EXE_laneway"));
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &words]).current_dir(place.path("")).env("LANEWAY_CGROUPS", "off");
+    let output = shell.output().expect("it runs");
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn files_of_a_store_are_for_its_owner_alone() {
+    let place = Place::with("flow.yaml", "steps: {a: {run: 'echo x | tee out', artifacts: [out]}}\n");
+    run_openly(&place, "run flow.yaml");
+    assert_eq!(mode(&place.path(".laneway")), 0o700);
+    let found = modes(&place.path(".laneway"));
+    assert!(
+        found.iter().any(|(path, ..)| path.contains("/logs/"))
+            && found.iter().any(|(path, ..)| path.contains("/artifacts/")),
+        "{found:?}"
+    );
+    for (path, mode, is_dir) in found {
+        assert_eq!(mode, if is_dir { 0o700 } else { 0o600 }, "{path}");
+    }
+    let made = place.path("out");
+    assert_eq!(mode(&made), 0o644, "what steps make is as their umask says");
+}
+
+#[test]
+fn store_in_a_directory_that_is_there_is_private_and_an_open_one_is_reported() {
+    let place = Place::with("flow.yaml", FLOW);
+    std::fs::create_dir(place.path("data")).expect("made");
+    std::fs::set_permissions(place.path("data"), PermissionsExt::from_mode(0o755)).expect("open");
+    run_openly(&place, "run flow.yaml --store data/lane.db");
+    assert_eq!((mode(&place.path("data/lane.db")), mode(&place.path("data/logs"))), (0o600, 0o700));
+    let healthy = place.laneway("doctor --store data/lane.db");
+    assert!(healthy.stdout.contains("healthy") && !healthy.stdout.contains("other users"), "{healthy}");
+    std::fs::set_permissions(place.path("data/lane.db"), PermissionsExt::from_mode(0o644)).expect("open");
+    let open = place.laneway("doctor --store data/lane.db");
+    assert!(open.stdout.contains("other users of this host can read them: data/lane.db (644)"), "{open}");
+    assert!(open.stdout.contains("`chmod -R go-rwx data/lane.db"), "{open}");
+}
+
+#[test]
+fn apply_lists_what_it_ships_and_refuses_credentials() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("flows")).expect("made");
+    place.write("flows/flow.yaml", FLOW);
+    place.write("flows/.env", "TOKEN=1\n");
+    let refused = place.laneway("apply flows/flow.yaml");
+    assert_eq!(refused.code, Some(2), "{refused}");
+    assert!(refused.stderr.contains(".env (8 bytes, it usually holds credentials)"), "{refused}");
+    assert!(refused.stderr.contains("--include PATH"), "{refused}");
+    let named = place.laneway("apply flows/flow.yaml --include flows/.env");
+    assert_eq!(named.code, Some(0), "{named}");
+    assert!(named.stderr.contains("  .env (8 bytes)\n"), "{named}");
+    place.write("flows/.lanewayignore", ".env\n");
+    let without = place.laneway("apply flows/flow.yaml");
+    assert_eq!((without.code, without.stderr.contains(".env (")), (Some(0), false), "{without}");
+}
+
+#[test]
+fn password_on_the_command_line_is_warned_of_and_does_not_stay_there() {
+    let (place, bare) =
+        (Place::with("flow.yaml", "steps: {a: {run: 'env; cat /proc/$PPID/environ'}}\n"), schema());
+    let store = bare.replacen("laneway@", "laneway:s3same@", 1);
+    let mut worker = place.spawn(&format!("worker --store {store}"));
+    worker.wait_for_note("the password of the store stands on the command line");
+    let line = format!("/proc/{}/cmdline", worker.id());
+    until("a command line without it", || {
+        std::fs::read_to_string(&line).is_ok_and(|line| line.contains("worker") && !line.contains("s3same"))
+    });
+    let run = place.laneway(&format!("run flow.yaml --store {store}"));
+    assert_eq!(run.code, Some(0), "{run}");
+    assert!(run.stderr.contains("~/.pgpass"), "{run}");
+    let printed = place.laneway(&format!("logs last a --store {bare}")).stdout;
+    assert!(printed.contains("LANEWAY_STORE=postgres://laneway@"), "{printed}");
+    assert!(!printed.contains("s3same"), "{printed}");
+    worker.signal(rustix::process::Signal::TERM);
+    worker.wait();
+}
+
+#[test]
+fn clients_that_ask_for_nothing_cost_next_to_nothing() {
+    const CLIENTS: usize = 800;
+    let place = Place::new();
+    let served = Served::start(&place, &["--no-worker"]);
+    let address = served.url().trim_start_matches("http://").to_owned();
+    let resident = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", served.id())).expect("it lives");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line").to_owned();
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
+    };
+    // What the first requests take is there before it is measured.
+    for _ in 0..20 {
+        served.json("runs --json");
+    }
+    let before = resident();
+    let clients: Vec<TcpStream> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = TcpStream::connect(&address).expect("it listens");
+            client.write_all(b"GET /v1/runs HTTP/1.1\r\nhost: localhost\r\nx-slow: ").expect("it takes it");
+            client
+        })
+        .collect();
+    // Behind all of them in line: by then they are accepted.
+    for _ in 0..20 {
+        served.json("runs --json");
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 8 * 1024, "{CLIENTS} clients took {grown} KiB");
+    drop(clients);
+    assert_eq!(served.end().0, Some(0));
+}
