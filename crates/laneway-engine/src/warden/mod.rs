@@ -24,8 +24,8 @@ pub use client::{Warden, WardenCommand};
 pub use server::{Options, Refused, serve};
 
 pub(crate) use client::{Ended, Group};
-pub(crate) use stuck::end_stuck;
 pub(crate) use protocol::Exit;
+pub(crate) use stuck::end_stuck;
 
 /// The variable by which a step's processes are known wherever they went: `<warden>.<task>`.
 pub const MARK: &str = "LANEWAY_MARK";

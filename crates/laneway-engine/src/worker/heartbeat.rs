@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use laneway_core::id::SessionId;
-use laneway_store::{LeaseFile, Store};
 use laneway_store::model::{Lease, Renewed};
+use laneway_store::{LeaseFile, Store};
 use laneway_torture::{Bug, Point, has, pass};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;

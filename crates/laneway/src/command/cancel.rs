@@ -44,7 +44,9 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
     while !status.is_final() {
         if Instant::now() >= until {
             let silent = silent_holder(&face, run).await?;
-            let Some(node) = silent.filter(|_| !std::mem::replace(&mut waits_for_a_lease, true)) else { break };
+            let Some(node) = silent.filter(|_| !std::mem::replace(&mut waits_for_a_lease, true)) else {
+                break;
+            };
             until += context.settings.lease()?.ttl * 2;
             context.printer.note(&format!(
                 "node {} (process {}) holds a step and does not respond; waiting for the end of its lease",

@@ -51,8 +51,13 @@ async fn loop_for(
     let kill_grace = Duration::from_secs(1);
     let places = Places { store_dir: dir.to_owned(), scratch: dir.to_owned(), ground: Ground::Caller };
     // Nothing is started here, so any program will do.
-    let command =
-        WardenCommand { program: "/bin/true".into(), args: Vec::new(), lock: None, lease: None, use_cgroups: false };
+    let command = WardenCommand {
+        program: "/bin/true".into(),
+        args: Vec::new(),
+        lock: None,
+        lease: None,
+        use_cgroups: false,
+    };
     let warden = Warden::start(command).expect("a process");
     let setting = Setting {
         store: Arc::clone(&store),

@@ -177,7 +177,8 @@ fn sessions(connection: &Connection, shared: &Shared, found: &mut Vec<Finding>) 
             continue;
         }
         let life = shared.locks.look(session)?;
-        let silence = shared.locks.lease(session).and_then(|lease| Some((lease.silence(monotonic_time())?, lease)));
+        let silence =
+            shared.locks.lease(session).and_then(|lease| Some((lease.silence(monotonic_time())?, lease)));
         if let (Life::Alive, Some((silence, lease))) = (&life, silence) {
             found.push(frozen(&node, held, silence, &lease));
         }
