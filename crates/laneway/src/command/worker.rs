@@ -160,10 +160,14 @@ pub(crate) async fn execute(context: &Context, args: Args) -> anyhow::Result<Exi
             outcome.as_ref().err().filter(|error| has_lost_its_session(error)).map(ToString::to_string);
         let outcome = outcome.context("the worker could not go on");
         node.end(why(&outcome, &control)).await;
-        let Some(why) = lost.filter(|_| !stops.was_told) else {
+        let Some(why) = lost else {
             tell_cut(context, &outcome?);
             return Ok(Exit::Succeeded);
         };
+        // It was to end, and nothing of it is left.
+        if stops.was_told {
+            return Ok(Exit::Succeeded);
+        }
         context.printer.note(&format!("worker {name}: {why}; what it ran is killed, and it joins again"));
         match join_again(context, &store, &session, (&control, &mut stops)).await? {
             Some(joined) => node = joined,
