@@ -215,7 +215,8 @@ struct Wanted {
     nodes: Vec<String>,
     sessions: Vec<SessionId>,
     outcomes: Vec<(i64, ClaimRef)>,
-    claims: (Vec<i64>, Vec<i64>, Vec<i64>, Vec<String>, Vec<i64>),
+    claims: (Vec<i64>, Vec<i64>, Vec<i64>, Vec<String>),
+    generations: Vec<i64>,
     keys: Vec<Key>,
     key_names: Vec<String>,
     smaller: (Vec<String>, Vec<String>, Vec<i64>),
@@ -287,7 +288,7 @@ impl Wanted {
                 wanted.claims.1.push(i64::from(claim.position));
                 wanted.claims.2.push(i64::from(claim.attempt));
                 wanted.claims.3.push(claim.session.to_string());
-                wanted.claims.4.push(i64::from(claim.generation));
+                wanted.generations.push(i64::from(claim.generation));
             }
         }
         wanted.keys.sort_unstable();
@@ -478,10 +479,10 @@ impl Wanted {
             flight.ask(sql!("session_nodes", TEXT_ARRAY), vec![&self.nodes]);
         }
         if !self.outcomes.is_empty() {
-            let (runs, positions, attempts, sessions, generations) = &self.claims;
+            let (runs, positions, attempts, sessions) = &self.claims;
             flight.ask(
                 sql!("attempt_known", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY),
-                vec![runs, positions, attempts, sessions, generations],
+                vec![runs, positions, attempts, sessions, &self.generations],
             );
         }
         self.ask_items(flight);

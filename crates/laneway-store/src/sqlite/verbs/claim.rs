@@ -192,8 +192,11 @@ fn check_position(head: &Head, position: Position) -> Done<()> {
     }
 }
 
-/// Rank, run, position, last attempt and claims that were given back of what can be claimed of a class.
-fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<(i64, i64, Position, u32, u32)>> {
+/// Rank, run, position, last attempt, and how many claims were given back.
+type Claimable = (i64, i64, Position, u32, u32);
+
+/// What can be claimed of a class, first in line first.
+fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<Claimable>> {
     Ok(txn
         .connection
         .prepare_cached(sql!("claim_available"))?
