@@ -18,7 +18,7 @@ use crate::wire;
 pub async fn bring(store: &dyn Store, hash: &str, bytes: Vec<u8>, author: &Author) -> Answer<wire::Brought> {
     let told = ContentHash::parse(hash).ok_or_else(|| bad_hash(hash))?;
     if bytes.is_empty() {
-        return Err(Problem::new(Code::BadBody, "there is no body: bring the files as a tar"));
+        return Err(Problem::new(Code::Unprocessable, "there is no body: bring the files as a tar"));
     }
     if ContentHash::of(&bytes) != told {
         return Err(Problem::new(Code::Unprocessable, "the body has another hash than the address says"));
