@@ -207,7 +207,7 @@ export interface paths {
         put?: never;
         /**
          * Start a run from a webhook: signed, and once for each delivery
-         * @description Signed with the secret of the webhook, as `Laneway-Signature: v1=HEX`: HMAC-SHA256 of TIMESTAMP.DELIVERY.BODY, where `Laneway-Timestamp` is the moment in seconds since 1970 and `Laneway-Delivery` names the delivery. With `scheme: github`: `X-Hub-Signature-256: sha256=HEX` of the body, and `X-GitHub-Delivery`.
+         * @description Signed with the secret of the webhook, as `Laneway-Signature: v1=HEX`: HMAC-SHA256 of TIMESTAMP.DELIVERY.BODY, where `Laneway-Timestamp` is the moment in seconds since 1970 and `Laneway-Delivery` names the delivery: 1 to 200 visible ASCII characters without a dot. With `scheme: github`: `X-Hub-Signature-256: sha256=HEX` of the body, and `X-GitHub-Delivery`; the same body under another delivery is refused as a replay for a week.
          */
         post: operations["post_v1_hooks_path"];
         delete?: never;
@@ -1029,6 +1029,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/tokens/{name}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a token a new secret, shown once; the old one ends at once or after a grace
+         * @description Role: admin
+         */
+        post: operations["post_v1_tokens_name_rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/triggers": {
         parameters: {
             query?: never;
@@ -1479,7 +1499,6 @@ export interface components {
     schemas: {
         /** @description A task that a node holds. */
         ActiveClaim: {
-            /** Format: int32 */
             attempt: number;
             /** Format: uuid */
             run: string;
@@ -1489,10 +1508,7 @@ export interface components {
         /** @description Output of a task. */
         AddToLog: {
             claim: components["schemas"]["ClaimWord"];
-            /**
-             * Format: int64
-             * @description 0, or `next_offset` of the answer before.
-             */
+            /** @description 0, or `next_offset` of the answer before. */
             offset: number;
             pieces: components["schemas"]["Output"][];
         };
@@ -1501,18 +1517,12 @@ export interface components {
             fate: components["schemas"]["LogFate"];
             /** @description The cap is reached; whatever comes is dropped. */
             is_full: boolean;
-            /**
-             * Format: int64
-             * @description Where the next one goes on.
-             */
+            /** @description Where the next one goes on. */
             next_offset: number;
         };
         /** @description A run goes on by one level. */
         Advanced: {
-            /**
-             * Format: int32
-             * @description The level that is done now.
-             */
+            /** @description The level that is done now. */
             level: number;
             /** Format: uuid */
             run: string;
@@ -1521,7 +1531,6 @@ export interface components {
             bundle?: string | null;
             /** @description False if the newest was the same. */
             changed: boolean;
-            /** Format: int32 */
             version: number;
             workflow: string;
         };
@@ -1540,9 +1549,7 @@ export interface components {
         };
         /** @description A file that a step left behind. */
         Artifact: {
-            /** Format: int32 */
             attempt: number;
-            /** Format: int64 */
             bytes: number;
             executable: boolean;
             /** @description BLAKE3 of what is in it. */
@@ -1559,31 +1566,19 @@ export interface components {
         AskForWork: {
             /** @description Everything that it holds: what it was given, and whose end was not acknowledged yet. */
             holding: components["schemas"]["ClaimWord"][];
-            /**
-             * Format: int32
-             * @description How many tasks it can start now; 0 to hear only what is to be stopped.
-             */
+            /** @description How many tasks it can start now; 0 to hear only what is to be stopped. */
             max: number;
             /** @description What of that it is stopping already. */
             stopping?: components["schemas"]["ClaimWord"][];
-            /**
-             * Format: int32
-             * @description Wait so many seconds, up to 30, if there is nothing to tell.
-             */
+            /** @description Wait so many seconds, up to 30, if there is nothing to tell. */
             wait?: number;
         };
         /** @description One of them. */
         AskedNode: {
-            /**
-             * Format: int32
-             * @description How many it will have, as far as they start; null if they are to go.
-             */
+            /** @description How many it will have, as far as they start; null if they are to go. */
             count?: number | null;
             image: string;
-            /**
-             * Format: int32
-             * @description How many containers it may have at once.
-             */
+            /** @description How many containers it may have at once. */
             max: number;
             node: string;
         };
@@ -1595,7 +1590,6 @@ export interface components {
         };
         /** @description One numbered try. */
         Attempt: {
-            /** Format: int32 */
             attempt: number;
             container?: components["schemas"]["TaskContainer"] | null;
             detail?: string | null;
@@ -1607,7 +1601,6 @@ export interface components {
             outcome: string;
             reason?: components["schemas"]["Reason"] | null;
             started_at?: components["schemas"]["Moment"] | null;
-            /** Format: int64 */
             took_ms?: number | null;
         };
         /** @description The attempts of a step, oldest first. */
@@ -1622,7 +1615,6 @@ export interface components {
             by: string;
             /** @description The address it was asked from. */
             from: string;
-            /** Format: int64 */
             seq: number;
             what: string;
         };
@@ -1656,7 +1648,6 @@ export interface components {
         };
         /** @description Files that were brought. */
         Brought: {
-            /** Format: int64 */
             bytes: number;
             hash: string;
         };
@@ -1669,19 +1660,13 @@ export interface components {
         };
         /** @description Results that were forgotten. */
         CacheCleared: {
-            /** Format: int64 */
             bytes: number;
-            /** Format: int64 */
             entries: number;
         };
         /** @description A result that is kept. */
         CacheEntry: {
-            /** Format: int64 */
             bytes: number;
-            /**
-             * Format: int64
-             * @description How often it was taken, about.
-             */
+            /** @description How often it was taken, about. */
             hits: number;
             key: string;
             last_used_at: components["schemas"]["Moment"];
@@ -1692,10 +1677,7 @@ export interface components {
              */
             run: string;
             step: string;
-            /**
-             * Format: int64
-             * @description What it took to make it.
-             */
+            /** @description What it took to make it. */
             took_ms: number;
             workflow: string;
         };
@@ -1707,7 +1689,6 @@ export interface components {
         };
         /** @description Why an attempt of a step with `cache` was executed. */
         CacheMiss: {
-            /** Format: int32 */
             attempt: number;
             /** @description What is not as it was then. */
             changes: components["schemas"]["CacheChange"][];
@@ -1758,17 +1739,11 @@ export interface components {
         ClaimWord: string;
         /** @description What a node took, by what became of it. */
         Claimed: {
-            /** Format: int64 */
             canceled: number;
-            /** Format: int64 */
             failed: number;
-            /** Format: int64 */
             lost: number;
-            /** Format: int64 */
             returned: number;
-            /** Format: int64 */
             succeeded: number;
-            /** Format: int64 */
             total: number;
         };
         /** @description Claims that a worker starts, or gives back. */
@@ -1779,7 +1754,7 @@ export interface components {
          * @description A stable word for each kind of refusal; programs decide by it
          * @enum {string}
          */
-        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_range" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "leads_back" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "run_went_on" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "key_taken" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "shutting_down";
+        Code: "bad_request" | "bad_body" | "body_too_large" | "not_json" | "bad_document" | "bad_params" | "unprocessable" | "not_runnable" | "no_token" | "bad_token" | "bad_signature" | "replayed" | "bad_code" | "forbidden" | "host_refused" | "origin_refused" | "no_such_route" | "method_not_allowed" | "no_such_run" | "ambiguous_run" | "no_such_step" | "no_such_event" | "no_such_attempt" | "no_such_workflow" | "no_such_version" | "no_such_node" | "no_such_pool" | "no_containers" | "no_such_limit" | "no_such_token" | "no_triggers" | "no_such_artifact" | "no_such_range" | "no_such_bytes" | "no_such_secret" | "no_such_session" | "token_exists" | "path_taken" | "leads_back" | "triggers_paused" | "run_not_ended" | "run_ended" | "run_owned" | "run_shared" | "run_local" | "run_set_aside" | "not_set_aside" | "nothing_to_retry" | "run_went_on" | "step_not_failed" | "no_such_signal" | "step_not_waiting" | "not_advancing" | "no_such_effect" | "effect_runs" | "key_taken" | "under_way" | "illegal" | "exists" | "unreadable" | "internal" | "store_unavailable" | "timed_out" | "shutting_down";
         /** @description What became of it. */
         CommitEffect: {
             claim: components["schemas"]["ClaimWord"];
@@ -1790,7 +1765,6 @@ export interface components {
             result?: Record<string, unknown>;
             /** @description `done`, or `failed`: it did not happen, and runs again when it is asked for. */
             status: string;
-            /** Format: int64 */
             took_ms?: number | null;
         };
         /** @description Whether that is recorded. */
@@ -1801,15 +1775,19 @@ export interface components {
         };
         /** @description A token that is to be made. */
         CreateToken: {
+            /** @description After how many seconds it is refused; without it, or null, it does not expire. */
+            expires_in_s?: number | null;
             /** @description Whose it is, or what for: what the audit log says. */
             name: string;
-            /** @description viewer, operator, admin or worker. */
-            role: string;
+            /** @enum {string} */
+            role: "viewer" | "operator" | "admin" | "worker";
         };
         /** @description A new token. The secret is in this answer and nowhere else. */
         CreatedToken: {
+            expires_at?: components["schemas"]["Moment"] | null;
             name: string;
-            role: string;
+            /** @enum {string} */
+            role: "viewer" | "operator" | "admin" | "worker";
             token: string;
         };
         /** @description One applied version of a workflow. */
@@ -1822,10 +1800,7 @@ export interface components {
             dir: string;
             /** @description Hash of the document. */
             document: string;
-            /**
-             * Format: int32
-             * @description Counted from 1 for each name.
-             */
+            /** @description Counted from 1 for each name. */
             version: number;
             workflow: string;
         };
@@ -1841,10 +1816,7 @@ export interface components {
         };
         /** @description What a step did to the world, or was about to do. */
         Effect: {
-            /**
-             * Format: int32
-             * @description The attempt that ran it last.
-             */
+            /** @description The attempt that ran it last. */
             attempt: number;
             /** Format: int32 */
             exit_code?: number | null;
@@ -1854,20 +1826,15 @@ export interface components {
             /** @description Why its result is not recorded, although it has happened. */
             lacks?: string | null;
             name: string;
-            /** Format: int64 */
             output_bytes: number;
             /** @description The person who said what became of it. */
             settled_by?: string | null;
             started_at: components["schemas"]["Moment"];
             /** @description `started`, `done` or `failed`: it said that it did not happen, and runs again when it is asked for. */
             status: string;
-            /**
-             * Format: int64
-             * @description How much of what it printed is recorded; nobody but a later attempt gets to see it.
-             */
+            /** @description How much of what it printed is recorded; nobody but a later attempt gets to see it. */
             stdout_bytes: number;
             step: string;
-            /** Format: int64 */
             took_ms?: number | null;
             /** @description It was started, nobody runs it, and nobody knows whether it happened. */
             unknown: boolean;
@@ -1882,24 +1849,17 @@ export interface components {
         };
         /** @description Runs that ended within the window. */
         Ended: {
-            /** Format: int64 */
             canceled: number;
-            /** Format: int64 */
             failed: number;
             /** @description There were more runs than were looked at: the newest 10,000 are counted. */
             is_partial: boolean;
-            /** Format: int64 */
             succeeded: number;
-            /** Format: int64 */
             window_s: number;
         };
         /** @description A page of the events of a run, in their order. Each has `event`, `run`, `seq` and `at`, and its own fields. */
         EventList: {
             events: Record<string, unknown>[];
-            /**
-             * Format: int64
-             * @description Go on behind this number.
-             */
+            /** @description Go on behind this number. */
             next_after: number;
             /** @description Events in front of `next_after` that cannot be read, and why. */
             unreadable: string[];
@@ -1916,7 +1876,6 @@ export interface components {
         };
         /** @description One step, with what it waits for through whatever waits itself, and all of its attempts. */
         ExplainedStep: {
-            /** Format: int32 */
             attempt: number;
             attempts: components["schemas"]["Attempt"][];
             cache?: components["schemas"]["CacheMiss"] | null;
@@ -1935,7 +1894,6 @@ export interface components {
         };
         /** @description A task, and why it is as it is. */
         ExplainedTask: {
-            /** Format: int32 */
             attempt: number;
             cause?: components["schemas"]["Cause"] | null;
             detail?: string | null;
@@ -1984,14 +1942,10 @@ export interface components {
         };
         /** @description A line from the right side of a box to the left side of one that needs it. */
         GraphEdge: {
-            /**
-             * Format: int32
-             * @description Index of a node.
-             */
+            /** @description Index of a node. */
             from: number;
             /** @description Each `[x, y]`. */
             points: [number, number][];
-            /** Format: int32 */
             to: number;
         };
         /** @description A group's box, with room for its name above the steps. */
@@ -2016,10 +1970,7 @@ export interface components {
             height: number;
             /** @description process, container, call, function, queue, wait, workflow, merge or callback. */
             kind: string;
-            /**
-             * Format: int32
-             * @description Its column, from 0 on.
-             */
+            /** @description Its column, from 0 on. */
             layer: number;
             /** @description The signal that it waits for, of one that waits for one. */
             signal?: string | null;
@@ -2059,17 +2010,11 @@ export interface components {
         };
         /** @description The items of a step with `for_each`. */
         Items: {
-            /**
-             * Format: int32
-             * @description How many of them are tasks by now.
-             */
+            /** @description How many of them are tasks by now. */
             added: number;
             /** @description How many tasks are in each state; only states that occur. */
             states: Record<string, unknown>;
-            /**
-             * Format: int32
-             * @description How many there are.
-             */
+            /** @description How many there are. */
             total: number;
         };
         LastRun: {
@@ -2088,19 +2033,16 @@ export interface components {
         };
         /** @description A named limit, and how far it is used. */
         Limit: {
-            /** Format: int32 */
             held: number;
             name: string;
             set_at: components["schemas"]["Moment"];
             set_by: string;
             /** @description Tasks at once, such as `3`, or in a time, such as `100/1m`. */
             value: string;
-            /** Format: int32 */
             waiting: number;
         };
         /** @description A limit, who holds it and who waits for it. */
         LimitLine: {
-            /** Format: int64 */
             held: number;
             /** @description Up to 100, oldest first. */
             holders: components["schemas"]["InLine"][];
@@ -2111,7 +2053,6 @@ export interface components {
             set_by: string;
             /** @description Tasks at once, such as `3`, or in a time, such as `100/1m`. */
             value: string;
-            /** Format: int64 */
             waiting: number;
         };
         /** @description All limits, by name. */
@@ -2132,7 +2073,6 @@ export interface components {
             lock: string;
             /** @description Up to 10, the next one first. */
             queue: components["schemas"]["InLine"][];
-            /** Format: int64 */
             waiting: number;
         };
         /** @description Locks and orders that are in use, by key. */
@@ -2156,16 +2096,10 @@ export interface components {
             is_over: boolean;
             /** @description Its node died: what was printed in the last second before that may be missing */
             may_lack_end: boolean;
-            /**
-             * Format: int64
-             * @description Go on from here.
-             */
+            /** @description Go on from here. */
             next_offset: number;
             pieces: components["schemas"]["LogPiece"][];
-            /**
-             * Format: int64
-             * @description How long the log is by now, in the bytes in which offsets count.
-             */
+            /** @description How long the log is by now, in the bytes in which offsets count. */
             size?: number;
         };
         /** @description One piece of output: any bytes, not a line. */
@@ -2180,30 +2114,24 @@ export interface components {
         };
         /** @description A code that is to be made. */
         MakeCode: {
-            /** @description viewer, operator or admin, and no more than whoever asks may; the same as that without it. */
-            role?: string | null;
+            /** @enum {string|null} */
+            role?: "viewer" | "operator" | "admin" | null;
         };
         /** @description Whose token it is. */
         Me: {
             name: string;
-            role: string;
+            /** @enum {string} */
+            role: "viewer" | "operator" | "admin" | "worker";
             server_version: string;
         };
         /** @description What attempts did in a minute. */
         Minute: {
             at: components["schemas"]["Moment"];
-            /** Format: int64 */
             failed: number;
-            /**
-             * Format: int64
-             * @description How long those took that ended in it; null where none did.
-             */
+            /** @description How long those took that ended in it; null where none did. */
             p50_ms?: number | null;
-            /** Format: int64 */
             p95_ms?: number | null;
-            /** Format: int64 */
             started: number;
-            /** Format: int64 */
             succeeded: number;
         };
         /** Format: date-time */
@@ -2212,14 +2140,11 @@ export interface components {
         Node: {
             /** @description Up to 50 of what it holds, oldest first. */
             active_claims: components["schemas"]["ActiveClaim"][];
-            /** Format: int64 */
             claim_attempts: number;
-            /** Format: int64 */
             claim_contentions: number;
             claimed: components["schemas"]["Claimed"];
             /** @description What it can run for others now: `process`, `container`, `function`, `queue`. Containers only while its engine answers. */
             engines?: string[];
-            /** Format: int64 */
             expired_leases: number;
             /** @description Null for one that runs its own run only. */
             labels?: {
@@ -2228,17 +2153,13 @@ export interface components {
             last_active_at?: components["schemas"]["Moment"] | null;
             node: string;
             observed_at: components["schemas"]["Moment"];
-            /** Format: int32 */
             pid: number;
             registered_at: components["schemas"]["Moment"];
             renewed_at: components["schemas"]["Moment"];
-            /** Format: int32 */
             running_claims: number;
             /** Format: uuid */
             session: string;
-            /** Format: int64 */
             sessions_reaped: number;
-            /** Format: int32 */
             slots: number;
             /** @description `takes work`, `draining` or `runs its own`. */
             state: string;
@@ -2246,10 +2167,7 @@ export interface components {
         /** @description A page of what nodes told of themselves, in order. */
         NodeEventList: {
             events: Record<string, unknown>[];
-            /**
-             * Format: int64
-             * @description Go on behind this number.
-             */
+            /** @description Go on behind this number. */
             next_after: number;
             /** @description Events in front of `next_after` that cannot be read, and why. */
             unreadable: string[];
@@ -2264,10 +2182,7 @@ export interface components {
             line: components["schemas"]["Standing"][];
             /** @description Its key. */
             order: string;
-            /**
-             * Format: int64
-             * @description How many have yet to end.
-             */
+            /** @description How many have yet to end. */
             standing: number;
         };
         /** @description One run of a workflow, and how it went. */
@@ -2278,10 +2193,7 @@ export interface components {
             run: string;
             /** @description Null when it cannot be read. */
             status?: string | null;
-            /**
-             * Format: int64
-             * @description From its start to its end, of one that has both.
-             */
+            /** @description From its start to its end, of one that has both. */
             took_ms?: number | null;
         };
         Output: {
@@ -2310,14 +2222,9 @@ export interface components {
         OverviewRuns: {
             /** @description There are more: the newest 10,000 are counted. */
             is_partial: boolean;
-            /** Format: int64 */
             paused: number;
-            /** Format: int64 */
             running: number;
-            /**
-             * Format: int64
-             * @description For other runs of their workflow to end.
-             */
+            /** @description For other runs of their workflow to end. */
             waiting: number;
         };
         /** @description A parameter of a workflow. */
@@ -2334,10 +2241,7 @@ export interface components {
         };
         /** @description A step that has started a run. */
         ParentStep: {
-            /**
-             * Format: int32
-             * @description How many runs are above its child.
-             */
+            /** @description How many runs are above its child. */
             depth: number;
             /** Format: uuid */
             run: string;
@@ -2352,33 +2256,24 @@ export interface components {
         };
         /** @description A place in a line, from 1 on. */
         Place: {
-            /** Format: int32 */
             at: number;
-            /** Format: int32 */
             of: number;
         };
         /** @description Warm containers of one pool on one node. */
         Pool: {
             /** @description By name. */
             containers: components["schemas"]["WarmContainer"][];
-            /** Format: int32 */
             dormant: number;
-            /** Format: int32 */
             idle: number;
             node: string;
             pool: string;
-            /** Format: int32 */
             running: number;
-            /** Format: int32 */
             starting: number;
         };
         /** @description A page of what warm containers did, in order. */
         PoolEventList: {
             events: Record<string, unknown>[];
-            /**
-             * Format: int64
-             * @description Go on behind this number.
-             */
+            /** @description Go on behind this number. */
             next_after: number;
             /** @description Events in front of `next_after` that cannot be read, and why. */
             unreadable: string[];
@@ -2394,7 +2289,6 @@ export interface components {
             detail: string;
             /** @description What to do next, where there is something. */
             hint?: string | null;
-            /** Format: int32 */
             status: number;
             title: string;
             /** @description Names the kind; the same as `code`, as a URI. */
@@ -2413,35 +2307,20 @@ export interface components {
             };
             /** @description Names it in lists, events and attempts; several may have the same. */
             name: string;
-            /**
-             * Format: int32
-             * @description Of its process; shown, and used for nothing.
-             */
+            /** @description Of its process; shown, and used for nothing. */
             pid?: number;
             /** @description The queues that it takes. */
             queues: string[];
-            /**
-             * Format: int32
-             * @description How many tasks it does at once.
-             */
+            /** @description How many tasks it does at once. */
             slots: number;
         };
         /** @description A session that has begun. */
         Registered: {
-            /**
-             * Format: int64
-             * @description So long it may take to stop what it is told to stop.
-             */
+            /** @description So long it may take to stop what it is told to stop. */
             kill_grace_ms: number;
-            /**
-             * Format: int64
-             * @description So long it lives without being renewed.
-             */
+            /** @description So long it lives without being renewed. */
             lease_ms: number;
-            /**
-             * Format: int64
-             * @description So often it had better be renewed.
-             */
+            /** @description So often it had better be renewed. */
             renew_every_ms: number;
             /** Format: uuid */
             session: string;
@@ -2449,43 +2328,30 @@ export interface components {
         /** @description What a worker has done so far, as it counts itself; shown, and used for nothing. */
         Renew: {
             /**
-             * Format: int64
              * @description How often it asked for work.
              * @default 0
              */
             asks: number;
-            /**
-             * Format: int64
-             * @default 0
-             */
+            /** @default 0 */
             canceled: number;
             /**
-             * Format: int64
              * @description How many tasks it got.
              * @default 0
              */
             claims: number;
-            /**
-             * Format: int64
-             * @default 0
-             */
+            /** @default 0 */
             failed: number;
             /**
-             * Format: int64
              * @description Taken from it while it held them.
              * @default 0
              */
             lost: number;
             /**
-             * Format: int64
              * @description Given back, never started.
              * @default 0
              */
             returned: number;
-            /**
-             * Format: int64
-             * @default 0
-             */
+            /** @default 0 */
             succeeded: number;
         };
         /** @description A session that goes on. */
@@ -2493,7 +2359,6 @@ export interface components {
             /** @description Everything that it holds. */
             held: components["schemas"]["ClaimWord"][];
             is_draining: boolean;
-            /** Format: int64 */
             lease_ms: number;
             stops: components["schemas"]["StopTask"][];
         };
@@ -2508,10 +2373,7 @@ export interface components {
         Retry: {
             /** @description This step and everything behind it, whatever became of it. */
             from?: string | null;
-            /**
-             * Format: int64
-             * @description `last_event` of the run as it was seen: one that went on since is left alone, and so the second half of a double click does nothing.
-             */
+            /** @description `last_event` of the run as it was seen: one that went on since is left alone, and so the second half of a double click does nothing. */
             last_event?: number | null;
         };
         /** @description A token that is good for nothing any more. */
@@ -2520,6 +2382,22 @@ export interface components {
             along?: string[];
             name: string;
             revoked_at?: components["schemas"]["Moment"] | null;
+        };
+        /** @description How a token is to get a new secret. */
+        RotateToken: {
+            /** @description After how many seconds the new secret is refused; without it, or null, after as long as the old one when it was made. */
+            expires_in_s?: number | null;
+            /** @description For how many seconds the old secret is still accepted; without it, or null, it ends at once. */
+            grace_s?: number | null;
+        };
+        /** @description A token with a new secret, which is in this answer and nowhere else. */
+        RotatedToken: {
+            expires_at?: components["schemas"]["Moment"] | null;
+            name: string;
+            old_ends_at?: components["schemas"]["Moment"] | null;
+            /** @enum {string} */
+            role: "viewer" | "operator" | "admin" | "worker";
+            token: string;
         };
         /** @description A run and its tasks. */
         Run: {
@@ -2532,17 +2410,11 @@ export interface components {
             finished_at?: components["schemas"]["Moment"] | null;
             /** @description Not ended, and the process that ran it is gone. */
             interrupted: boolean;
-            /**
-             * Format: int64
-             * @description The number of its last event: whoever follows it goes on from there.
-             */
+            /** @description The number of its last event: whoever follows it goes on from there. */
             last_event?: number;
             /** @description One of `laneway run`: no node takes its tasks, and only `laneway retry` beside its store opens it again. */
             local?: boolean;
-            /**
-             * Format: int32
-             * @description How many of its tasks may run at once.
-             */
+            /** @description How many of its tasks may run at once. */
             max_parallel: number;
             /** @description Its steps are executed also where a result of before would do. */
             no_cache?: boolean;
@@ -2647,12 +2519,10 @@ export interface components {
         /** @description A code. It is in this answer and nowhere else. */
         SignInCode: {
             code: string;
-            /**
-             * Format: int64
-             * @description For how many seconds it is good, at the process that made it.
-             */
+            /** @description For how many seconds it is good, at the process that made it. */
             lasts_s: number;
-            role: string;
+            /** @enum {string} */
+            role: "viewer" | "operator" | "admin" | "worker";
         };
         /** @description What somebody says to a step that waits, or will. */
         Signal: {
@@ -2708,10 +2578,7 @@ export interface components {
             directory?: string | null;
             /** @description The text of a workflow file. */
             document?: string | null;
-            /**
-             * Format: int32
-             * @description How many tasks may run at once; wins over the document.
-             */
+            /** @description How many tasks may run at once; wins over the document. */
             max_parallel?: number | null;
             /** @description The name of the document's workflow, where the document gives none. */
             name?: string | null;
@@ -2734,10 +2601,7 @@ export interface components {
         };
         /** @description One step of a run. */
         Task: {
-            /**
-             * Format: int32
-             * @description The last one; 0 before the first.
-             */
+            /** @description The last one; 0 before the first. */
             attempt: number;
             cause?: components["schemas"]["Cause"] | null;
             detail?: string | null;
@@ -2746,10 +2610,7 @@ export interface components {
             /** Format: int32 */
             exit_code?: number | null;
             finished_at?: components["schemas"]["Moment"] | null;
-            /**
-             * Format: int32
-             * @description The place of the item in its list, from 0 on. The task is asked for as `STEP[INDEX]`.
-             */
+            /** @description The place of the item in its list, from 0 on. The task is asked for as `STEP[INDEX]`. */
             index?: number | null;
             /** @description The item of `for_each` that it is; the task of a step itself has none. */
             item?: unknown;
@@ -2762,7 +2623,6 @@ export interface components {
             /** @description pending, available, running, parked, succeeded, failed, canceled or skipped. */
             status: string;
             step: string;
-            /** Format: int64 */
             took_ms?: number | null;
             wait?: components["schemas"]["Wait"] | null;
         };
@@ -2780,10 +2640,7 @@ export interface components {
         };
         /** @description The same in short, beside its task. */
         TaskEffect: {
-            /**
-             * Format: int32
-             * @description The attempt that ran it last.
-             */
+            /** @description The attempt that ran it last. */
             attempt: number;
             /** Format: int32 */
             exit_code?: number | null;
@@ -2796,10 +2653,7 @@ export interface components {
         TaskEnd: "succeeded" | "failed" | "canceled";
         /** @description The tasks of a run. */
         TaskList: {
-            /**
-             * Format: int32
-             * @description The next page is asked for with this, if there is one: the index of an item, or the place of a task in its run.
-             */
+            /** @description The next page is asked for with this, if there is one: the index of an item, or the place of a task in its run. */
             next_after?: number | null;
             tasks: components["schemas"]["Task"][];
         };
@@ -2814,10 +2668,7 @@ export interface components {
             /** @description Of one that failed: error, exit, signal, timeout, start_failed or bad_output; error without it. */
             reason?: string | null;
             status: components["schemas"]["TaskEnd"];
-            /**
-             * Format: int64
-             * @description By the worker's own watch.
-             */
+            /** @description By the worker's own watch. */
             took_ms?: number | null;
         };
         /** @description A token, without its secret. */
@@ -2826,10 +2677,15 @@ export interface components {
             came_of?: string | null;
             created_at: components["schemas"]["Moment"];
             created_by: string;
+            expires_at?: components["schemas"]["Moment"] | null;
+            /** @description Whether it is accepted now. */
+            is_live?: boolean;
+            last_used_at?: components["schemas"]["Moment"] | null;
             name: string;
             revoked_at?: components["schemas"]["Moment"] | null;
             revoked_by?: string | null;
-            role: string;
+            /** @enum {string} */
+            role: "viewer" | "operator" | "admin" | "worker";
             /** @description The last characters of the secret. */
             tail: string;
         };
@@ -2917,10 +2773,7 @@ export interface components {
         };
         /** @description So many containers are to be warm. */
         WarmPool: {
-            /**
-             * Format: int32
-             * @description On each node, counting those that are there; its `max` caps it.
-             */
+            /** @description On each node, counting those that are there; its `max` caps it. */
             count: number;
             /** @description Only on this one. */
             node?: string | null;
@@ -2938,10 +2791,7 @@ export interface components {
         };
         /** @description A task for a worker. */
         WorkerTask: {
-            /**
-             * Format: int32
-             * @description From 1 on.
-             */
+            /** @description From 1 on. */
             attempt: number;
             claim: components["schemas"]["ClaimWord"];
             /** @description `with` of the step, evaluated. */
@@ -2952,10 +2802,7 @@ export interface components {
             /** Format: uuid */
             run: string;
             step: string;
-            /**
-             * Format: int64
-             * @description How long it may take; nothing for as long as it likes.
-             */
+            /** @description How long it may take; nothing for as long as it likes. */
             timeout_ms?: number | null;
             workflow: string;
         };
@@ -2963,17 +2810,13 @@ export interface components {
         Workers: {
             /** @description Up to 50, oldest first. */
             active_claims: components["schemas"]["ActiveClaim"][];
-            /** Format: int64 */
             claim_attempts: number;
             claimed: components["schemas"]["Claimed"];
-            /** Format: int64 */
             expired_leases: number;
             last_active_at?: components["schemas"]["Moment"] | null;
             node: string;
             observed_at: components["schemas"]["Moment"];
-            /** Format: int32 */
             running_claims: number;
-            /** Format: int32 */
             slots: number;
         };
         /** @description The newest version of a workflow. */
@@ -3008,7 +2851,6 @@ export interface components {
             paused_at?: components["schemas"]["Moment"] | null;
             /** @description Who paused it: nothing of it starts until somebody resumes it. */
             paused_by?: string | null;
-            /** Format: int32 */
             version: number;
             workflow: string;
         };
@@ -3139,6 +2981,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3431,6 +3282,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -3524,6 +3384,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -3607,6 +3476,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -3679,6 +3557,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3778,6 +3665,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -3862,7 +3758,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done. `code`: `triggers_paused`, `key_taken`, `under_way` */
+            /** @description It was not done. `code`: `replayed`, `triggers_paused`, `key_taken`, `under_way` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3889,7 +3785,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done. `code`: `bad_params`, `not_runnable` */
+            /** @description It was not done. `code`: `bad_params`, `unprocessable`, `not_runnable` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4052,6 +3948,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -4156,6 +4061,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4439,6 +4353,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -4528,6 +4451,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -4610,6 +4542,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4828,6 +4769,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -4941,6 +4891,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5068,6 +5027,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -5150,6 +5118,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5274,7 +5251,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done. `code`: `bad_document`, `bad_params`, `not_runnable` */
+            /** @description It was not done. `code`: `bad_document`, `bad_params`, `unprocessable`, `not_runnable` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5382,6 +5359,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -5480,6 +5466,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -5562,6 +5557,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5667,6 +5671,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -5749,6 +5762,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5850,6 +5872,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -5932,6 +5963,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6028,6 +6068,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6133,6 +6182,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -6224,6 +6282,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6351,7 +6418,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done. `code`: `not_runnable` */
+            /** @description It was not done. `code`: `unprocessable`, `not_runnable` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6456,6 +6523,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -6543,6 +6619,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6647,6 +6732,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -6734,6 +6828,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6869,6 +6972,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -6994,6 +7106,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -7081,6 +7202,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7213,6 +7343,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -7316,7 +7455,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done. `code`: `not_runnable` */
+            /** @description It was not done. `code`: `unprocessable`, `not_runnable` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7492,6 +7631,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -7574,6 +7722,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7677,6 +7834,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -7773,6 +7939,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -7845,6 +8020,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7957,6 +8141,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -8039,6 +8232,135 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unreadable`, `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `store_unavailable`, `timed_out`, `shutting_down` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_v1_tokens_name_rotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description A name
+                 * @example nightly
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateToken"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RotatedToken"];
+                };
+            };
+            /** @description It was not done. `code`: `bad_request`, `bad_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_token`, `bad_token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `forbidden`, `origin_refused` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `no_such_token` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `not_json` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `host_refused` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8207,6 +8529,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -8303,6 +8634,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -8385,6 +8725,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8503,6 +8852,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -8607,6 +8965,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8725,6 +9092,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -8829,6 +9205,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8947,6 +9332,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -9051,6 +9445,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9169,6 +9572,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -9273,6 +9685,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9459,7 +9880,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was not done. `code`: `bad_document`, `not_runnable` */
+            /** @description It was not done. `code`: `bad_document`, `unprocessable`, `not_runnable` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -9557,6 +9978,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9663,6 +10093,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -9762,6 +10201,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -9844,6 +10292,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9947,6 +10404,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -10029,6 +10495,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10125,6 +10600,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description It was not done. `code`: `unreadable`, `internal` */
             500: {
                 headers: {
@@ -10207,6 +10691,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10301,6 +10794,15 @@ export interface operations {
             };
             /** @description It was not done. `code`: `host_refused` */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was not done. `code`: `unprocessable` */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

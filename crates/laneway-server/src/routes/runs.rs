@@ -47,7 +47,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     Query(query): Query<ListQuery>,
 ) -> Answer<Json<wire::RunList>> {
-    let bad = |what: &str| Problem::new(Code::BadRequest, what.to_owned());
+    let bad = |what: &str| Problem::new(Code::Unprocessable, what.to_owned());
     let words = query.status.as_deref().unwrap_or_default().split(',').filter(|word| !word.is_empty());
     let statuses = words.map(|word| {
         RunStatus::parse(word).ok_or_else(|| {
