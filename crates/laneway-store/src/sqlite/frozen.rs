@@ -18,6 +18,13 @@ use crate::model::{Reaped, StuckSession};
 /// How long the end of a killed process is waited for: the kernel takes milliseconds, unless it cannot end it.
 const KILL_PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
+/// How often a write that has to wait looks whether the process it waits for runs.
+pub(super) const WRITER_LOOK: Duration = Duration::from_millis(250);
+
+/// How long a frozen process may hold the write lock at most: shorter than the time after which those
+/// who wait for the lock give up.
+const FROZEN_WRITER_MAX: Duration = Duration::from_secs(12);
+
 /// Has the caller look again no later than `pause` from now.
 pub(super) fn look_again(reaped: &mut Reaped, pause: Option<Duration>) {
     reaped.next_in = reaped.next_in.into_iter().chain(pause).min();
@@ -45,6 +52,22 @@ impl SqliteStore {
             tracing::warn!(%session, "its process has not run for {:?}; its tasks are returned", lease.ttl);
         }
         locks.look_after_its_warden(session).await
+    }
+
+    /// Ends the process that holds the write lock if it does not run. Everyone else waits for it, so that this does
+    /// not wait for a sweep, nor for all of a long lease.
+    pub(super) async fn look_for_a_frozen_writer(&self) {
+        let Some(holder) = write_lock::holder(&self.path) else { return };
+        let locks = &self.shared.locks;
+        for session in locks.list() {
+            let Some(lease) = locks.last_lease(session).filter(|it| it.pid_here() == Some(holder)) else {
+                continue;
+            };
+            let (watched, now) = (lease.ttl.min(FROZEN_WRITER_MAX), monotonic_time());
+            if self.shared.frozen_writers.has_watched(session, lease.renewed, watched, now) {
+                self.end_a_frozen_writer(session).await;
+            }
+        }
     }
 
     /// Kills the frozen process of a session if it is inside of a write transaction: nothing can be written before it

@@ -112,6 +112,8 @@ struct Shared {
     locks: SessionLocks,
     /// Sessions that do not renew their leases, as this process has seen them.
     unrenewed: unrenewed::Unrenewed,
+    /// Sessions whose process holds the write lock, as those who wait for it have watched them.
+    frozen_writers: unrenewed::Unrenewed,
     clock: Arc<Clock>,
     waits: Arc<Mutex<GateWaits>>,
     /// Idle connections, few of them; one is made when none is idle.
@@ -141,6 +143,7 @@ impl SqliteStore {
             plans: Arc::clone(&plans),
             locks: SessionLocks::new(&dir),
             unrenewed: unrenewed::Unrenewed::default(),
+            frozen_writers: unrenewed::Unrenewed::default(),
             clock: Arc::clone(&clock),
             waits: Arc::default(),
             idle: Mutex::default(),
@@ -180,7 +183,14 @@ impl SqliteStore {
         &self,
         verb: impl FnMut(&mut txn::Txn<'_>) -> Done<T> + Send + 'static,
     ) -> Result<T> {
-        self.writer.apply(verb).await
+        let mut written = std::pin::pin!(self.writer.apply(verb));
+        loop {
+            // Another process may be frozen inside of a write transaction.
+            match tokio::time::timeout(frozen::WRITER_LOOK, &mut written).await {
+                Ok(written) => return written,
+                Err(_) => self.look_for_a_frozen_writer().await,
+            }
+        }
     }
 
     /// A question of a few rows, answered on the caller's thread: to hand it to another one costs more than its answer.

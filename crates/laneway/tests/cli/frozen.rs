@@ -44,8 +44,11 @@ fn status(place: &Place) -> String {
     text(&place.json("show last --json")["status"]).to_owned()
 }
 
+/// The step runs, and that it does is recorded: its worker writes nothing more, and is not stopped inside of a write
+/// transaction by chance.
 fn has_started(place: &Place) -> bool {
     std::fs::read_to_string(place.path("pid")).is_ok_and(|pid| pid.ends_with('\n'))
+        && !place.json("show last --json")["tasks"][0]["started_at"].is_null()
 }
 
 /// The node itself and its children: the warden.
@@ -210,6 +213,45 @@ fn cancel_ends_a_run_whose_process_is_stopped() {
     let step = place.read("pid");
     assert!(!std::path::Path::new("/proc").join(step.trim()).exists(), "its step is gone");
 }
+
+/// As a process does that is stopped inside of a write transaction: everyone else waits for it.
+#[test]
+fn process_that_is_frozen_with_the_write_lock_is_ended_by_one_that_waits_for_it() {
+    let place = Place::with("flow.yaml", FLOW);
+    place.laneway("submit flow.yaml");
+    let frozen = worker(&place, "frozen", SHORT_LEASE);
+    until("a start", || has_started(&place));
+    // Its lease is made to name a process that holds the lock and does not renew.
+    let sessions = place.path(".laneway/sessions");
+    let lease = std::fs::read_dir(&sessions).expect("leases").flatten().map(|entry| entry.path());
+    let lease = lease.filter(|path| path.extension().is_some_and(|kind| kind == "lease")).last();
+    let lease = lease.expect("one of the worker");
+    frozen.signal(Signal::KILL);
+    let mut holder = std::process::Command::new("python3")
+        .args(["-c", HOLDER, &place.path(".laneway/laneway.db").to_string_lossy()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("python3");
+    let mut line = String::new();
+    let told = holder.stdout.take().expect("its output");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(told), &mut line).expect("the lock is held");
+    let line = std::fs::read_to_string(&lease).expect("the lease");
+    let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    words[4] = holder.id().to_string();
+    std::fs::write(&lease, words.join(" ")).expect("another pid");
+    let lock = std::fs::File::open(lease.with_extension("lock")).expect("its lock");
+    lock.lock().expect("the lock of a session that lives");
+    let submitted = place.laneway("submit flow.yaml");
+    assert_eq!(submitted.code, Some(0), "{submitted}");
+    assert!(!holder.wait().expect("it ended").success(), "it was killed");
+    drop(frozen.wait());
+}
+
+const HOLDER: &str = "import sqlite3, sys, time\n\
+    db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+    db.execute('BEGIN IMMEDIATE')\n\
+    print('held', flush=True)\n\
+    time.sleep(600)\n";
 
 #[test]
 fn workers_that_are_frozen_and_thaw_together_keep_their_tasks() {
