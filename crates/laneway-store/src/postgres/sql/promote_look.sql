@@ -1,7 +1,7 @@
 -- The next moment that time has something to say about, as in promote_next.sql, and whether promote_due.sql or
--- promote_overdue_runs.sql would find something now: an idle node asks nothing else.
+-- promote_overdue_runs.sql would find something now, or a follow-up is left: an idle node asks nothing else.
 -- Materialized, so that the moment is looked for once.
--- Index: tasks_timed, tasks_due, runs_with_deadline, tasks_for_nodes.
+-- Index: tasks_timed, tasks_due, runs_with_deadline, tasks_for_nodes, follow_ups_pkey.
 WITH next AS MATERIALIZED (
     SELECT CASE WHEN NOT EXISTS (SELECT 1 FROM quarantine) THEN least(
         (SELECT min(wake_at) FROM tasks WHERE wake_at IS NOT NULL),
@@ -26,4 +26,5 @@ SELECT next.at,
         SELECT 1 FROM tasks
         WHERE gate = 'node' AND EXISTS (SELECT 1 FROM takers WHERE takers.class = tasks.class)
           AND run_no + 0 <> ALL (ARRAY(SELECT quarantine.run_no FROM quarantine)))
+    OR EXISTS (SELECT 1 FROM follow_ups WHERE seq > 0)
 FROM next;
