@@ -404,9 +404,18 @@ fn containers_of_a_frozen_worker_are_gone_when_its_lease_is_over() {
     let pid = Pid::from_child(&worker);
     kill_process(pid, Signal::STOP).expect("it is ours");
     let is_gone = comes_true(SOON + SOON, || state().is_empty());
+    let sessions = || {
+        let nodes = place.laneway(&["nodes", "--json", "--store", &store]).output().expect("it runs");
+        let nodes: serde_json::Value = serde_json::from_slice(&nodes.stdout).expect("a list");
+        nodes[0]["session"].clone()
+    };
+    let before = sessions();
     kill_process(pid, Signal::CONT).expect("it is ours");
+    let joins = comes_true(PATIENCE, || !sessions().is_null() && sessions() != before);
+    kill_process(pid, Signal::TERM).expect("it is ours");
     let output = worker.wait_with_output().expect("it ends");
     assert!(is_gone, "{} {}", state(), told(&output));
+    assert!(joins, "it does not join again: {}", told(&output));
     assert!(told(&output).contains("could not be renewed in time"), "{}", told(&output));
 }
 

@@ -182,7 +182,7 @@ async fn runs_are_filtered_as_the_query_says() {
     for query in ["status=failed,done", "since=yesterday", "until=1"] {
         assert_eq!(
             server.get(&format!("/v1/runs?{query}")).await.refusal(),
-            (400, "bad_request".to_owned()),
+            (422, "unprocessable".to_owned()),
             "{query}"
         );
     }
