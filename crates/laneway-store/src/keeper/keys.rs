@@ -193,18 +193,6 @@ impl<F: Facts> Keeper<F> {
         self.facts.is_awaited(key, position)
     }
 
-    /// Whether no further task can hold a key now. `false` where only a look at the next task tells.
-    pub(crate) fn is_full(&mut self, key: &Key) -> Result<bool, F::Error> {
-        match key {
-            Key::Lock(_) => Ok(self.holders(key)? > 0),
-            Key::Limit(name) => match self.facts.limit(name)? {
-                Some(Limit::Capacity(limit)) => Ok(self.holders(key)? >= limit.get()),
-                Some(Limit::Rate(_)) | None => Ok(false),
-            },
-            Key::Order(_) => Ok(false),
-        }
-    }
-
     /// A task is let through: it holds its keys, and its rates have moved on.
     pub(super) fn take_keys(&mut self, position: Position) -> Result<(), F::Error> {
         let Some(keys) = self.keys_of(position) else { return Ok(()) };

@@ -74,6 +74,8 @@ impl SqliteStore {
     /// ends.
     pub(super) async fn end_a_frozen_writer(&self, session: SessionId) {
         let pid = self.shared.locks.last_lease(session).and_then(|lease| lease.pid_here());
+        // This process runs.
+        let pid = pid.filter(|pid| *pid != rustix::process::getpid());
         if let Some(pid) = pid.filter(|pid| write_lock::holder(&self.path) == Some(*pid)) {
             tracing::warn!(%session, "its process is frozen inside of a write transaction and is killed");
             self.kill(session, pid).await;

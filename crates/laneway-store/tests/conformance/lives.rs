@@ -261,7 +261,8 @@ async fn files_of_a_dead_session_go_with_it(place: Place) {
     drop(dying);
     reap(&node, run).await;
     assert!(ours.exists() && !theirs.exists());
-    assert_eq!(std::fs::read_dir(node.store.dir().join("sessions")).expect("locks").count(), 1);
+    let left = std::fs::read_dir(node.store.dir().join("sessions")).expect("files of sessions").count();
+    assert_eq!(left, 2, "the lock and the lease of the session that lives");
 }
 
 async fn files_of_a_session_that_died_between_lock_and_row_are_swept(place: Place) {
