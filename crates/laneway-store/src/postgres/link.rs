@@ -99,6 +99,11 @@ impl Link {
         self.follow_ups.lock().unwrap_or_else(PoisonError::into_inner).extend(new);
     }
 
+    /// Whether the open transaction makes something possible for other runs.
+    pub(super) fn has_follow_ups(&self) -> bool {
+        !self.follow_ups.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// What is to be done now that the transaction has committed.
     pub(super) fn take_follow_ups(&self) -> BTreeSet<FollowUp> {
         std::mem::take(&mut *self.follow_ups.lock().unwrap_or_else(PoisonError::into_inner))

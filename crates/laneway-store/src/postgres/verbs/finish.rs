@@ -1,6 +1,6 @@
 //! `finish`: the heart. Checks the fence, keeps the attempt, appends events, decides on a retry, counts down
 //! successors, opens gates, ends the run if it is done, and claims the next tasks, all in one transaction of two round
-//! trips. `start` and `give_back` are said in the same way.
+//! trips. If it frees something for other runs, the next tasks are claimed behind that. `start` and `give_back` are said in the same way.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::sorted;
 use crate::error::{Error, Result};
 use crate::fence::{ClaimRef, Fate};
 use crate::keeper::Keeper;
-use crate::model::{Answer, Ask, Finished};
+use crate::model::{Answer, Ask, Claim, Finished};
 use crate::postgres::base::Base;
 use crate::postgres::facts::{Known, Missing};
 use crate::postgres::fault::Done;
@@ -37,9 +37,31 @@ pub(in crate::postgres) async fn finish(
             .await;
         match said {
             Err(error) if lost.learn(shelf, &error, finished.iter().map(|one| one.claim.run)) => {}
-            said => return said,
+            Ok((mut answer, true)) => {
+                if let Some(ask) = ask {
+                    answer.claims = claim_next(base, ask).await;
+                }
+                return Ok(answer);
+            }
+            Ok((answer, false)) => return Ok(answer),
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// Claims the next tasks behind the follow-ups of a finish: what these let through may come first. The ends are
+/// recorded, so that an error is none of theirs; the worker asks for work again.
+async fn claim_next(base: &Base, ask: &Ask) -> Vec<Claim> {
+    if ask.limit + ask.ahead == 0 {
+        return Vec::new();
+    }
+    let claimed = base
+        .write(|link, terms| async move { super::claim::claim(&base.shelf, &link, terms, ask).await })
+        .await;
+    claimed.unwrap_or_else(|error| {
+        tracing::debug!(%error, "nothing was claimed behind a finish");
+        Vec::new()
+    })
 }
 
 /// Says something about claims, and gives their fates in the order in which they came.
@@ -91,7 +113,7 @@ async fn finish_held(
     terms: Terms,
     (finished, lost): (&[Finished], &Lost),
     ask: Option<&Ask>,
-) -> Done<Answer> {
+) -> Done<(Answer, bool)> {
     let held = finished.iter().map(|one| one.claim.run).enumerate().filter(|(_, run)| lost.keeps(*run));
     let runs = sorted(shelf, link, held).await?;
     let asked = match ask {
@@ -110,11 +132,14 @@ async fn finish_held(
     })
     .await?;
     let session = ask.map(|ask| ask.session.to_string());
+    let claims_later = link.has_follow_ups();
     let mut flight = link.flight();
     columns.say(&mut flight);
     let said = flight.len();
     if let (Some(asked), Some(session)) = (&asked, &session) {
-        asked.say(&mut flight);
+        if !claims_later {
+            asked.say(&mut flight);
+        }
         flight.ask(sql!("stops", TEXT), vec![session]);
     }
     flight.ask(sql!("promote_next"), Vec::new());
@@ -126,7 +151,9 @@ async fn finish_held(
         answer.is_closing |= is_closing;
     }
     if let (Some(asked), Some(ask)) = (&asked, ask) {
-        answer.claims = asked.hear(shelf, link, &mut answers).await?;
+        if !claims_later {
+            answer.claims = asked.hear(shelf, link, &mut answers).await?;
+        }
         let stops = answers.next().unwrap_or_default();
         // Those that cannot be read are dealt with by who looks for orders.
         answer.stops = read::stops(&stops, ask.session)?.list;
@@ -134,7 +161,7 @@ async fn finish_held(
     if let Some(found) = answers.next().and_then(|rows| rows.into_iter().next()) {
         answer.wake_at = found.try_get::<_, Option<i64>>(0)?.map(Millis);
     }
-    Ok(answer)
+    Ok((answer, claims_later))
 }
 
 async fn say_held(
