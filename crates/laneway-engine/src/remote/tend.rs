@@ -72,10 +72,11 @@ impl Tender {
                 look_at = Instant::now() + if has_remotes { LOOK } else { SWEEP };
             }
             if self.terms.is_alone && now >= sweep_at {
-                self.reap().await.unwrap_or_else(|error| {
+                let pause = self.reap().await.unwrap_or_else(|error| {
                     told(&error);
+                    SWEEP
                 });
-                sweep_at = Instant::now() + SWEEP;
+                sweep_at = Instant::now() + pause;
             }
             if self.terms.is_alone && now >= promote_at {
                 promote_at = Instant::now() + self.promote().await.unwrap_or(SWEEP);
@@ -94,11 +95,13 @@ impl Tender {
         }
     }
 
-    async fn reap(&self) -> Result<()> {
-        for node in self.store.reap().await?.nodes {
+    /// How long until the next sweep. A lease that may be ending is watched without a gap, or it never ends.
+    async fn reap(&self) -> Result<Duration> {
+        let reaped = self.store.reap().await?;
+        for node in reaped.nodes {
             tracing::warn!(node, "a node died; what it held goes on elsewhere");
         }
-        Ok(())
+        Ok(reaped.next_in.map_or(SWEEP, |next| next.clamp(PAUSE, SWEEP)))
     }
 
     /// How long until there is something to do.
