@@ -142,7 +142,7 @@ test('triggers are paused, undone, paused and resumed', async () => {
 });
 
 test('a limit is changed and undone; who holds it and who waits is shown', async () => {
-  const tab = await here.open('/limits', { expected: /status of 400/ });
+  const tab = await here.open('/limits', { expected: /status of 422/ });
   const { page } = tab;
   const value = async () => (await here.program.ask<{ limits: Named[] }>('GET', '/v1/limits')).limits[0]?.['value'];
   await page.getByRole('link', { name: 'berth' }).click();

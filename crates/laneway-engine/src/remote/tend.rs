@@ -29,6 +29,9 @@ const SWEEP: Duration = Duration::from_secs(5);
 /// Hints come in crowds.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Between two sweeps, however soon a lease ends.
+const LEAST_SWEEP: Duration = Duration::from_millis(250);
+
 /// Ends with this.
 #[derive(Debug)]
 pub struct Tending(AbortHandle);
@@ -101,7 +104,7 @@ impl Tender {
         for node in reaped.nodes {
             tracing::warn!(node, "a node died; what it held goes on elsewhere");
         }
-        Ok(reaped.next_in.map_or(SWEEP, |next| next.clamp(PAUSE, SWEEP)))
+        Ok(reaped.next_in.map_or(SWEEP, |next| next.clamp(LEAST_SWEEP, SWEEP)))
     }
 
     /// How long until there is something to do.
