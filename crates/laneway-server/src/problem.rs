@@ -274,7 +274,7 @@ fn code_of(error: &Error) -> Code {
         Error::NoSuchEffect { .. } => Code::NoSuchEffect,
         Error::EffectRuns { .. } => Code::EffectRuns,
         Error::BadSignal(BadSignal::Large) => Code::BodyTooLarge,
-        Error::BadSignal(BadSignal::Payload { .. } | BadSignal::Reason) => Code::BadRequest,
+        Error::BadSignal(BadSignal::Payload { .. } | BadSignal::Reason) => Code::Unprocessable,
         Error::NotSetAside { .. } => Code::NotSetAside,
         Error::Exists { .. } => Code::Exists,
         Error::KeyTaken { .. } => Code::KeyTaken,

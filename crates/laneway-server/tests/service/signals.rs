@@ -74,7 +74,7 @@ async fn signal_that_cannot_be_taken_is_refused_by_a_code() {
         ("approve", json!({ "signal": "approved", "payload": [1] }), 400, "bad_body"),
         ("approve", json!({ "signal": "approved", "by": "eve" }), 400, "bad_body"),
         ("approve", large, 413, "body_too_large"),
-        ("approve", nul, 400, "bad_request"),
+        ("approve", nul, 422, "unprocessable"),
     ] {
         let reply = server.post(&format!("/v1/runs/{run}/tasks/{step}/signal"), body).await;
         assert_eq!(reply.refusal(), (status, code.to_owned()), "{step}: {reply:?}");
