@@ -293,10 +293,12 @@ impl Store for PostgresStore {
             // An owner that died is in the way until it is reaped, and nobody may have done so yet.
             Err(Error::Owned { .. }) => {
                 self.reap().await?;
-                self.adopt_once(run, session).await
+                self.adopt_once(run, session).await?;
             }
-            answer => answer,
+            answer => answer?,
         }
+        // What the former owner had committed, and not followed up when it died.
+        settle::settle_all(&self.base).await
     }
 
     async fn wanted_runs(&self, wanting: Wanting) -> Result<WantedPage> {

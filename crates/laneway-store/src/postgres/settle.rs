@@ -135,6 +135,14 @@ pub(super) async fn sweep(base: &Base) -> Result<()> {
     Ok(())
 }
 
+/// Does everything that is recorded, whether its process lives or not. For a caller that takes over from a
+/// process that died, and must not wait for two sweeps.
+pub(super) async fn settle_all(base: &Base) -> Result<()> {
+    let (left, _) = base.ask(|link| async move { left(&link, i64::MAX).await }).await?;
+    settle(base, left).await;
+    Ok(())
+}
+
 async fn left(link: &Link, seen: i64) -> Done<(BTreeSet<FollowUp>, Option<i64>)> {
     let (mut left, mut last) = (BTreeSet::new(), None);
     for found in link.rows(sql!("follow_ups_left", INT8), &[&seen]).await? {

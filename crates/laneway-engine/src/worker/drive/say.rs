@@ -191,6 +191,11 @@ impl Loop {
         if std::mem::take(&mut self.is_unsure) {
             self.renew();
         }
+        // Workers sweep. A run in the foreground may be all that is there: it must not wait for what a process that
+        // died has left undone.
+        if matches!(self.aim, Aim::Run { .. }) && !self.store.is_embedded() {
+            self.promote(Promotion::Swept);
+        }
         let (store, session) = (Arc::clone(&self.store), self.session);
         // What others did may have made a moment matter of which nobody here was told.
         self.events.spawn(async move {
