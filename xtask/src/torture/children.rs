@@ -241,6 +241,8 @@ impl Play<'_> {
                 // Only what was committed counts, and that does.
                 let is_committed = match self.case.point {
                     Point::SignalAfter | Point::CommitAfter | Point::SharedCommitAfter => Some("before"),
+                    // There the parent is told in the transaction that follows.
+                    Point::ChildOver | Point::ChildOverTold if self.case.is_postgres => Some("before"),
                     Point::SignalBefore | Point::ChildOver | Point::ChildOverTold | Point::CommitBefore => {
                         Some("woken")
                     }
