@@ -239,7 +239,7 @@ async fn hand_on(shelf: &Shelf, link: &Link, terms: Terms, key: &Key) -> Done<Pr
     let mut made = on_runs(link, terms, vec![Job { head, seed }], |_, keeper| {
         keeper.examine(position)?;
         let still_waits = keeper.task(position)?.gate_key.as_deref() == Some(&text);
-        // Whom it does not let through, it does not let through anyone behind.
+        // If the first task in line has to wait, so do all behind it.
         Ok(if still_waits { Progress::Done } else { Progress::More })
     })
     .await?;
