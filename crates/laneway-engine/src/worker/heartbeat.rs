@@ -25,6 +25,9 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// After a renewal that failed.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
+/// How long the warden may take to hear of a renewal.
+const TELLING: Duration = Duration::from_millis(100);
+
 /// Why a session is not renewed, as long as nobody says otherwise.
 const NO_ANSWER: &str = "no answer";
 
@@ -241,8 +244,8 @@ async fn beat(
         let pause = match tokio::time::timeout(left, store.renew(session, counts.tally())).await {
             Ok(Ok(held)) => {
                 pass(Point::RenewAfter);
-                // What ran is killed by now, and that cannot be undone.
-                if boot_time() >= deadline(renewed, lease) {
+                // What ran is killed by now, or before the warden hears of this, and that cannot be undone.
+                if boot_time() + TELLING >= deadline(renewed, lease) {
                     return "the session was renewed too late".to_owned();
                 }
                 // Counted from before the request: the store may have renewed at any moment since.
@@ -273,7 +276,9 @@ fn deadline(renewed: Duration, lease: Lease) -> Duration {
     if has(Bug::FenceLate) {
         return renewed + lease.ttl * 20;
     }
-    renewed + lease.ttl.saturating_sub(MARGIN.min(lease.ttl / 4))
+    let moment = renewed + lease.ttl.saturating_sub(MARGIN.min(lease.ttl / 4));
+    // The warden is told milliseconds. If this moment were later than its, a step that it killed would be reported.
+    Duration::from_millis(u64::try_from(moment.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -286,5 +291,12 @@ mod tests {
         assert_eq!(deadline(Duration::from_secs(100), lease), Duration::from_secs(155));
         let short = Lease { ttl: Duration::from_secs(4), every: Duration::from_secs(1) };
         assert_eq!(deadline(Duration::from_secs(100), short), Duration::from_secs(103));
+    }
+
+    #[test]
+    fn node_and_warden_mean_the_same_moment() {
+        let lease = Lease { ttl: Duration::from_secs(4), every: Duration::from_secs(1) };
+        let renewed = Duration::new(100, 123_456_789);
+        assert_eq!(deadline(renewed, lease), Duration::from_millis(103_123));
     }
 }
