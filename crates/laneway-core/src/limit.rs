@@ -17,7 +17,7 @@ pub enum Limit {
     Rate(Rate),
 }
 
-/// So many tasks in any window of that length.
+/// At most so many tasks start in any window of that length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
     pub count: NonZeroU32,
@@ -48,6 +48,29 @@ pub struct Disagreement {
     pub name: String,
     pub stored: Limit,
     pub declared: Limit,
+}
+
+/// A passage lasts for this part of its window, and within these bounds: long enough for a node to hear of it.
+const PASSAGE_PART: u32 = 20;
+const SHORTEST_PASSAGE: Duration = Duration::from_millis(50);
+const LONGEST_PASSAGE: Duration = Duration::from_secs(5);
+
+impl Rate {
+    /// How long after it was let through a task may start. Behind that it takes a new passage, so that passages that
+    /// were not used while all slots were busy do not add up to a burst.
+    pub fn passage(self) -> Duration {
+        (self.window / PASSAGE_PART).clamp(SHORTEST_PASSAGE, LONGEST_PASSAGE)
+    }
+
+    /// The distance of two passages, in microseconds. A start comes up to `passage` behind its own, and a program needs
+    /// a moment to run: half as much. With evenly spaced passages that are `(window + both) / count` apart, no window
+    /// has more than `count` starts. Rounded up for the same reason.
+    pub fn spacing(self) -> i64 {
+        let late = self.passage() * 3 / 2;
+        let micros = i64::try_from((self.window.saturating_add(late)).as_micros()).unwrap_or(i64::MAX);
+        let count = i64::from(self.count.get());
+        micros / count + i64::from(micros % count != 0)
+    }
 }
 
 impl Limit {

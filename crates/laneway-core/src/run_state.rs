@@ -340,8 +340,8 @@ impl Fold {
                     }
                     None => {}
                 }
-                // In a paused run it waits as everything else does.
-                if is_paused && !is_ahead {
+                // In a paused run it waits as everything else does; where no attempt is named it always does.
+                if (is_paused || f.attempt.is_none()) && !is_ahead {
                     task.status = moved(seq, task, TaskMove::Withdraw)?;
                 }
             }

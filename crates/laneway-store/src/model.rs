@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use laneway_core::artifact::ArtifactName;
 use laneway_core::cause::Cause;
@@ -299,7 +299,20 @@ pub const POOL_EVENTS_KEPT: i64 = 10_000;
 pub struct Claim {
     pub at: ClaimRef,
     pub head: Arc<RunHead>,
+    /// Until when it may start, if rates have let it through: behind that its holder gives it back.
+    pub start_by: Option<Instant>,
 }
+
+impl Claim {
+    /// Whether the passages of its rates have expired. A node whose way to the store takes longer than they last would give
+    /// it back for ever, so that after a few times it starts late.
+    pub fn has_to_pass_again(&self) -> bool {
+        self.start_by.is_some_and(|by| Instant::now() >= by) && self.at.given_back() < MAX_PASSAGES
+    }
+}
+
+/// So many times a claim is given back whose passages have expired.
+const MAX_PASSAGES: u32 = 8;
 
 /// The parts of a run that never change.
 #[derive(Debug, Clone)]

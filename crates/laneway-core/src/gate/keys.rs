@@ -1,6 +1,8 @@
 //! Gates with a key that tasks of all runs share: order, lock, limits and rates. Owns their predicate; the store counts
 //! the holders under the keys' locks, from live tasks, and takes all of a task's keys or none.
 
+use std::time::Duration;
+
 use super::rate::{Passage, Tat, gcra};
 use super::{Gate, Wait};
 use crate::limit::Rate;
@@ -85,6 +87,15 @@ impl<'a> Keys<'a> {
         });
         let (until, name) = closed.max_by_key(|(until, _)| *until)?;
         Some(Wait { gate: Gate::Rate, key: Some(name), until: Some(until) })
+    }
+
+    /// How long after it was let through a task may start: as long as the shortest passage of its rates lasts.
+    pub fn passage(&self) -> Option<Duration> {
+        let passages = self.limits.iter().filter_map(|limited| match limited.level {
+            Level::Capacity { .. } => None,
+            Level::Rate { rate, .. } => Some(rate.passage()),
+        });
+        passages.min()
     }
 
     /// What a task that was let through leaves in the rows of its rates: the name of each and its new timestamp.

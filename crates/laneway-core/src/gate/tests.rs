@@ -121,7 +121,7 @@ fn to_pass_spends_every_rate_and_nothing_else() {
     ];
     let facts = Facts { keys: Keys { limits: &limits, ..Keys::default() }, ..open() };
     assert_eq!(judge(&facts), Verdict::Open);
-    assert_eq!(facts.keys.spent(NOW), [("api", Tat(110_000)), ("mail", Tat(105_500))]);
+    assert_eq!(facts.keys.spent(NOW), [("api", Tat(185_000)), ("mail", Tat(143_000))]);
 }
 
 #[test]

@@ -547,6 +547,8 @@ impl Loop {
                 let returned = fates.iter().filter(|fate| **fate == Fate::Recorded).count();
                 self.counts.add(|tally| tally.returned += returned as u64);
                 self.look();
+                // What has new passages is to start at once.
+                self.claim();
             }
             Message::GivenBack(claims, Err(error)) => {
                 if !self.is_hopeless(&error) {

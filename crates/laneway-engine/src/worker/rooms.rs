@@ -112,6 +112,7 @@ steps:
         let claim = |position| Claim {
             at: ClaimRef { run, position, attempt: 1, generation: 1, session },
             head: Arc::clone(&head),
+            start_by: None,
         };
         (0..5).map(claim).collect()
     }

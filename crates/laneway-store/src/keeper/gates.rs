@@ -398,7 +398,7 @@ impl<F: Facts> Keeper<F> {
     fn promote(&mut self, position: Position) -> Result<(), F::Error> {
         let status = self.task(position)?.status.next(TaskMove::Promote)?;
         self.note_wait(position)?;
-        self.take_keys(position)?;
+        let start_by = self.take_keys(position)?;
         let (rank, class) = (self.rank(position), self.offered_to());
         self.change(position, |task| {
             task.class = class.unwrap_or(task.class);
@@ -408,6 +408,7 @@ impl<F: Facts> Keeper<F> {
             task.wake_at = None;
             task.rank = task.rank.or(Some(rank));
             task.run_at = None;
+            task.start_by = start_by;
             task.forget_attempt();
         })?;
         self.append(TaskAvailable { step: self.name(position) });

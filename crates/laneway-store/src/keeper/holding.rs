@@ -94,6 +94,7 @@ impl<F: Facts> Keeper<F> {
 
     /// A claim that was never started returns to the line. It keeps its rank, so it is next again; one that was claimed
     /// ahead waits for its place as before. In a paused run it waits until that goes on, in one that is closing it ends.
+    /// One that rates had let through did not start in time, and takes new passages.
     ///
     /// Its holder knows that nothing was executed: the claim was no attempt, and the next one has its number. Of one that is
     /// taken back in place of its holder that is not known: it spends a number, and leaves a record.
@@ -103,19 +104,25 @@ impl<F: Facts> Keeper<F> {
             return Ok(Fate::ClaimLost);
         }
         let (status, stop, is_ahead) = (task.status.next(TaskMove::GiveBack)?, task.stop, task.is_ahead);
+        let has_to_pass_again = by == GivenBackBy::Holder && task.start_by.is_some() && !is_ahead;
         if by == GivenBackBy::Other {
             self.keep_record(Record::new(claim, "returned"))?;
         }
-        let paused = if self.run.pauses.is_empty() { None } else { Some(status.next(TaskMove::Withdraw)?) };
+        let withdrawn = match (self.run.pauses.is_empty(), has_to_pass_again) {
+            (true, false) => None,
+            (true, true) => Some((status.next(TaskMove::Withdraw)?, Gate::Needs)),
+            (false, _) => Some((status.next(TaskMove::Withdraw)?, Gate::Paused)),
+        };
         self.change(claim.position, |task| {
-            (task.status, task.gate) = match paused {
+            (task.status, task.gate) = match withdrawn {
                 _ if task.is_ahead => (TaskStatus::Pending, Some(Gate::MaxParallel)),
-                Some(paused) => (paused, Some(Gate::Paused)),
+                Some((withdrawn, gate)) => (withdrawn, Some(gate)),
                 None => (status, None),
             };
             task.session = None;
             task.is_ahead = false;
             task.stop = None;
+            task.start_by = None;
             if by == GivenBackBy::Holder {
                 task.attempt -= 1;
                 task.given_back += 1;
@@ -125,10 +132,13 @@ impl<F: Facts> Keeper<F> {
         match by {
             GivenBackBy::Other => self.append(TaskReturned { step, attempt: Some(claim.attempt) }),
             // A claim appends nothing, and neither does its return, unless the task is seen to wait again.
-            GivenBackBy::Holder if paused.is_some() && !is_ahead => {
+            GivenBackBy::Holder if withdrawn.is_some() && !is_ahead => {
                 self.append(TaskReturned { step, attempt: None });
             }
             GivenBackBy::Holder => {}
+        }
+        if has_to_pass_again {
+            self.examine_later(claim.position);
         }
         self.end_if_closing(claim.position)?;
         // It was to be stopped together with its group, in a run that goes on.

@@ -9,6 +9,7 @@ use laneway_core::key::TaskKeys;
 use laneway_core::limit::Limit;
 use laneway_core::plan::Position;
 use laneway_core::state::RunStatus;
+use laneway_core::time::Millis;
 use laneway_core::version::OrderVersion;
 use laneway_torture::{Bug, has};
 
@@ -193,12 +194,14 @@ impl<F: Facts> Keeper<F> {
         self.facts.is_awaited(key, position)
     }
 
-    /// A task is let through: it holds its keys, and its rates have moved on.
-    pub(super) fn take_keys(&mut self, position: Position) -> Result<(), F::Error> {
-        let Some(keys) = self.keys_of(position) else { return Ok(()) };
+    /// A task is let through: it holds its keys, and its rates have moved on. Gives the moment until which it may start.
+    pub(super) fn take_keys(&mut self, position: Position) -> Result<Option<Millis>, F::Error> {
+        let Some(keys) = self.keys_of(position) else { return Ok(None) };
         let found = self.find_keys(position)?;
         let mut limits = Vec::new();
-        for (name, tat) in found.lend(&mut limits).spent(self.now) {
+        let lent = found.lend(&mut limits);
+        let start_by = lent.passage().map(|passage| self.now.after(passage));
+        for (name, tat) in lent.spent(self.now) {
             self.keys.tats.insert(name.to_owned(), tat);
             // The next in line learns when its turn will come.
             self.keys.freed.insert(Key::Limit(name.to_owned()));
@@ -206,7 +209,7 @@ impl<F: Facts> Keeper<F> {
         for key in held(&keys) {
             self.keys.holds.insert((key, position), true);
         }
-        Ok(())
+        Ok(start_by)
     }
 
     /// A task is not live any more.

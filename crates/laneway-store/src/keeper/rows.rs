@@ -111,6 +111,8 @@ pub(crate) struct TaskRow {
     /// Since when it is ready: the order of waiters and of claims.
     pub(crate) rank: Option<i64>,
     pub(crate) run_at: Option<Millis>,
+    /// Until when it may start, since rates have let it through.
+    pub(crate) start_by: Option<Millis>,
     /// Of its last claim: which execution that is.
     pub(crate) attempt: u32,
     /// How many claims were given back, and are no attempts.
@@ -152,6 +154,7 @@ impl TaskRow {
             wake_at: None,
             rank: None,
             run_at: None,
+            start_by: None,
             attempt: 0,
             given_back: 0,
             retries: 0,
@@ -220,6 +223,7 @@ impl TaskRow {
         self.wake_at = None;
         self.rank = None;
         self.run_at = None;
+        self.start_by = None;
         self.session = None;
         self.is_ahead = false;
         self.stop = None;

@@ -773,13 +773,14 @@ pub(super) fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
         growth: row::maybe_word(found, 24, "items of a task", read_growth)?,
         item: row::maybe_text(found, 25)?.map(Arc::from),
         given_back: row::number(found, 26)?,
+        start_by: row::moment(found, 27)?,
     };
     Ok((row::number(found, 1)?, task))
 }
 
 /// Some statements tell along with a task whether somebody takes its class.
 fn note_taker(known: &mut Known, task: &TaskRow, found: &Row) -> Done<()> {
-    if let Some(has_taker) = found.try_get(27)? {
+    if let Some(has_taker) = found.try_get(28)? {
         // That nobody takes it is looked at again, behind a lock, if it matters.
         if has_taker {
             known.takers.insert(task.class, true);

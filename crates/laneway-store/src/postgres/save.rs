@@ -72,6 +72,7 @@ struct NewItems {
     wait: MaybeTexts,
     due_at: MaybeNumbers,
     given_back: Numbers,
+    start_by: MaybeNumbers,
 }
 
 /// Runs that are to be started, by the task that waits for them; and those that are so no more.
@@ -132,6 +133,7 @@ struct Tasks {
     due_at: MaybeNumbers,
     growth: MaybeTexts,
     given_back: Numbers,
+    start_by: MaybeNumbers,
 }
 
 /// Which row, and what it must still say.
@@ -376,6 +378,7 @@ impl Columns {
                     TEXT_ARRAY,
                     INT8_ARRAY,
                     TEXT_ARRAY,
+                    INT8_ARRAY,
                     INT8_ARRAY
                 ),
                 self.tasks.values(),
@@ -493,7 +496,7 @@ impl Growths {
                 sql!(
                     "task_add", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
                     INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY
+                    INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY
                 ),
                 self.new.values(),
             );
@@ -531,6 +534,7 @@ impl NewItems {
         self.wait.push(wait_text(row.wait.as_deref()));
         self.due_at.push(row.due_at().map(|at| at.0));
         self.given_back.push(i64::from(row.given_back));
+        self.start_by.push(row.start_by.map(|at| at.0));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -553,6 +557,7 @@ impl NewItems {
             &self.wait,
             &self.due_at,
             &self.given_back,
+            &self.start_by,
         ]
     }
 }
@@ -630,11 +635,12 @@ impl Tasks {
         self.due_at.push(row.due_at().map(|at| at.0));
         self.growth.push(growth_text(row.growth.as_deref()));
         self.given_back.push(i64::from(row.given_back));
+        self.start_by.push(row.start_by.map(|at| at.0));
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
         let mut values = self.fence.values();
-        let row: [&Value<'_>; 25] = [
+        let row: [&Value<'_>; 26] = [
             &self.status,
             &self.gate,
             &self.rank,
@@ -660,6 +666,7 @@ impl Tasks {
             &self.due_at,
             &self.growth,
             &self.given_back,
+            &self.start_by,
         ];
         values.extend(row);
         values

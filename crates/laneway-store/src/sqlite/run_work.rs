@@ -322,6 +322,7 @@ fn task_row(row: &Row<'_>) -> Done<(Position, TaskRow)> {
         growth: word(row, 23, "items of a task", read_growth)?,
         item: row.get_ref(24)?.as_str_or_null().map_err(rusqlite::Error::from)?.map(Arc::from),
         given_back: row.get(25)?,
+        start_by: millis(row, 26)?,
     };
     Ok((row.get(0)?, task))
 }
@@ -415,7 +416,8 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             wait_text(row.wait.as_deref()),
             row.due_at().map(|at| at.0),
             growth_text(row.growth.as_deref()),
-            row.given_back
+            row.given_back,
+            row.start_by.map(|at| at.0)
         ])?,
         Touch::New => txn.connection.prepare_cached(sql!("task_add"))?.execute(params![
             no,
@@ -435,7 +437,8 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             row.took_ms,
             wait_text(row.wait.as_deref()),
             row.due_at().map(|at| at.0),
-            row.given_back
+            row.given_back,
+            row.start_by.map(|at| at.0)
         ])?,
     };
     if written == 0 {

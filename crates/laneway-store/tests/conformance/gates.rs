@@ -36,6 +36,7 @@ for_each_database! {
     smaller_version_of_another_run_counts_beside_one_that_is_skipped,
     rate_lets_so_many_through_in_a_window,
     rate_wakes_its_waiters_one_after_the_other,
+    passage_that_was_not_used_in_time_is_taken_anew,
     rate_wakes_the_next_when_the_first_is_canceled_or_paused,
     higher_priority_goes_first_and_none_waits_for_ever,
     cause_names_the_holder_its_run_and_the_place_in_line,
@@ -362,8 +363,38 @@ async fn rate_wakes_its_waiters_one_after_the_other(place: Place) {
         assert_eq!(live, through);
         let next = node.promote().await;
         assert_eq!(next.is_some(), through < 4, "as long as somebody waits there is a moment to wake up at");
-        place.advance(Duration::from_secs(1));
+        place.advance(Duration::from_millis(1075));
         node.promote().await;
+    }
+}
+
+/// Tasks that were let through while nobody had a slot for them do not start in a burst.
+async fn passage_that_was_not_used_in_time_is_taken_anew(place: Place) {
+    let node = place.node("one").await;
+    let names: Vec<String> = (0..4).map(|step| format!("s{step}")).collect();
+    let steps: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "limits: [api]")).collect();
+    let run = node.submit(&flow("limits: {api: 1/60s}\nmax_parallel: 9", &steps)).await;
+    for _ in 0..3 {
+        place.advance(Duration::from_millis(64_500));
+        node.promote().await;
+    }
+    let mut late = node.take(run, 9).await;
+    assert_eq!(late.len(), 4, "all of them are through");
+    assert!(late[..3].iter().all(|held| held.has_to_pass_again), "their moment is over");
+    assert!(!late[3].has_to_pass_again, "the last may start now");
+    node.succeed(&late.remove(3)).await;
+    for held in &late {
+        node.give_back(held).await;
+    }
+    assert_eq!(node.take(run, 9).await.len(), 0, "the last passage was a moment ago");
+    for left in [2, 1, 0] {
+        place.advance(Duration::from_millis(64_500));
+        node.promote().await;
+        let [next] = &node.take(run, 9).await[..] else { panic!("one at a time") };
+        assert!(!next.has_to_pass_again && next.at.attempt == 1, "{next:?}");
+        node.succeed(next).await;
+        let waiting = node.state(run).await.tasks.iter().filter(|task| task.status == TaskStatus::Pending).count();
+        assert_eq!(waiting, left);
     }
 }
 
@@ -378,7 +409,7 @@ async fn rate_wakes_the_next_when_the_first_is_canceled_or_paused(place: Place) 
     node.cancel(runs[1]).await;
     assert!(node.promote().await.is_some(), "somebody is woken for the others");
     node.store.pause(Pausable::Run(runs[2]), "ada").await.expect("a pause");
-    place.advance(Duration::from_secs(1));
+    place.advance(Duration::from_millis(1075));
     node.promote().await;
     assert_eq!(node.tasks(runs[2]).await, "a pending");
     assert_eq!(node.tasks(runs[3]).await, "a available");

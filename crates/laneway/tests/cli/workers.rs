@@ -155,6 +155,37 @@ fn drained_node_takes_nothing_more() {
     worker.wait();
 }
 
+/// As a service would see it that is called by the steps. While all slots are busy twelve tasks are let through; when the
+/// slots become free at the same moment, they must not all start.
+#[test]
+fn rate_holds_for_starts_also_after_all_slots_were_busy() {
+    let blockers: String = (0..12).map(|number| format!("  b{number}: {{run: sleep 7}}\n")).collect();
+    let place = Place::with("busy.yaml", &format!("max_parallel: 12\nsteps:\n{blockers}"));
+    let started = "date +%s%N >> starts";
+    let calls: String =
+        (0..12).map(|number| format!("  c{number}: {{limits: [pace], run: {started}}}\n")).collect();
+    place.write("calls.yaml", &format!("max_parallel: 12\nlimits: {{pace: 8/4s}}\nsteps:\n{calls}"));
+    let _worker = worker(&place, "--slots 12");
+    place.laneway("submit busy.yaml");
+    let running = || {
+        let run = place.json("show last --json");
+        let tasks = run["tasks"].as_array().expect("tasks");
+        tasks.iter().filter(|task| task["status"] == "running").count()
+    };
+    until("all slots to be busy", || running() == 12);
+    place.laneway("submit calls.yaml");
+    until("the end of the run", || status(&place) == "succeeded");
+    let mut starts: Vec<u64> =
+        place.read("starts").lines().map(|line| line.parse().expect("a moment")).collect();
+    starts.sort_unstable();
+    assert_eq!(starts.len(), 12);
+    for first in &starts {
+        let inside = starts.iter().filter(|at| (*first..first + 4_000_000_000).contains(at)).count();
+        assert!(inside <= 8, "{inside} of 8 in 4 s: {starts:?}");
+    }
+    assert_eq!(place.laneway("replay last").code, Some(0));
+}
+
 #[test]
 fn limits_are_set_listed_and_refused_when_they_make_no_sense() {
     let place = Place::new();

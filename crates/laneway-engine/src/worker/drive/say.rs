@@ -84,8 +84,14 @@ impl Loop {
             return;
         }
         self.begin_levels();
+        let mut late = Vec::new();
         while let Some(claim) = self.lineup.next(self.busy() + self.levels.wanting()) {
             pass(Point::Claimed);
+            if claim.has_to_pass_again() {
+                self.lineup.left(claim.at);
+                late.push(claim.at);
+                continue;
+            }
             if claim.head.plan.is_leveled() {
                 self.take_level(claim);
                 continue;
@@ -104,6 +110,7 @@ impl Loop {
             let setting = self.setting.clone();
             self.events.spawn(async move { Message::Ended(at, attempt::run(setting, claim, stop, 0).await) });
         }
+        self.give_back(late);
         pass(Point::Begun);
         self.keep_no_longer();
     }

@@ -75,7 +75,7 @@ async fn look(worker: &Worker, view: &RemoteView, asked: &wire::AskForWork) -> A
         let is_unknown = started_at.is_none() && !asked.holding.contains(&ClaimWord::of(claim));
         if is_unknown && claims.len() < wanted {
             match store.head(claim.run).await {
-                Ok(head) => claims.push(Claim { at: *claim, head }),
+                Ok(head) => claims.push(Claim { at: *claim, head, start_by: None }),
                 Err(error) if is_about_a_run(&error) => leave(worker, *claim, &error).await?,
                 Err(error) => return Err(Worker::refusal(error)),
             }
@@ -84,7 +84,13 @@ async fn look(worker: &Worker, view: &RemoteView, asked: &wire::AskForWork) -> A
     let limit = wanted.saturating_sub(claims.len());
     if limit > 0 && !view.is_draining {
         let ask = Ask { session: worker.session, run: None, limit, ahead: 0 };
-        claims.extend(store.claim(ask).await.map_err(Worker::refusal)?);
+        let taken = store.claim(ask).await.map_err(Worker::refusal)?;
+        let (late, taken): (Vec<Claim>, Vec<Claim>) = taken.into_iter().partition(Claim::has_to_pass_again);
+        if !late.is_empty() {
+            let late = late.into_iter().map(|claim| claim.at).collect();
+            store.give_back(late).await.map_err(Worker::refusal)?;
+        }
+        claims.extend(taken);
     }
     for claim in &claims {
         work.tasks.extend(task(worker, claim).await?);

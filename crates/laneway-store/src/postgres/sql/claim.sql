@@ -42,4 +42,5 @@ FROM barred
 WHERE NOT is_barred AND tasks.run_no = barred.run_no AND tasks.position = barred.position
 RETURNING tasks.position, tasks.attempt, place,
           CASE WHEN tasks.run_no <> $1 THEN (SELECT id FROM runs WHERE no = tasks.run_no) END, tasks.run_no,
-          tasks.attempt + tasks.given_back;
+          tasks.attempt + tasks.given_back,
+          tasks.start_by - coalesce($7::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);

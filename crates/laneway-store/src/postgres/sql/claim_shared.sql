@@ -50,4 +50,5 @@ FROM barred
 WHERE place <= $2 + $4 AND NOT is_barred AND tasks.run_no = barred.run_no AND tasks.position = barred.position
 RETURNING tasks.run_no, CASE WHEN place_in_run = 1 THEN version END, dir, CASE WHEN place_in_run = 1 THEN params END,
           barred.max_parallel, placement, submitted_from, whole, bundle, parent, root_no, no_cache, id, tasks.position, tasks.attempt, place,
-          tasks.attempt + tasks.given_back;
+          tasks.attempt + tasks.given_back,
+          tasks.start_by - coalesce($3::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint);

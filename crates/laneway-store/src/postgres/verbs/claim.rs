@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use laneway_core::definition::OnLost;
 use laneway_core::id::RunId;
@@ -57,6 +58,8 @@ pub(super) struct Asked {
     /// The same for a request to all runs: versions of which every step may wait so.
     may_wait: Vec<String>,
     now: Option<i64>,
+    /// When it was asked: what the answer says of time is counted from there.
+    since: Instant,
 }
 
 impl Asked {
@@ -82,6 +85,7 @@ impl Asked {
             now: terms.now.map(|now| now.0),
             ask: ask.clone(),
             head,
+            since: Instant::now(),
         })
     }
 
@@ -164,7 +168,7 @@ impl Asked {
             Some(child) => shelf.head(link, child).await?,
             None => Arc::clone(own),
         };
-        self.read(&head, found, (0, 1, 5))
+        self.read(&head, found, (0, 1, 5, 6))
     }
 
     async fn hear_of_all(&self, shelf: &Shelf, link: &Link, mut rows: Vec<Row>) -> Done<Vec<Claim>> {
@@ -198,15 +202,15 @@ impl Asked {
             }
         };
         heads.insert(no, Arc::clone(&head));
-        self.read(&head, found, (13, 14, 16))
+        self.read(&head, found, (13, 14, 16, 17))
     }
 
-    /// Where the row says position, attempt and generation.
+    /// Where the row says position, attempt and generation, and for how many milliseconds it may start.
     fn read(
         &self,
         head: &Head,
         found: &Row,
-        (position, attempt, generation): (usize, usize, usize),
+        (position, attempt, generation, left): (usize, usize, usize, usize),
     ) -> Done<Claim> {
         let run = head.head.run;
         let read = || -> Done<ClaimRef> {
@@ -219,7 +223,9 @@ impl Asked {
             Ok(ClaimRef { run, position, attempt, generation, session: self.ask.session })
         };
         let at = read().map_err(|failure| failure.about(head.no, run))?;
-        Ok(Claim { at, head: Arc::clone(&head.head) })
+        let left: Option<i64> = found.try_get(left)?;
+        let left = left.map(|left| Duration::from_millis(u64::try_from(left).unwrap_or_default()));
+        Ok(Claim { at, head: Arc::clone(&head.head), start_by: left.map(|left| self.since + left) })
     }
 
     /// A run that cannot be read is set aside, with what was taken of it; the others are given.

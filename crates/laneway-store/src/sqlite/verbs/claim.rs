@@ -7,10 +7,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use laneway_core::definition::OnLost;
 use laneway_core::id::{RunId, SessionId};
 use laneway_core::plan::Position;
+use laneway_core::time::Millis;
 use laneway_torture::{Bug, has};
 use rusqlite::params;
 
@@ -40,7 +42,9 @@ pub(in crate::sqlite) fn claim(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Claim>> {
             let (run, position, attempt) = (next.head.head.run, next.position, minted(txn, &next)?);
             let generation = attempt + next.given_back;
             let at = ClaimRef { run, position, attempt, generation, session: ask.session };
-            claims.push(Claim { at, head: Arc::clone(&next.head.head) });
+            let left = next.start_by.map(|until| until.since(txn.now));
+            let start_by = left.map(|left| Instant::now() + left);
+            claims.push(Claim { at, head: Arc::clone(&next.head.head), start_by });
         } else if ask.run.is_some() {
             break;
         }
@@ -77,6 +81,7 @@ struct Next {
     attempt: u32,
     /// Claims of it that were none.
     given_back: u32,
+    start_by: Option<Millis>,
     is_available: bool,
     /// Nothing of its last attempt is shown any more: the row has room for one story.
     is_clean: bool,
@@ -100,14 +105,14 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
     let wanted = ask.limit + ask.ahead;
     let mut line = Vec::new();
     // Runs that this one has started are claimed with it; of them nothing is held ahead.
-    for (_, no, position, attempt, given_back) in available(txn, head.head.own_class, wanted)? {
+    for (_, no, position, (attempt, given_back, start_by)) in available(txn, head.head.own_class, wanted)? {
         let is_clean = txn.about(no) == head.no;
         if !is_clean && !is_owned(txn, no, ask.session)? {
             continue;
         }
         let head = if is_clean { Arc::clone(&head) } else { txn.head(txn.run_id(no)?)? };
         check_position(&head, position)?;
-        line.push(Next { head, position, attempt, given_back, is_available: true, is_clean });
+        line.push(Next { head, position, attempt, given_back, start_by, is_available: true, is_clean });
     }
     let rest = ask.ahead.min(wanted - line.len());
     if rest > 0 {
@@ -119,6 +124,7 @@ fn own_line(txn: &Txn<'_>, ask: &Ask, run: RunId) -> Done<Vec<Next>> {
                 position: row.get(0)?,
                 attempt: row.get(1)?,
                 given_back: row.get(2)?,
+                start_by: None,
                 is_available: false,
                 is_clean: row.get(3)?,
             })
@@ -159,9 +165,9 @@ fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
         let next = available(txn, *class, wanted.min(room))?;
         let (later, pool) = (|rank: i64| rank.saturating_add(*delay), pool.as_deref());
         rooms.extend(pool.map(|pool| (pool, room)));
-        rows.extend(next.into_iter().map(|(rank, no, position, attempt, given_back)| {
-            (later(rank), no, position, (attempt, given_back), pool)
-        }));
+        rows.extend(
+            next.into_iter().map(|(rank, no, position, claims)| (later(rank), no, position, claims, pool)),
+        );
     }
     rows.sort_unstable();
     if !rooms.is_empty() {
@@ -176,10 +182,10 @@ fn shared_line(txn: &Txn<'_>, ask: &Ask) -> Done<Vec<Next>> {
     }
     rows.truncate(wanted);
     let mut line = Vec::with_capacity(rows.len());
-    for (_, no, position, (attempt, given_back), _) in rows {
+    for (_, no, position, (attempt, given_back, start_by), _) in rows {
         let head = txn.head(txn.run_id(no)?)?;
         check_position(&head, position)?;
-        line.push(Next { head, position, attempt, given_back, is_available: true, is_clean: true });
+        line.push(Next { head, position, attempt, given_back, start_by, is_available: true, is_clean: true });
     }
     Ok(line)
 }
@@ -192,8 +198,8 @@ fn check_position(head: &Head, position: Position) -> Done<()> {
     }
 }
 
-/// Rank, run, position, last attempt and claims that were given back.
-type Available = (i64, i64, Position, u32, u32);
+/// Rank, run, position; last attempt, claims that were given back, and until when it may start.
+type Available = (i64, i64, Position, (u32, u32, Option<Millis>));
 
 /// What can be claimed of a class.
 fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<Available>> {
@@ -202,7 +208,7 @@ fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<Available>> {
         .prepare_cached(sql!("claim_available"))?
         .query_map(params![class, count(limit)], |row| {
             let no = txn.about(row.get(1)?);
-            Ok((row.get(0)?, no, row.get(2)?, row.get(3)?, row.get(4)?))
+            Ok((row.get(0)?, no, row.get(2)?, (row.get(3)?, row.get(4)?, row.get::<_, Option<i64>>(5)?.map(Millis))))
         })?
         .collect::<rusqlite::Result<_>>()?)
 }

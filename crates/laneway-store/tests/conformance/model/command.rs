@@ -159,7 +159,7 @@ fn others() -> impl Strategy<Value = Command> {
         ("tight", Bound::AtOnce(1)),
         ("tight", Bound::AtOnce(2)),
         ("rate", Bound::Every(2_000)),
-        ("rate", Bound::Every(500)),
+        ("rate", Bound::Every(600)),
         ("rate", Bound::AtOnce(1)),
         ("cap", Bound::Every(1_000)),
     ]);

@@ -63,9 +63,12 @@ impl Truth {
         {
             let Fact::TaskAvailable(fact) = &event.fact else { continue };
             let position: usize = fact.step[1..].parse().expect("steps are numbered");
-            for limit in self.runs[run].wants(position).limits.clone() {
-                let Bound::Every(spacing) = self.limits[limit] else { continue };
-                let until = self.closed_until.insert(limit, self.now + spacing);
+            let limits = self.runs[run].wants(position).limits.clone();
+            self.runs[run].tasks[position].has_passed_rate =
+                limits.iter().any(|limit| matches!(self.limits[*limit], Bound::Every(_)));
+            for limit in limits {
+                let Bound::Every(millis) = self.limits[limit] else { continue };
+                let until = self.closed_until.insert(limit, self.now + spacing(millis));
                 let is_open = until.is_none_or(|until| until <= self.now);
                 assert!(
                     is_open,
@@ -223,4 +226,11 @@ fn shown(task: &Task, seen: &SeenTask) -> SeenTask {
 
 fn name((run, position): At) -> String {
     format!("s{position} of run {run}")
+}
+
+/// How far passages are apart of a rate that lets two through in twice so many milliseconds: so that also starts that come late
+/// are never three in a window.
+fn spacing(millis: i64) -> i64 {
+    let passage = (millis / 10).clamp(50, 5_000);
+    millis + passage * 3 / 4
 }

@@ -102,6 +102,8 @@ pub(super) struct Task {
     pub(super) parked_at: Option<i64>,
     /// Somebody has said what it waits for.
     pub(super) is_signaled: bool,
+    /// A rate has let it through.
+    pub(super) has_passed_rate: bool,
 }
 
 impl fmt::Debug for Task {
@@ -427,14 +429,16 @@ impl Truth {
         Reply::Fate(Fate::Recorded)
     }
 
-    /// Never started, it is as it was, and was no attempt; nothing of a paused run is to be had.
+    /// Never started, it is as it was, and was no attempt; nothing of a paused run is to be had, and passages of rates are
+    /// taken anew.
     pub(super) fn give_back(&mut self, claim: ClaimAt) -> Reply {
         if !self.is_current(claim) || self.task(claim.at).is_started {
             return Reply::Fate(Fate::ClaimLost);
         }
-        let is_paused = self.is_paused(claim.at.0);
+        let has_rate = self.task(claim.at).has_passed_rate;
+        let has_to_wait = self.is_paused(claim.at.0) || has_rate;
         let task = self.task_mut(claim.at);
-        let back = if is_paused { TaskStatus::Pending } else { TaskStatus::Available };
+        let back = if has_to_wait { TaskStatus::Pending } else { TaskStatus::Available };
         let (ready_at, stop) = (task.ready_at, task.stop);
         *task = Task { ready_at, attempt: task.attempt - 1, ..task.let_go(back, None) };
         // What was asked to stop has stopped, clean-up as well; the rest is skipped with its run.
