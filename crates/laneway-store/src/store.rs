@@ -167,6 +167,10 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Records that the end of a run has fired, and what came of it.
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()>;
 
+    /// The number with which the holder of a claim got its lock, larger than that of every holder before; `None` if its step
+    /// takes no lock, or the claim is lost.
+    async fn fence(&self, claim: ClaimRef) -> Result<Option<u64>>;
+
     /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to an owner
     /// that lives.
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>>;

@@ -33,6 +33,8 @@ class Task:
         self.step: str = given["step"]
         #: From 1 on. With `run` and `step` it names this attempt and no other: a key for effects elsewhere.
         self.attempt: int = given["attempt"]
+        #: Of a step with a `lock`: larger than that of every holder before, so that what is written to can refuse an older one.
+        self.fence: Optional[int] = given.get("fence")
         self.queue: str = given["queue"]
         #: `with` of the step, evaluated.
         self.input: Dict[str, Any] = given["input"]

@@ -2794,6 +2794,8 @@ export interface components {
             /** @description From 1 on. */
             attempt: number;
             claim: components["schemas"]["ClaimWord"];
+            /** @description Of a step with a `lock`: larger than that of every holder before. What the task writes to can refuse a smaller one. */
+            fence?: number | null;
             /** @description `with` of the step, evaluated. */
             input: Record<string, unknown>;
             /** @description The parameters of the run. */

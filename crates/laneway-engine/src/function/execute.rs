@@ -20,6 +20,7 @@ pub(crate) struct Job {
     pub(crate) run: RunId,
     pub(crate) step: String,
     pub(crate) attempt: u32,
+    pub(crate) fence: Option<u64>,
     pub(crate) effects: Effects,
     pub(crate) timeout: Option<Duration>,
 }
@@ -42,10 +43,10 @@ pub(crate) async fn execute(functions: &Functions, job: Job, stop: &StopSignal) 
         return Ending::Unknown(unknown(functions, &job.name));
     };
     let deadline = job.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let Job { input, run, step, attempt, effects, .. } = job;
+    let Job { input, run, step, attempt, fence, effects, .. } = job;
     // A task of its own, so that a panic is its own as well; dropping the set ends it.
     let mut calls = JoinSet::new();
-    let call = Call { input: Value::Object(input), run, step, attempt, effects };
+    let call = Call { input: Value::Object(input), run, step, attempt, fence, effects };
     calls.spawn(async move { function(call).await });
     tokio::select! {
         biased;

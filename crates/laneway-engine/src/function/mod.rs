@@ -43,6 +43,8 @@ pub struct Call<I> {
     pub step: String,
     /// Counts up from 1: a later attempt can tell that it is one.
     pub attempt: u32,
+    /// Of a step with a `lock`: larger than that of every holder before, so that what is written to can refuse an older one.
+    pub fence: Option<u64>,
     /// What it does to the world, once: `call.effects.named("charge").run(|token| async { … }).await`.
     pub effects: Effects,
 }
@@ -84,10 +86,10 @@ impl Functions {
         R: Future<Output = Result<O, E>> + Send + 'static,
     {
         let handler: Handler = Arc::new(move |call| {
-            let Call { input, run, step, attempt, effects } = call;
+            let Call { input, run, step, attempt, fence, effects } = call;
             match serde_json::from_value(input) {
                 Ok(input) => {
-                    let answer = function(Call { input, run, step, attempt, effects });
+                    let answer = function(Call { input, run, step, attempt, fence, effects });
                     Box::pin(async move {
                         output(answer.await.map_err(|error| Failure::Said(error.to_string()))?)
                     })

@@ -43,6 +43,7 @@ async fn call(functions: &Functions, name: &str, input: Value, timeout: Option<D
         run,
         step: "s".into(),
         attempt: 2,
+        fence: None,
         effects: Effects::default(),
         timeout,
     };
@@ -121,6 +122,7 @@ async fn function_that_is_stopped_is_dropped_where_it_waits() {
         run,
         step: "s".into(),
         attempt: 1,
+        fence: None,
         effects: Effects::default(),
         timeout: None,
     };

@@ -19,6 +19,8 @@ pub struct Task {
     pub input: Map<String, Value>,
     pub params: Map<String, Value>,
     pub timeout: Option<Duration>,
+    /// The number with which its lock was taken, of a step that has one.
+    pub fence: Option<u64>,
 }
 
 /// Why a claim cannot be handed out.
@@ -56,6 +58,10 @@ pub async fn task(store: &dyn Store, claim: &Claim) -> Result<Task, Unready> {
         // The gate has asked already; it lets through what it could not evaluate, so that it is told here.
         condition.holds(&scope).map_err(|error| failed(Reason::Expression, format!("`if`: {error}")))?;
     }
+    let fence = match step.demands().lock {
+        None => None,
+        Some(_) => store.fence(claim.at).await.map_err(Unready::Store)?,
+    };
     let input = evaluate_input(with, &scope).map_err(|error| failed(Reason::Expression, error))?;
     Ok(Task {
         claim: claim.at,
@@ -65,5 +71,6 @@ pub async fn task(store: &dyn Store, claim: &Claim) -> Result<Task, Unready> {
         input,
         params: claim.head.params.clone(),
         timeout: step.timeout,
+        fence,
     })
 }

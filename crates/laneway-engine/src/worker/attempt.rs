@@ -244,6 +244,13 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
             }
         }
     };
+    let fence = loop {
+        match fence(&setting, &claim).await {
+            Ok(fence) => break fence,
+            Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
+            Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
+        }
+    };
     let dir = loop {
         match setting.workspaces.ready(&setting.places.ground, &claim).await {
             Ok(dir) => break dir,
@@ -281,6 +288,7 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
         instance: setting.store.instance(),
         session: setting.session,
         log,
+        fence,
     };
     let desk = Desk::new(Arc::clone(&setting.store), &claim, masks.clone(), stop.clone());
     let mut ticket = None;
@@ -480,6 +488,15 @@ async fn scope(setting: &Setting, claim: &Claim) -> laneway_store::Result<Scope>
     }
     let names: Vec<&str> = steps.iter().map(String::as_str).collect();
     setting.store.scope(claim.head.run, &names).await
+}
+
+/// The number with which its lock was taken, of a step that has one.
+async fn fence(setting: &Setting, claim: &Claim) -> laneway_store::Result<Option<u64>> {
+    let step = claim.head.plan.step(claim.at.position);
+    if step.demands().lock.is_none() {
+        return Ok(None);
+    }
+    setting.store.fence(claim.at).await
 }
 
 fn outcome(ending: Ending, timeout: Option<Duration>) -> Option<Outcome> {

@@ -118,6 +118,8 @@ pub(super) struct Spot<'a> {
     pub(super) session: SessionId,
     /// How long the log of the attempt is already.
     pub(super) log: u64,
+    /// The number with which its lock was taken.
+    pub(super) fence: Option<u64>,
 }
 
 /// Everything that an engine needs. An expression that cannot be evaluated fails the attempt.
@@ -135,7 +137,10 @@ pub(super) fn work(
         condition.holds(scope).map_err(|error| format!("`if`: {error}"))?;
     }
     let program = match &step.action {
-        Action::Function { name, with } => return call(claim, name, with, scope).map(Work::Function),
+        Action::Function { name, with } => {
+            let job = call(claim, name, with, scope)?;
+            return Ok(Work::Function(function::Job { fence: spot.fence, ..job }));
+        }
         Action::Post { url, secret } => {
             return post(claim, url, secret.as_deref(), scope).map(Work::Function);
         }
@@ -180,6 +185,7 @@ pub(super) fn work(
         ("LANEWAY_TASK".to_owned(), plan.task_name(claim.at.position)),
         ("LANEWAY_ATTEMPT".to_owned(), claim.at.attempt.to_string()),
     ]);
+    env.extend(spot.fence.map(|fence| ("LANEWAY_FENCE".to_owned(), fence.to_string())));
     let (log, log_cap) = spot.log_of(claim);
     match step.housing() {
         None => {}
@@ -327,6 +333,7 @@ fn job(claim: &Claim, name: &str, input: serde_json::Map<String, serde_json::Val
         run: claim.head.run,
         step: claim.head.plan.task_name(claim.at.position),
         attempt: claim.at.attempt,
+        fence: None,
         effects: Effects::default(),
         timeout: step.timeout,
     }

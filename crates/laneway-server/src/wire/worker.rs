@@ -96,6 +96,8 @@ pub struct WorkerTask {
     pub params: Map<String, Value>,
     /// How long it may take; nothing for as long as it likes.
     pub timeout_ms: Option<u64>,
+    /// Of a step with a `lock`: larger than that of every holder before. What the task writes to can refuse a smaller one.
+    pub fence: Option<u64>,
 }
 
 /// Something that is to be stopped.

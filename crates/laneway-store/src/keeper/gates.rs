@@ -398,7 +398,7 @@ impl<F: Facts> Keeper<F> {
     fn promote(&mut self, position: Position) -> Result<(), F::Error> {
         let status = self.task(position)?.status.next(TaskMove::Promote)?;
         self.note_wait(position)?;
-        let start_by = self.take_keys(position)?;
+        let (start_by, fence) = (self.take_keys(position)?, self.mint_fence(position)?);
         let (rank, class) = (self.rank(position), self.offered_to());
         self.change(position, |task| {
             task.class = class.unwrap_or(task.class);
@@ -409,6 +409,7 @@ impl<F: Facts> Keeper<F> {
             task.rank = task.rank.or(Some(rank));
             task.run_at = None;
             task.start_by = start_by;
+            task.fence = fence;
             task.forget_attempt();
         })?;
         self.append(TaskAvailable { step: self.name(position) });

@@ -59,7 +59,7 @@ pub(crate) struct KeyChanges {
     pub(crate) holds: BTreeMap<(Key, Position), bool>,
     /// By key, version and task: whether it has yet to end.
     pub(crate) orders: BTreeMap<(String, String, Position), bool>,
-    /// The new timestamps of rates that somebody passed.
+    /// The new timestamps of rates that somebody passed, and the new numbers of locks.
     pub(crate) tats: BTreeMap<String, Tat>,
     /// Others may go on now, in whatever run they are.
     pub(crate) freed: BTreeSet<Key>,
@@ -210,6 +210,20 @@ impl<F: Facts> Keeper<F> {
             self.keys.holds.insert((key, position), true);
         }
         Ok(start_by)
+    }
+
+    /// A number for a task that has just got its lock, larger than those of all that had it before. It is led by the time: also
+    /// a store that was restored from a backup, and has forgotten the last ones, gives larger numbers than it did before.
+    pub(super) fn mint_fence(&mut self, position: Position) -> Result<Option<i64>, F::Error> {
+        let Some(key) = self.keys_of(position).and_then(|keys| keys.lock) else { return Ok(None) };
+        let lock = Key::Lock(key);
+        let last = match self.keys.tats.get(&lock.text()) {
+            Some(last) => Some(*last),
+            None => self.facts.fence(&lock)?,
+        };
+        let next = last.map_or(0, |last| last.0.saturating_add(1)).max(self.now.0.saturating_mul(1000));
+        self.keys.tats.insert(lock.text(), Tat(next));
+        Ok(Some(next))
     }
 
     /// A task is not live any more.

@@ -113,6 +113,8 @@ pub(crate) struct TaskRow {
     pub(crate) run_at: Option<Millis>,
     /// Until when it may start, since rates have let it through.
     pub(crate) start_by: Option<Millis>,
+    /// The number with which it got its lock.
+    pub(crate) fence: Option<i64>,
     /// Of its last claim: which execution that is.
     pub(crate) attempt: u32,
     /// How many claims were given back, and are no attempts.
@@ -155,6 +157,7 @@ impl TaskRow {
             rank: None,
             run_at: None,
             start_by: None,
+            fence: None,
             attempt: 0,
             given_back: 0,
             retries: 0,

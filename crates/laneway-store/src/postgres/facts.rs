@@ -189,7 +189,11 @@ impl Missing {
             self.tats.insert(name.clone());
             self.holders.insert(Key::Limit(name.clone()));
         }
-        self.holders.extend(keys.lock.iter().cloned().map(Key::Lock));
+        if let Some(key) = &keys.lock {
+            let lock = Key::Lock(key.clone());
+            self.tats.insert(lock.text());
+            self.holders.insert(lock);
+        }
         if let Some((key, _)) = &keys.order {
             self.holders.insert(Key::Order(key.clone()));
         }
@@ -322,6 +326,16 @@ impl Facts for &mut Known {
         if known.is_none() {
             self.missing.holders.insert(Key::Limit(name.to_owned()));
             self.missing.tats.insert(name.to_owned());
+        }
+        found(known)
+    }
+
+    fn fence(&mut self, lock: &Key) -> Done<Option<Tat>> {
+        let text = lock.text();
+        let known = self.tats.get(&text).copied();
+        if known.is_none() {
+            self.missing.holders.insert(lock.clone());
+            self.missing.tats.insert(text);
         }
         found(known)
     }

@@ -26,7 +26,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     Migration::adds(include_str!("migrations/0015_follow_ups.sql")),
     Migration::adds(include_str!("migrations/0016_given_back.sql")),
     Migration::adds(include_str!("migrations/0017_token_expiry.sql")),
-    Migration::adds(include_str!("migrations/0018_start_by.sql")),
+    Migration::adds(include_str!("migrations/0018_passages.sql")),
 ];
 
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;

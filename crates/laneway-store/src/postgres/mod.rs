@@ -702,6 +702,11 @@ impl Store for PostgresStore {
         self.base.write(|link, _| async move { triggers::settle(&link, end, last).await }).await
     }
 
+    async fn fence(&self, claim: ClaimRef) -> Result<Option<u64>> {
+        let shelf = &self.base.shelf;
+        self.base.ask(|link| async move { read::fence(shelf, &link, &claim).await }).await
+    }
+
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>> {
         self.base.ask(|link| async move { triggers::hooks_owed(&link, run).await }).await
     }

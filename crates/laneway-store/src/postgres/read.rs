@@ -15,7 +15,7 @@ use super::fault::{self, Done, Failure};
 use super::link::{Link, sql};
 use super::pools;
 use super::row::{self, unreadable};
-use super::shelf::Head;
+use super::shelf::{Head, Shelf};
 use super::verbs::effects;
 use crate::error::{Error, Teller};
 use crate::fence::ClaimRef;
@@ -355,4 +355,16 @@ pub(super) async fn document(link: &Link, version: &Version) -> Done<String> {
 
 pub(super) fn position(head: &Head, step: &str) -> Done<Position> {
     Ok(head.head.plan.position(step).ok_or_else(|| keeper::no_such_step(&head.head, step))?)
+}
+
+/// The number with which the holder of a claim got its lock.
+pub(super) async fn fence(shelf: &Shelf, link: &Link, claim: &ClaimRef) -> Done<Option<u64>> {
+    let Some(head) = shelf.held(link, claim.run).await? else { return Ok(None) };
+    let (position, generation) = (i64::from(claim.position), i64::from(claim.generation));
+    let session = claim.session.to_string();
+    let asked = sql!("fence", INT8, INT8, INT8, TEXT);
+    match link.row(asked, &[&head.no, &position, &generation, &session]).await? {
+        Some(found) => row::maybe_number(&found, 0),
+        None => Ok(None),
+    }
 }

@@ -407,7 +407,7 @@ impl Wanted {
             }
         }
         for found in line {
-            let step: Position = row::number(&found, 28)?;
+            let step: Position = row::number(&found, 30)?;
             let known = of(runs, &found)?;
             let row = task_row(&found).map_err(|failure| failure.about(found.get(0), known.0))?;
             note_taker(known.1, &row.1, &found)?;
@@ -774,13 +774,14 @@ pub(super) fn task_row(found: &Row) -> Done<(Position, TaskRow)> {
         item: row::maybe_text(found, 25)?.map(Arc::from),
         given_back: row::number(found, 26)?,
         start_by: row::moment(found, 27)?,
+        fence: found.try_get(28)?,
     };
     Ok((row::number(found, 1)?, task))
 }
 
 /// Some statements tell along with a task whether somebody takes its class.
 fn note_taker(known: &mut Known, task: &TaskRow, found: &Row) -> Done<()> {
-    if let Some(has_taker) = found.try_get(28)? {
+    if let Some(has_taker) = found.try_get(29)? {
         // That nobody takes it is looked at again, behind a lock, if it matters.
         if has_taker {
             known.takers.insert(task.class, true);

@@ -73,6 +73,7 @@ struct NewItems {
     due_at: MaybeNumbers,
     given_back: Numbers,
     start_by: MaybeNumbers,
+    lock_fence: MaybeNumbers,
 }
 
 /// Runs that are to be started, by the task that waits for them; and those that are so no more.
@@ -134,6 +135,7 @@ struct Tasks {
     growth: MaybeTexts,
     given_back: Numbers,
     start_by: MaybeNumbers,
+    lock_fence: MaybeNumbers,
 }
 
 /// Which row, and what it must still say.
@@ -379,6 +381,7 @@ impl Columns {
                     INT8_ARRAY,
                     TEXT_ARRAY,
                     INT8_ARRAY,
+                    INT8_ARRAY,
                     INT8_ARRAY
                 ),
                 self.tasks.values(),
@@ -496,7 +499,7 @@ impl Growths {
                 sql!(
                     "task_add", INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
                     INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY, TEXT_ARRAY,
-                    INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY
+                    INT8_ARRAY, INT8_ARRAY, TEXT_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY, INT8_ARRAY
                 ),
                 self.new.values(),
             );
@@ -535,6 +538,7 @@ impl NewItems {
         self.due_at.push(row.due_at().map(|at| at.0));
         self.given_back.push(i64::from(row.given_back));
         self.start_by.push(row.start_by.map(|at| at.0));
+        self.lock_fence.push(row.fence);
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
@@ -558,6 +562,7 @@ impl NewItems {
             &self.due_at,
             &self.given_back,
             &self.start_by,
+            &self.lock_fence,
         ]
     }
 }
@@ -636,11 +641,12 @@ impl Tasks {
         self.growth.push(growth_text(row.growth.as_deref()));
         self.given_back.push(i64::from(row.given_back));
         self.start_by.push(row.start_by.map(|at| at.0));
+        self.lock_fence.push(row.fence);
     }
 
     fn values(&self) -> Vec<&Value<'_>> {
         let mut values = self.fence.values();
-        let row: [&Value<'_>; 26] = [
+        let row: [&Value<'_>; 27] = [
             &self.status,
             &self.gate,
             &self.rank,
@@ -667,6 +673,7 @@ impl Tasks {
             &self.growth,
             &self.given_back,
             &self.start_by,
+            &self.lock_fence,
         ];
         values.extend(row);
         values

@@ -747,6 +747,10 @@ impl Store for SqliteStore {
         self.write(move |txn| triggers::settle(txn, &end, last.as_ref())).await
     }
 
+    async fn fence(&self, claim: ClaimRef) -> Result<Option<u64>> {
+        self.read(move |connection, _| read::fence(connection, &claim)).await
+    }
+
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>> {
         self.look(|connection, _| triggers::hooks_owed(connection, run))
     }

@@ -225,6 +225,16 @@ fn event_row(row: &Row<'_>, run: RunId) -> Result<Event, (u64, String)> {
     Ok(Event { run, seq, at: Millis(at), fact })
 }
 
+/// The number with which the holder of a claim got its lock.
+pub(super) fn fence(connection: &Connection, claim: &ClaimRef) -> Done<Option<u64>> {
+    let no = run_no(connection, claim.run)?;
+    let mut statement = connection.prepare_cached(sql!("fence"))?;
+    let fence: Option<Option<u64>> = statement
+        .query_row(params![no, claim.position, claim.generation, claim.session.to_string()], |row| row.get(0))
+        .optional()?;
+    Ok(fence.flatten())
+}
+
 pub(super) fn run_no(connection: &Connection, run: RunId) -> Done<i64> {
     connection
         .prepare_cached(sql!("run_no"))?

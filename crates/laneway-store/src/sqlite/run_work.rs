@@ -323,6 +323,7 @@ fn task_row(row: &Row<'_>) -> Done<(Position, TaskRow)> {
         item: row.get_ref(24)?.as_str_or_null().map_err(rusqlite::Error::from)?.map(Arc::from),
         given_back: row.get(25)?,
         start_by: millis(row, 26)?,
+        fence: row.get(27)?,
     };
     Ok((row.get(0)?, task))
 }
@@ -417,7 +418,8 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             row.due_at().map(|at| at.0),
             growth_text(row.growth.as_deref()),
             row.given_back,
-            row.start_by.map(|at| at.0)
+            row.start_by.map(|at| at.0),
+            row.fence
         ])?,
         Touch::New => txn.connection.prepare_cached(sql!("task_add"))?.execute(params![
             no,
@@ -438,7 +440,8 @@ fn save_task(txn: &Txn<'_>, no: i64, task: &Changed) -> Done<()> {
             wait_text(row.wait.as_deref()),
             row.due_at().map(|at| at.0),
             row.given_back,
-            row.start_by.map(|at| at.0)
+            row.start_by.map(|at| at.0),
+            row.fence
         ])?,
     };
     if written == 0 {
@@ -646,6 +649,10 @@ impl Facts for Stored<'_, '_> {
         let mut statement = self.txn.connection.prepare_cached(sql!("rate"))?;
         let tat: Option<Option<i64>> = statement.query_row([name], |row| row.get(0)).optional()?;
         Ok(tat.flatten().map(Tat))
+    }
+
+    fn fence(&mut self, lock: &Key) -> Done<Option<Tat>> {
+        self.tat(&lock.text())
     }
 
     fn is_awaited(&mut self, key: &str, by_other_than: Position) -> Done<bool> {

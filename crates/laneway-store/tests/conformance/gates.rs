@@ -7,9 +7,9 @@ use std::time::Duration;
 use laneway_core::event::Fact;
 use laneway_core::gate::Gate;
 use laneway_core::state::{RunStatus, TaskStatus};
-use laneway_store::Error;
 use laneway_store::model::Pausable;
 use laneway_store::tally::GATES;
+use laneway_store::{ClaimRef, Error};
 use serde_json::json;
 
 use crate::harness::{Node, Place, failed, flow, for_each_database, left, names, submission, succeeded};
@@ -37,6 +37,7 @@ for_each_database! {
     rate_lets_so_many_through_in_a_window,
     rate_wakes_its_waiters_one_after_the_other,
     passage_that_was_not_used_in_time_is_taken_anew,
+    fence_grows_with_every_holder_of_a_lock,
     rate_wakes_the_next_when_the_first_is_canceled_or_paused,
     higher_priority_goes_first_and_none_waits_for_ever,
     cause_names_the_holder_its_run_and_the_place_in_line,
@@ -393,8 +394,36 @@ async fn passage_that_was_not_used_in_time_is_taken_anew(place: Place) {
         let [next] = &node.take(run, 9).await[..] else { panic!("one at a time") };
         assert!(!next.has_to_pass_again && next.at.attempt == 1, "{next:?}");
         node.succeed(next).await;
-        let waiting = node.state(run).await.tasks.iter().filter(|task| task.status == TaskStatus::Pending).count();
+        let waiting =
+            node.state(run).await.tasks.iter().filter(|task| task.status == TaskStatus::Pending).count();
         assert_eq!(waiting, left);
+    }
+}
+
+/// Also where all of it happens within one moment of the clock.
+async fn fence_grows_with_every_holder_of_a_lock(place: Place) {
+    let node = place.node("one").await;
+    let steps = [("locked", LOCKED), ("free", "when: always")];
+    let mut last = 0;
+    for _ in 0..3 {
+        let run = node.submit(&flow("", &steps)).await;
+        let held = node.take(run, 9).await;
+        let [locked, free] = &held[..] else { panic!("two can run: {held:?}") };
+        let fence = node.store.fence(locked.at).await.expect("an answer").expect("it has a lock");
+        assert!(fence > last, "{fence} after {last}");
+        last = fence;
+        assert_eq!(node.store.fence(free.at).await.expect("an answer"), None);
+        let stale = ClaimRef { generation: locked.at.generation + 1, ..locked.at };
+        assert_eq!(node.store.fence(stale).await.expect("an answer"), None, "of somebody else");
+        node.fail(locked).await;
+        node.succeed(free).await;
+        // Of a task that runs again it is another one.
+        node.retry(run, None).await.expect("it failed");
+        let [again] = &node.take(run, 9).await[..] else { panic!("it runs again") };
+        let fence = node.store.fence(again.at).await.expect("an answer").expect("it has a lock");
+        assert!(fence > last, "{fence} after {last}");
+        last = fence;
+        node.succeed(again).await;
     }
 }
 

@@ -155,6 +155,30 @@ fn drained_node_takes_nothing_more() {
     worker.wait();
 }
 
+/// What a step writes to can refuse a holder that is still alive although its lock is with another one.
+#[test]
+fn holder_of_a_lock_has_a_larger_number_than_all_before_it() {
+    let step = "echo $LANEWAY_FENCE >> fences; test -e go || { touch go; sleep 60; }";
+    let place = Place::with(
+        "flow.yaml",
+        &format!(
+            "steps:\n  a: {{lock: db, run: '{step}'}}\n  b: {{run: 'echo none$LANEWAY_FENCE > free'}}\n"
+        ),
+    );
+    let first = worker(&place, "");
+    place.laneway("submit flow.yaml");
+    until("the first holder", || place.path("go").exists());
+    first.signal(Signal::KILL);
+    let _second = place.spawn("worker --shutdown-grace 1s");
+    until("the end of the run", || status(&place) == "succeeded");
+    place.laneway("submit flow.yaml");
+    until("the end of the run", || status(&place) == "succeeded");
+    let fences: Vec<u64> = place.read("fences").lines().map(|line| line.parse().expect("a number")).collect();
+    assert_eq!(fences.len(), 3, "{fences:?}");
+    assert!(fences.is_sorted_by(|one, next| one < next), "{fences:?}");
+    assert_eq!(place.read("free"), "none\n", "a step without a lock has none");
+}
+
 /// As a service would see it that is called by the steps. While all slots are busy twelve tasks are let through; when the
 /// slots become free at the same moment, they must not all start.
 #[test]

@@ -132,6 +132,7 @@ async fn task(worker: &Worker, claim: &Claim) -> Answer<Option<wire::WorkerTask>
         input: task.input,
         params: task.params,
         timeout_ms: task.timeout.map(millis),
+        fence: task.fence,
     }))
 }
 

@@ -534,6 +534,10 @@ impl Facts for Fresh {
         Ok(None)
     }
 
+    fn fence(&mut self, _: &Key) -> Done<Option<Tat>> {
+        Ok(None)
+    }
+
     fn is_awaited(&mut self, _: &str, _: Position) -> Done<bool> {
         Ok(false)
     }

@@ -208,7 +208,12 @@ fn available(txn: &Txn<'_>, class: i64, limit: usize) -> Done<Vec<Available>> {
         .prepare_cached(sql!("claim_available"))?
         .query_map(params![class, count(limit)], |row| {
             let no = txn.about(row.get(1)?);
-            Ok((row.get(0)?, no, row.get(2)?, (row.get(3)?, row.get(4)?, row.get::<_, Option<i64>>(5)?.map(Millis))))
+            Ok((
+                row.get(0)?,
+                no,
+                row.get(2)?,
+                (row.get(3)?, row.get(4)?, row.get::<_, Option<i64>>(5)?.map(Millis)),
+            ))
         })?
         .collect::<rusqlite::Result<_>>()?)
 }
