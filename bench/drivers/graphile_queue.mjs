@@ -26,8 +26,8 @@ await drive({
     utils = await makeWorkerUtils({ pgPool, logger });
     await Promise.all(Array.from({ length: 8 }, () => pgPool.query("select 1")));
   },
-  add(payloads) {
-    if (payloads.length === 1) return utils.addJob("noop", payloads[0]);
+  add(payloads, queueName) {
+    if (payloads.length === 1) return utils.addJob("noop", payloads[0], { queueName });
     return utils.addJobs(payloads.map((payload) => ({ identifier: "noop", payload })));
   },
   async work(concurrency, variant, handle) {

@@ -1,5 +1,6 @@
 // pg-boss as the benchmark drives it; see queue.mjs. Variants: `batch` (100 jobs at a time, the next at once when a batch was
-// full) and `notify` (one at a time). Both are woken by notifications, and look twice a second, the most that it allows.
+// full), `notify` (one at a time), and `keyed` (the same, and one at a time of a key). All are woken by notifications, and look
+// twice a second, the most that it allows.
 import { pathToFileURL } from "node:url";
 import { drive, load } from "./queue.mjs";
 
@@ -19,16 +20,17 @@ await drive({
     await boss.createQueue("noop", { notify: true });
   },
   open: () => start(false),
-  add(payloads) {
-    if (payloads.length === 1) return boss.send("noop", payloads[0]);
+  add(payloads, key) {
+    if (payloads.length === 1) return boss.send("noop", payloads[0], key ? { group: { id: key } } : {});
     return boss.insert("noop", payloads.map((data) => ({ data })));
   },
   async work(concurrency, variant, handle) {
     await start(true);
     const batchSize = variant === "batch" ? 100 : 1;
     const often = { pollingIntervalSeconds: 0.5, notifyPollingIntervalSeconds: 0.5 };
-    const options = { batchSize, localConcurrency: concurrency, burstWhenBatchFull: batchSize > 1, ...often };
-    await boss.work("noop", options, async (jobs) => jobs.forEach((job) => handle(job.data)));
+    const keyed = variant === "keyed" ? { groupConcurrency: 1 } : {};
+    const options = { batchSize, localConcurrency: concurrency, burstWhenBatchFull: batchSize > 1, ...often, ...keyed };
+    await boss.work("noop", options, (jobs) => Promise.all(jobs.map((job) => handle(job.data))));
     return async () => {};
   },
   close: () => boss.stop({ graceful: true, timeout: 5000 }),

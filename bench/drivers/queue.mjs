@@ -1,10 +1,11 @@
 // What every queue on Node is asked to do by the benchmark, over the few functions that differ between them.
 //
 // usage: node DRIVER setup | bulk N | single N CALLERS | drain N CONCURRENCY VARIANT | latency N CONCURRENCY VARIANT
+//        | contend N CALLERS KEYS CONCURRENCY live|before
 //
 // Each prints one JSON document. What is timed begins when the connections are there: the start of the interpreter is not
 // counted. `latency` starts a second process that enqueues (`pace`): a worker that enqueues its own jobs would know of them.
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { createRequire } from "node:module";
 
 export const load = createRequire(process.env.MODULES + "/");
@@ -15,7 +16,8 @@ const tell = (found) => process.stdout.write(JSON.stringify(found) + "\n");
 const CHUNK = 1000;
 const PAUSE_MS = 25;
 
-// queue: setup(), open(), add([payload]), work(concurrency, variant, handle) -> async stop, close()
+// queue: setup(), open(), add([payload], key), work(concurrency, variant, handle) -> async stop, close(). Jobs of one key
+// run one after the other.
 export async function drive(queue) {
   const [command, ...words] = process.argv.slice(2);
   const count = Number(words[0]);
@@ -65,6 +67,44 @@ export async function drive(queue) {
     await all.promise;
     await stop();
     tell({ ms });
+  } else if (command === "contend") {
+    // Jobs that start a program, behind keys, enqueued one by one by several callers: while the worker runs, or before.
+    const [callers, keys, concurrency] = words.slice(1, 4).map(Number);
+    const ms = [];
+    const enqueue = async () => {
+      let next = 0;
+      const caller = async () => {
+        for (let at = next++; at < count; at = next++) {
+          const begun = moment();
+          await queue.add([{}], `k${at % keys}`);
+          ms.push((moment() - begun) / 1e3);
+        }
+      };
+      await Promise.all(Array.from({ length: callers }, caller));
+    };
+    let [done, first, last] = [0, 0, 0];
+    const all = Promise.withResolvers();
+    const work = () =>
+      queue.work(concurrency, "keyed", async () => {
+        first ||= moment();
+        await new Promise((resolve) => execFile("/bin/true", resolve));
+        if (++done === count) {
+          last = moment();
+          all.resolve();
+        }
+      });
+    await queue.open();
+    let stop;
+    if (words[4] === "live") {
+      stop = await work();
+      await enqueue();
+    } else {
+      await enqueue();
+      stop = await work();
+    }
+    await all.promise;
+    await stop();
+    tell({ seconds: (last - first) / 1e6, ms });
   } else if (command === "pace") {
     await queue.open();
     for (let sent = 0; sent < count; sent++) {

@@ -147,6 +147,16 @@ fn judge_nodes(nodes: &NodesResult, verdicts: &mut Vec<Verdict>) {
             verdicts.push(Verdict::at_least("nodes", &goal, scaled.tasks_per_s.median / linear, 0.9));
         }
     }
+    for one in &nodes.contention {
+        let case = format!("{} callers on {} keys", one.callers, one.keys);
+        let (ratio, goal) =
+            (one.live_per_s.median / one.drain_per_s.median, format!("{case}: live to drained"));
+        verdicts.push(Verdict::at_least("nodes", &goal, ratio, 0.7));
+        let goal = format!("{case}: submit p99 ms");
+        verdicts.push(Verdict::at_most("nodes", &goal, one.submit_p99_ms.median, 250.0));
+        let goal = format!("{case}: deadlocks");
+        verdicts.push(Verdict::at_most("nodes", &goal, one.deadlocks as f64, 0.0));
+    }
     if let Some(recovery) = &nodes.recovery {
         let goal = "seconds from a warden's end to the next start, the node started anew";
         verdicts.push(Verdict::at_most("nodes", goal, recovery.restarted_s.median, 1.0));

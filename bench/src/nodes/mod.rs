@@ -10,7 +10,7 @@ mod show;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use contention::Contention;
+pub(crate) use contention::{Contention, KeyedQueue};
 pub(crate) use fleet::{Recovery, Scaled};
 pub(crate) use queue::{Queue, QueueResult};
 pub(crate) use server::Server;
@@ -30,6 +30,7 @@ pub(crate) struct NodesResult {
     pub(crate) scaled: Vec<Scaled>,
     pub(crate) recovery: Option<Recovery>,
     pub(crate) contention: Vec<Contention>,
+    pub(crate) keyed: Vec<KeyedQueue>,
 }
 
 /// How many ends of one run are recorded in a second.
@@ -104,7 +105,9 @@ pub(crate) fn measure(plan: &Plan<'_>, places: &Places) -> Result<NodesResult> {
         result.recovery = Some(fleet::recovery(plan.rounds.min(3), !plan.is_quick, places, &server)?);
     }
     if wants(Part::Contention) {
-        result.contention = contention::measure(full(400, 60), plan.rounds.min(3), places, &server)?;
+        let rounds = plan.rounds.min(3);
+        result.contention = contention::measure(full(400, 60), rounds, places, &server)?;
+        result.keyed = contention::peers(plan.peers, full(2_000, 200), rounds, places, &server)?;
     }
     Ok(result)
 }

@@ -4,6 +4,8 @@
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 
+use super::Told;
+use super::contention::DEADLOCKS;
 use super::server::{Cost, Server};
 use crate::meter::Job;
 use crate::report::note;
@@ -94,6 +96,29 @@ impl Queue {
         };
         let peers = peers.iter().flat_map(|peer| of(*peer).iter().copied());
         [Self::LanewayRun, Self::LanewayRuns].into_iter().chain(peers).collect()
+    }
+
+    /// Those of the peers that run jobs of one key one after the other.
+    pub(crate) fn keyed(peers: &[Peer]) -> Vec<Self> {
+        let has_keys = |queue: &Self| matches!(queue, Self::Graphile | Self::PgBoss);
+        Self::all(peers).into_iter().filter(has_keys).collect()
+    }
+
+    /// One contest on a fresh database: what its driver tells, and deadlocks.
+    pub(super) fn contend(self, words: &[&str], places: &Places, server: &Server) -> Result<(Told, i64)> {
+        let database = self.database();
+        server.fresh(database, false)?;
+        let say = |words: &[&str]| -> Result<Vec<u8>> {
+            let mut job = self.job(places, &server.url(database))?;
+            job.words.extend(words.iter().map(|word| (*word).to_owned()));
+            job.stdout()
+        };
+        say(&["setup"])?;
+        let told = serde_json::from_slice(&say(words)?);
+        let told = told.with_context(|| format!("{} told no figures", self.name()))?;
+        let deadlocks = server.number(database, DEADLOCKS)?;
+        server.drop(database)?;
+        Ok((told, deadlocks))
     }
 
     pub(crate) fn name(self) -> &'static str {

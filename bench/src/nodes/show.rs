@@ -88,6 +88,37 @@ pub(crate) fn show(result: &NodesResult) -> String {
         }
         put(&mut out, format_args!(""));
     }
+    if !result.keyed.is_empty() {
+        put(
+            &mut out,
+            format_args!("The same of queues with their own keys, jobs that start a program, 16 at once:\n"),
+        );
+        put(
+            &mut out,
+            format_args!(
+                "| queue | callers | keys | jobs | drained jobs/s | live jobs/s | live to drained | submit p50 ms | p99 ms | deadlocks |\n|---|---|---|---|---|---|---|---|---|---|"
+            ),
+        );
+        for one in &result.keyed {
+            put(
+                &mut out,
+                format_args!(
+                    "| {} | {} | {} | {} | {} | {} | {:.2} | {} | {} | {} |",
+                    one.queue.name(),
+                    one.callers,
+                    one.keys,
+                    one.jobs,
+                    spread(&one.drain_per_s, 0),
+                    spread(&one.live_per_s, 0),
+                    one.live_per_s.median / one.drain_per_s.median,
+                    spread(&one.submit_p50_ms, 1),
+                    spread(&one.submit_p99_ms, 1),
+                    one.deadlocks
+                ),
+            );
+        }
+        put(&mut out, format_args!(""));
+    }
     if let Some(recovery) = &result.recovery {
         put(&mut out, format_args!("## nodes: after `kill -9`\n"));
         let restarted = spread(&recovery.restarted_s, 2);

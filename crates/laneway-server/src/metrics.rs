@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use laneway_core::gate::Gate;
-use laneway_store::model::{Commits, LimitView, Losses, NodeView};
+use laneway_store::model::{Commits, Horizon, LimitView, Losses, NodeView};
 use laneway_store::tally::{BOUNDS, GATES, GateWaits, Spread, WAIT_BOUNDS};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -68,6 +68,11 @@ struct PoolLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LimitLabels {
     limit: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HolderLabels {
+    holder: String,
 }
 
 type Times = Family<RouteLabels, Histogram, fn() -> Histogram>;
@@ -131,6 +136,7 @@ pub(crate) struct Stored {
     pub(crate) limits: Vec<LimitView>,
     pub(crate) backlog: Vec<(Option<Gate>, u64)>,
     pub(crate) parked: u64,
+    pub(crate) horizon: Option<Horizon>,
     pub(crate) commits: Option<Commits>,
     /// What this process let through its gates, under its name, where no session of it tells that.
     pub(crate) own_waits: Option<(String, GateWaits)>,
@@ -310,6 +316,16 @@ fn registry(stored: &Stored) -> Registry {
         "parked_tasks",
         "Tasks that wait for a signal, a moment, a run or their items, and hold nothing",
         parked,
+    );
+    let horizon = Family::<HolderLabels, Gauge>::default();
+    if let Some(held) = &stored.horizon {
+        let seconds = held.held_for.map_or(0, |held| i64::try_from(held.as_secs()).unwrap_or(i64::MAX));
+        horizon.get_or_create(&HolderLabels { holder: held.holder.clone() }).set(seconds);
+    }
+    registry.register(
+        "database_horizon_held_seconds",
+        "How long a transaction has kept the database from removing dead rows, if longer than a minute",
+        horizon,
     );
     let (held, waiting) = (Family::<LimitLabels, Gauge>::default(), Family::<LimitLabels, Gauge>::default());
     for limit in limits {

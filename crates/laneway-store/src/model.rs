@@ -926,6 +926,7 @@ pub enum About {
     Leftover,
     /// What runs containers for a node.
     Engine,
+    Database,
 }
 
 impl About {
@@ -937,9 +938,24 @@ impl About {
             Self::Quarantine => "quarantine",
             Self::Session => "session",
             Self::Engine => "engine",
+            Self::Database => "database",
             Self::Leftover => "leftover",
         }
     }
+}
+
+/// A transaction of others that keeps the database from removing dead rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Horizon {
+    /// A session with its number, a prepared transaction or a replication slot.
+    pub holder: String,
+    /// Unknown where this role may not see it.
+    pub held_for: Option<Duration>,
+}
+
+impl Horizon {
+    /// A transaction that is open for so long is worth telling.
+    pub const LONG: Duration = Duration::from_secs(60);
 }
 
 /// Length of the hash of a token's secret, in bytes.

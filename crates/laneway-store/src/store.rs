@@ -36,8 +36,8 @@ use crate::lease::LeaseFile;
 use crate::line::{Line, OrderLine, Shared};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
-    Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
+    Definition, Examination, Finished, Horizon, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart,
+    LogPiece, Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
     RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary,
     RunView, SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish,
     WorkflowView,
@@ -170,6 +170,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The number with which the holder of a claim got its lock, larger than that of every holder before; `None` if its step
     /// takes no lock, or the claim is lost.
     async fn fence(&self, claim: ClaimRef) -> Result<Option<u64>>;
+
+    /// What keeps the database from removing dead rows, if it has done so for that long: claims walk past them.
+    async fn horizon(&self, at_least: Duration) -> Result<Option<Horizon>>;
 
     /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to an owner
     /// that lives.

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use laneway_store::model::Horizon;
 
 use crate::ask;
 use crate::metrics::Stored;
@@ -54,6 +55,7 @@ pub(crate) async fn metrics(State(app): State<App>) -> Answer<Response> {
         limits: store.limits().await?,
         backlog: store.backlog().await?,
         parked: store.parked().await?,
+        horizon: store.horizon(Horizon::LONG).await?,
         commits: store.commits(),
         pools: ask::pools(store).await?.pools,
     };

@@ -3,6 +3,7 @@
 //! It only looks; `release` is the one who changes something.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use laneway_core::event::Event;
 use laneway_core::gate::Counts;
@@ -22,7 +23,7 @@ use crate::child::{SLOW_MS, Unstarted};
 use crate::error::Error;
 use crate::examine::{miscounts, parts_from, unfit, unknown_word};
 use crate::fence::ClaimRef;
-use crate::model::{About, Examination, Finding, Severity};
+use crate::model::{About, Examination, Finding, Horizon, Severity};
 
 /// Events that are read at a time.
 const PAGE: usize = 10_000;
@@ -46,7 +47,34 @@ pub(super) async fn examine(link: &Link, now: Option<Millis>, limit: usize) -> D
     quarantined(link, &mut found).await?;
     unstarted(link, now, &mut found).await?;
     sessions(link, now, &mut found).await?;
+    if let Some(held) = horizon(link, Horizon::LONG).await? {
+        found.push(held_up(&held));
+    }
     Ok(Examination { runs, total, findings: found })
+}
+
+/// What keeps the server from removing dead rows.
+pub(super) async fn horizon(link: &Link, at_least: Duration) -> Done<Option<Horizon>> {
+    let seconds = i64::try_from(at_least.as_secs()).unwrap_or(i64::MAX);
+    let Some(found) = link.row(sql!("horizon", INT8), &[&seconds]).await? else { return Ok(None) };
+    let held_for = row::maybe_number(&found, 1)?.map(Duration::from_secs);
+    Ok(Some(Horizon { holder: row::text(&found, 0)?, held_for }))
+}
+
+fn held_up(horizon: &Horizon) -> Finding {
+    let since = match horizon.held_for {
+        Some(held) => format!("for {} minutes", held.as_secs() / 60),
+        None => "for more than 10,000 transactions".to_owned(),
+    };
+    let what = format!(
+        "it has been open {since}: the server cannot remove rows that were changed since, and claims take longer"
+    );
+    let advice =
+        "end it, for example with `SELECT pg_terminate_backend(PID)`; `idle_in_transaction_session_timeout` \
+                  of its role keeps it from coming back"
+            .to_owned();
+    let subject = horizon.holder.clone();
+    Finding { severity: Severity::Note, about: About::Database, subject, what, advice }
 }
 
 async fn runs(link: &Link, limit: usize, found: &mut Vec<Finding>) -> Done<usize> {

@@ -78,10 +78,11 @@ use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Deed, Definition,
-    Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece, Losses,
-    NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped, RemoteView,
-    Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary, RunView,
-    SecretView, Signaled, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish, WorkflowView,
+    Examination, Finished, Horizon, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
+    Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
+    RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary,
+    RunView, SecretView, Signaled, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish,
+    WorkflowView,
 };
 use crate::overview::Overview;
 use crate::prune::{Keep, KeepRecords, Prunable, RECORD_TURNS, RECORDS_AT_ONCE, Swept};
@@ -705,6 +706,10 @@ impl Store for PostgresStore {
     async fn fence(&self, claim: ClaimRef) -> Result<Option<u64>> {
         let shelf = &self.base.shelf;
         self.base.ask(|link| async move { read::fence(shelf, &link, &claim).await }).await
+    }
+
+    async fn horizon(&self, at_least: Duration) -> Result<Option<Horizon>> {
+        self.base.ask(|link| async move { doctor::horizon(&link, at_least).await }).await
     }
 
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>> {

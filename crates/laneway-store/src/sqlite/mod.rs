@@ -78,8 +78,8 @@ use crate::line::{Line, OrderLine};
 use crate::locks::{Life, SessionLocks};
 use crate::model::{
     Answer, Application, Applied, Artifact, ArtifactView, Ask, Attempt, AuditEntry, Claim, Commits, Deed,
-    Definition, Examination, Finished, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart, LogPiece,
-    Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
+    Definition, Examination, Finished, Horizon, ItemsAsked, KeptPool, Known, LimitView, LogName, LogPart,
+    LogPiece, Losses, NewSession, NewSignal, NewToken, NodeView, Opened, Orders, Pausable, PoolView, Reaped,
     RemoteView, Renewed, Reopen, RevokedToken, RotatedToken, RunFilter, RunHead, RunOutcome, RunSummary,
     RunView, SecretView, Signaled, Stamp, Submission, Tally, TaskView, Token, TokenRotation, Whom, Wish,
     WorkflowView,
@@ -749,6 +749,11 @@ impl Store for SqliteStore {
 
     async fn fence(&self, claim: ClaimRef) -> Result<Option<u64>> {
         self.read(move |connection, _| read::fence(connection, &claim)).await
+    }
+
+    // Readers are short, and the write-ahead log is cut behind them.
+    async fn horizon(&self, _: Duration) -> Result<Option<Horizon>> {
+        Ok(None)
     }
 
     async fn hooks_owed(&self, run: RunId) -> Result<Option<Firing>> {

@@ -484,3 +484,30 @@ fn event_of_a_pool_never_becomes_visible_behind_a_later_one() {
         assert_eq!(told, ["slow:1", "quick:1"], "whoever went on behind {after} has seen everything");
     });
 }
+
+/// An open transaction keeps dead rows, which claims walk past: who holds it is named.
+#[test]
+fn transaction_that_holds_up_the_database_is_named() {
+    block_on(async {
+        let schema = Schema::new();
+        let store = schema.open();
+        let other = schema.beneath().await;
+        other
+            .batch_execute("SET application_name = 'a long report'; BEGIN; SELECT pg_current_xact_id()")
+            .await
+            .expect("open");
+        let is_named = async || {
+            let horizon = store.horizon(Duration::from_secs(1)).await.expect("an answer");
+            horizon
+                .is_some_and(|horizon| horizon.holder.contains("a long report") && horizon.held_for.is_some())
+        };
+        let named = async {
+            while !is_named().await {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(SOON, named).await.expect("its session is named");
+        other.batch_execute("ROLLBACK").await.expect("closed");
+        assert!(!is_named().await);
+    });
+}
