@@ -1,6 +1,8 @@
-// pg-boss as the benchmark drives it; see queue.mjs. Variants: `batch` (100 jobs at a time, the next at once when a batch was
-// full), `notify` (one at a time), and `keyed` (the same, and one at a time of a key). All are woken by notifications, and look
-// twice a second, the most that it allows.
+// pg-boss as the benchmark drives it; see queue.mjs. Variants:
+// - `batch`: fetches 100 jobs at a time, and the next batch at once when a batch was full
+// - `notify`: fetches one job at a time
+// - `keyed`: as `notify`, and runs one job of a key at a time
+// Notifications wake all of them; they also poll twice a second, the shortest interval it allows.
 import { pathToFileURL } from "node:url";
 import { drive, load } from "./queue.mjs";
 

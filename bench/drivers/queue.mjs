@@ -16,8 +16,8 @@ const tell = (found) => process.stdout.write(JSON.stringify(found) + "\n");
 const CHUNK = 1000;
 const PAUSE_MS = 25;
 
-// queue: setup(), open(), add([payload], key), work(concurrency, variant, handle) -> async stop, close(). Jobs of one key
-// run one after the other.
+// queue: setup(), open(), add([payload], key), work(concurrency, variant, handle) -> async stop, close()
+// Jobs with the same key run one after the other.
 export async function drive(queue) {
   const [command, ...words] = process.argv.slice(2);
   const count = Number(words[0]);
@@ -68,7 +68,8 @@ export async function drive(queue) {
     await stop();
     tell({ ms });
   } else if (command === "contend") {
-    // Jobs that start a program, behind keys, enqueued one by one by several callers: while the worker runs, or before.
+    // Several callers enqueue jobs with keys, one by one, while the worker runs or before. Each job
+    // starts a program.
     const [callers, keys, concurrency] = words.slice(1, 4).map(Number);
     const ms = [];
     const enqueue = async () => {

@@ -214,8 +214,9 @@ facts! {
         attempt: u32,
         node: String,
     }
-    /// Given back without having been started. Told if that is seen: the run is paused, so that it waits again; or it was taken back
-    /// in place of its holder, and counts as an attempt.
+    /// A claim was returned before its start. Recorded without an attempt if the task waits again: its run is
+    /// paused, or the passages of its rates expired. Recorded with one if the service took the claim back
+    /// from a remote worker.
     TaskReturned = "task_returned" v 1 {
         step: String,
         /// None if it was no attempt.

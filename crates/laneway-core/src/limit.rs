@@ -50,21 +50,24 @@ pub struct Disagreement {
     pub declared: Limit,
 }
 
-/// A passage lasts for this part of its window, and within these bounds: long enough for a node to hear of it.
-const PASSAGE_PART: u32 = 20;
-const SHORTEST_PASSAGE: Duration = Duration::from_millis(50);
-const LONGEST_PASSAGE: Duration = Duration::from_secs(5);
+/// A passage lasts for one part in so many of its window, within the two bounds below: long enough for
+/// a node to claim and start the task.
+const PASSAGES_PER_WINDOW: u32 = 20;
+const MIN_PASSAGE: Duration = Duration::from_millis(50);
+const MAX_PASSAGE: Duration = Duration::from_secs(5);
 
 impl Rate {
-    /// How long after it was let through a task may start. Behind that it takes a new passage, so that passages that
-    /// were not used while all slots were busy do not add up to a burst.
+    /// Returns how long a passage lasts. A task that does not start within it needs a new one, so
+    /// passages that expire while all slots are busy do not add up to a burst.
     pub fn passage(self) -> Duration {
-        (self.window / PASSAGE_PART).clamp(SHORTEST_PASSAGE, LONGEST_PASSAGE)
+        (self.window / PASSAGES_PER_WINDOW).clamp(MIN_PASSAGE, MAX_PASSAGE)
     }
 
-    /// The distance of two passages, in microseconds. A start comes up to `passage` behind its own, and a program needs
-    /// a moment to run: half as much. With evenly spaced passages that are `(window + both) / count` apart, no window
-    /// has more than `count` starts. Rounded up for the same reason.
+    /// Returns the distance between two passages, in microseconds, rounded up.
+    ///
+    /// A task starts at most `passage` after its promotion, and its program needs a moment more to run
+    /// (half a passage). With passages `(window + both) / count` apart, no window has more than `count`
+    /// starts.
     pub fn spacing(self) -> i64 {
         let late = self.passage() * 3 / 2;
         let micros = i64::try_from((self.window.saturating_add(late)).as_micros()).unwrap_or(i64::MAX);

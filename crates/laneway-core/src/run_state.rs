@@ -340,7 +340,7 @@ impl Fold {
                     }
                     None => {}
                 }
-                // In a paused run it waits as everything else does; where no attempt is named it always does.
+                // In a paused run it waits like everything else. Without an attempt it always waits.
                 if (is_paused || f.attempt.is_none()) && !is_ahead {
                     task.status = moved(seq, task, TaskMove::Withdraw)?;
                 }

@@ -299,20 +299,16 @@ pub const POOL_EVENTS_KEPT: i64 = 10_000;
 pub struct Claim {
     pub at: ClaimRef,
     pub head: Arc<RunHead>,
-    /// Until when it may start, if rates have let it through: behind that its holder gives it back.
+    /// When the passages of its rates expire. A worker that gets to it later gives it back.
     pub start_by: Option<Instant>,
 }
 
 impl Claim {
-    /// Whether the passages of its rates have expired. A node whose way to the store takes longer than they last would give
-    /// it back for ever, so that after a few times it starts late.
-    pub fn has_to_pass_again(&self) -> bool {
-        self.start_by.is_some_and(|by| Instant::now() >= by) && self.at.given_back() < MAX_PASSAGES
+    /// Returns whether the passages of its rates have expired.
+    pub fn is_late(&self) -> bool {
+        self.start_by.is_some_and(|by| Instant::now() >= by)
     }
 }
-
-/// So many times a claim is given back whose passages have expired.
-const MAX_PASSAGES: u32 = 8;
 
 /// The parts of a run that never change.
 #[derive(Debug, Clone)]
@@ -944,17 +940,17 @@ impl About {
     }
 }
 
-/// A transaction of others that keeps the database from removing dead rows.
+/// An open transaction that keeps the database from removing dead rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Horizon {
-    /// A session with its number, a prepared transaction or a replication slot.
+    /// A session with its process id, a prepared transaction, or a replication slot.
     pub holder: String,
-    /// Unknown where this role may not see it.
+    /// `None` if the role of this store may not read it.
     pub held_for: Option<Duration>,
 }
 
 impl Horizon {
-    /// A transaction that is open for so long is worth telling.
+    /// `doctor` and `/metrics` report transactions that are open for this long.
     pub const LONG: Duration = Duration::from_secs(60);
 }
 

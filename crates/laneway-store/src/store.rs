@@ -167,11 +167,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Records that the end of a run has fired, and what came of it.
     async fn settle(&self, end: End, last: Option<LastFired>) -> Result<()>;
 
-    /// The number with which the holder of a claim got its lock, larger than that of every holder before; `None` if its step
-    /// takes no lock, or the claim is lost.
-    async fn fence(&self, claim: ClaimRef) -> Result<Option<u64>>;
+    /// Returns the fencing token of a claim: `Some(None)` if its step has no lock, `None` if the claim is
+    /// lost.
+    async fn fence(&self, claim: ClaimRef) -> Result<Option<Option<u64>>>;
 
-    /// What keeps the database from removing dead rows, if it has done so for that long: claims walk past them.
+    /// Returns the oldest transaction that keeps the database from removing dead rows, if it is open for
+    /// `at_least` as long. Claims become slower with every dead row.
     async fn horizon(&self, at_least: Duration) -> Result<Option<Horizon>>;
 
     /// The end of a run whose hooks have yet to run. `due` tells of it as well, unless the run is local to an owner

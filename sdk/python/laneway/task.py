@@ -33,7 +33,7 @@ class Task:
         self.step: str = given["step"]
         #: From 1 on. With `run` and `step` it names this attempt and no other: a key for effects elsewhere.
         self.attempt: int = given["attempt"]
-        #: Of a step with a `lock`: larger than that of every holder before, so that what is written to can refuse an older one.
+        #: Fencing token of a step with a `lock`: larger than the token of every earlier holder.
         self.fence: Optional[int] = given.get("fence")
         self.queue: str = given["queue"]
         #: `with` of the step, evaluated.

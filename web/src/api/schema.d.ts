@@ -2794,7 +2794,7 @@ export interface components {
             /** @description From 1 on. */
             attempt: number;
             claim: components["schemas"]["ClaimWord"];
-            /** @description Of a step with a `lock`: larger than that of every holder before. What the task writes to can refuse a smaller one. */
+            /** @description Fencing token of a step with a `lock`: larger than the token of every earlier holder. */
             fence?: number | null;
             /** @description `with` of the step, evaluated. */
             input: Record<string, unknown>;

@@ -238,7 +238,8 @@ export class RunFold {
         break;
       case 'task_returned': {
         const was_pending = before.status === 'pending';
-        const status = was_pending || this.paused.length > 0 ? 'pending' : 'available';
+        const has_to_wait = this.paused.length > 0 || typeof event.attempt !== 'number';
+        const status = was_pending || has_to_wait ? 'pending' : 'available';
         this.#put({ ...before, status, attempt, cause: null });
         break;
       }

@@ -89,7 +89,7 @@ impl<'a> Keys<'a> {
         Some(Wait { gate: Gate::Rate, key: Some(name), until: Some(until) })
     }
 
-    /// How long after it was let through a task may start: as long as the shortest passage of its rates lasts.
+    /// Returns how long a promoted task may wait before it starts: the shortest passage of its rates.
     pub fn passage(&self) -> Option<Duration> {
         let passages = self.limits.iter().filter_map(|limited| match limited.level {
             Level::Capacity { .. } => None,

@@ -29,9 +29,8 @@ pub enum Passage {
 
 /// Whether one more may pass at `now`. `tat` is `None` for a rate that nobody has used yet.
 ///
-/// Passages are spaced evenly without a burst, so that in *any* window there are at most `count` starts, which is what a
-/// rate that protects a service means. A burst of `count` after a quiet time would let twice as many through in one
-/// window.
+/// Passages are evenly spaced and never burst, so *any* window has at most `count` starts. A burst of
+/// `count` after a quiet time would allow twice as many in one window.
 pub fn gcra(tat: Option<Tat>, now: Millis, rate: Rate) -> Passage {
     let start = now.0.saturating_mul(1000);
     let tat = tat.unwrap_or(Tat(start));

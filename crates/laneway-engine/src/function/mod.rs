@@ -43,7 +43,7 @@ pub struct Call<I> {
     pub step: String,
     /// Counts up from 1: a later attempt can tell that it is one.
     pub attempt: u32,
-    /// Of a step with a `lock`: larger than that of every holder before, so that what is written to can refuse an older one.
+    /// Fencing token of a step with a `lock`: larger than the token of every earlier holder.
     pub fence: Option<u64>,
     /// What it does to the world, once: `call.effects.named("charge").run(|token| async { … }).await`.
     pub effects: Effects,

@@ -19,7 +19,7 @@ pub struct Task {
     pub input: Map<String, Value>,
     pub params: Map<String, Value>,
     pub timeout: Option<Duration>,
-    /// The number with which its lock was taken, of a step that has one.
+    /// Fencing token of its lock.
     pub fence: Option<u64>,
 }
 
@@ -60,7 +60,10 @@ pub async fn task(store: &dyn Store, claim: &Claim) -> Result<Task, Unready> {
     }
     let fence = match step.demands().lock {
         None => None,
-        Some(_) => store.fence(claim.at).await.map_err(Unready::Store)?,
+        Some(_) => {
+            let fence = store.fence(claim.at).await.map_err(Unready::Store)?;
+            fence.ok_or_else(|| failed(Reason::StartFailed, "its claim was lost".to_owned()))?
+        }
     };
     let input = evaluate_input(with, &scope).map_err(|error| failed(Reason::Expression, error))?;
     Ok(Task {

@@ -246,7 +246,8 @@ async fn attempt(setting: Setting, claim: Claim, stop: StopSignal, log: u64) -> 
     };
     let fence = loop {
         match fence(&setting, &claim).await {
-            Ok(fence) => break fence,
+            Ok(Some(fence)) => break fence,
+            Ok(None) => return Ended::unstarted(Reason::StartFailed, "its claim was lost".to_owned()),
             Err(error) if error.is_passing() && !stop.is_asked() => tokio::time::sleep(ASK_AGAIN).await,
             Err(error) => return Ended::unstarted(Reason::StartFailed, error.to_string()),
         }
@@ -490,11 +491,11 @@ async fn scope(setting: &Setting, claim: &Claim) -> laneway_store::Result<Scope>
     setting.store.scope(claim.head.run, &names).await
 }
 
-/// The number with which its lock was taken, of a step that has one.
-async fn fence(setting: &Setting, claim: &Claim) -> laneway_store::Result<Option<u64>> {
+/// Reads the fencing token of a step that has a lock. `None` if the claim is lost.
+async fn fence(setting: &Setting, claim: &Claim) -> laneway_store::Result<Option<Option<u64>>> {
     let step = claim.head.plan.step(claim.at.position);
     if step.demands().lock.is_none() {
-        return Ok(None);
+        return Ok(Some(None));
     }
     setting.store.fence(claim.at).await
 }

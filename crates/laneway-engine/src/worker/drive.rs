@@ -31,6 +31,7 @@ use super::counts::Counts;
 use super::heartbeat::{Beat, Pulse};
 use super::levels::Levels;
 use super::lineup::{Lineup, Wanted};
+use super::passages::Passages;
 use super::poll::Poll;
 use super::prepare::{Ground, Places};
 use super::workspace::Workspaces;
@@ -343,6 +344,7 @@ struct Loop {
     cut: Vec<Cut>,
     /// Which wish for each pool was granted.
     granted: HashMap<String, u64>,
+    passages: Passages,
     urge: Urge,
     told: Told,
 }
@@ -402,6 +404,7 @@ impl Loop {
             stop_at: None,
             cut: Vec::new(),
             granted: HashMap::new(),
+            passages: Passages::default(),
             urge: Urge::None,
             told: Told::default(),
             store: means.store,
@@ -547,7 +550,7 @@ impl Loop {
                 let returned = fates.iter().filter(|fate| **fate == Fate::Recorded).count();
                 self.counts.add(|tally| tally.returned += returned as u64);
                 self.look();
-                // What has new passages is to start at once.
+                // A task that took a new passage has to start before it expires.
                 self.claim();
             }
             Message::GivenBack(claims, Err(error)) => {

@@ -25,8 +25,8 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// After a renewal that failed.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
-/// How long the warden may take to hear of a renewal.
-const TELLING: Duration = Duration::from_millis(100);
+/// Time for a renewal to reach the warden.
+const WARDEN_DELAY: Duration = Duration::from_millis(100);
 
 /// Why a session is not renewed, as long as nobody says otherwise.
 const NO_ANSWER: &str = "no answer";
@@ -244,8 +244,8 @@ async fn beat(
         let pause = match tokio::time::timeout(left, store.renew(session, counts.tally())).await {
             Ok(Ok(held)) => {
                 pass(Point::RenewAfter);
-                // What ran is killed by now, or before the warden hears of this, and that cannot be undone.
-                if boot_time() + TELLING >= deadline(renewed, lease) {
+                // The warden has killed the steps, or does so before it receives this renewal.
+                if boot_time() + WARDEN_DELAY >= deadline(renewed, lease) {
                     return "the session was renewed too late".to_owned();
                 }
                 // Counted from before the request: the store may have renewed at any moment since.
@@ -277,7 +277,8 @@ fn deadline(renewed: Duration, lease: Lease) -> Duration {
         return renewed + lease.ttl * 20;
     }
     let moment = renewed + lease.ttl.saturating_sub(MARGIN.min(lease.ttl / 4));
-    // The warden is told milliseconds. If this moment were later than its, a step that it killed would be reported.
+    // The warden receives milliseconds. A later deadline here would report a step that the warden killed
+    // as failed.
     Duration::from_millis(u64::try_from(moment.as_millis()).unwrap_or(u64::MAX))
 }
 

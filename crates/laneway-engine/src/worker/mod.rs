@@ -22,6 +22,7 @@ mod heartbeat;
 mod levels;
 mod lineup;
 mod merge;
+mod passages;
 mod poll;
 mod prepare;
 mod rooms;

@@ -118,7 +118,7 @@ pub(super) struct Spot<'a> {
     pub(super) session: SessionId,
     /// How long the log of the attempt is already.
     pub(super) log: u64,
-    /// The number with which its lock was taken.
+    /// Fencing token of its lock.
     pub(super) fence: Option<u64>,
 }
 

@@ -96,7 +96,7 @@ pub struct WorkerTask {
     pub params: Map<String, Value>,
     /// How long it may take; nothing for as long as it likes.
     pub timeout_ms: Option<u64>,
-    /// Of a step with a `lock`: larger than that of every holder before. What the task writes to can refuse a smaller one.
+    /// Fencing token of a step with a `lock`: larger than the token of every earlier holder.
     pub fence: Option<u64>,
 }
 

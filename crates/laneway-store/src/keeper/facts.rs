@@ -58,7 +58,7 @@ pub(crate) trait Facts {
     /// When the next may pass a rate; `None` if nobody has yet.
     fn tat(&mut self, name: &str) -> Result<Option<Tat>, Self::Error>;
 
-    /// The number with which a lock was last taken; `None` if nobody had it yet.
+    /// Returns the last fencing token of a lock, or `None` if it was never taken.
     fn fence(&mut self, lock: &Key) -> Result<Option<Tat>, Self::Error>;
 
     /// Whether another task waits at a key, and will be woken for it.

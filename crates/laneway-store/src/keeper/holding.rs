@@ -94,7 +94,7 @@ impl<F: Facts> Keeper<F> {
 
     /// A claim that was never started returns to the line. It keeps its rank, so it is next again; one that was claimed
     /// ahead waits for its place as before. In a paused run it waits until that goes on, in one that is closing it ends.
-    /// One that rates had let through did not start in time, and takes new passages.
+    /// A task with rates did not start in time, and takes new passages.
     ///
     /// Its holder knows that nothing was executed: the claim was no attempt, and the next one has its number. Of one that is
     /// taken back in place of its holder that is not known: it spends a number, and leaves a record.
@@ -113,6 +113,11 @@ impl<F: Facts> Keeper<F> {
             (true, true) => Some((status.next(TaskMove::Withdraw)?, Gate::Needs)),
             (false, _) => Some((status.next(TaskMove::Withdraw)?, Gate::Paused)),
         };
+        // Nothing says whether this holder has begun: the next one needs a larger token.
+        let fence = match (by, &withdrawn) {
+            (GivenBackBy::Other, None) if !is_ahead => self.mint_fence(claim.position)?,
+            (GivenBackBy::Other | GivenBackBy::Holder, _) => None,
+        };
         self.change(claim.position, |task| {
             (task.status, task.gate) = match withdrawn {
                 _ if task.is_ahead => (TaskStatus::Pending, Some(Gate::MaxParallel)),
@@ -122,7 +127,7 @@ impl<F: Facts> Keeper<F> {
             task.session = None;
             task.is_ahead = false;
             task.stop = None;
-            task.start_by = None;
+            task.fence = fence.or(task.fence);
             if by == GivenBackBy::Holder {
                 task.attempt -= 1;
                 task.given_back += 1;
@@ -138,7 +143,7 @@ impl<F: Facts> Keeper<F> {
             GivenBackBy::Holder => {}
         }
         if has_to_pass_again {
-            self.examine_later(claim.position);
+            self.line_up_later(claim.position);
         }
         self.end_if_closing(claim.position)?;
         // It was to be stopped together with its group, in a run that goes on.

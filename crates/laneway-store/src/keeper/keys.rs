@@ -59,7 +59,7 @@ pub(crate) struct KeyChanges {
     pub(crate) holds: BTreeMap<(Key, Position), bool>,
     /// By key, version and task: whether it has yet to end.
     pub(crate) orders: BTreeMap<(String, String, Position), bool>,
-    /// The new timestamps of rates that somebody passed, and the new numbers of locks.
+    /// New timestamps of rates, and new fencing tokens of locks.
     pub(crate) tats: BTreeMap<String, Tat>,
     /// Others may go on now, in whatever run they are.
     pub(crate) freed: BTreeSet<Key>,
@@ -194,7 +194,8 @@ impl<F: Facts> Keeper<F> {
         self.facts.is_awaited(key, position)
     }
 
-    /// A task is let through: it holds its keys, and its rates have moved on. Gives the moment until which it may start.
+    /// Acquires the keys of a promoted task and spends its rates. Returns the moment until which the task
+    /// may start.
     pub(super) fn take_keys(&mut self, position: Position) -> Result<Option<Millis>, F::Error> {
         let Some(keys) = self.keys_of(position) else { return Ok(None) };
         let found = self.find_keys(position)?;
@@ -212,8 +213,9 @@ impl<F: Facts> Keeper<F> {
         Ok(start_by)
     }
 
-    /// A number for a task that has just got its lock, larger than those of all that had it before. It is led by the time: also
-    /// a store that was restored from a backup, and has forgotten the last ones, gives larger numbers than it did before.
+    /// Mints the fencing token of a task that has acquired its lock: larger than every earlier one.
+    ///
+    /// The time leads it, so a store restored from a backup mints larger tokens than it did before.
     pub(super) fn mint_fence(&mut self, position: Position) -> Result<Option<i64>, F::Error> {
         let Some(key) = self.keys_of(position).and_then(|keys| keys.lock) else { return Ok(None) };
         let lock = Key::Lock(key);

@@ -111,9 +111,9 @@ pub(crate) struct TaskRow {
     /// Since when it is ready: the order of waiters and of claims.
     pub(crate) rank: Option<i64>,
     pub(crate) run_at: Option<Millis>,
-    /// Until when it may start, since rates have let it through.
+    /// Until when it may start: its passages expire then.
     pub(crate) start_by: Option<Millis>,
-    /// The number with which it got its lock.
+    /// Fencing token of its lock.
     pub(crate) fence: Option<i64>,
     /// Of its last claim: which execution that is.
     pub(crate) attempt: u32,

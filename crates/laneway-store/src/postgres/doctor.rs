@@ -53,7 +53,7 @@ pub(super) async fn examine(link: &Link, now: Option<Millis>, limit: usize) -> D
     Ok(Examination { runs, total, findings: found })
 }
 
-/// What keeps the server from removing dead rows.
+/// Returns what keeps the server from removing dead rows.
 pub(super) async fn horizon(link: &Link, at_least: Duration) -> Done<Option<Horizon>> {
     let seconds = i64::try_from(at_least.as_secs()).unwrap_or(i64::MAX);
     let Some(found) = link.row(sql!("horizon", INT8), &[&seconds]).await? else { return Ok(None) };
@@ -70,8 +70,8 @@ fn held_up(horizon: &Horizon) -> Finding {
         "it has been open {since}: the server cannot remove rows that were changed since, and claims take longer"
     );
     let advice =
-        "end it, for example with `SELECT pg_terminate_backend(PID)`; `idle_in_transaction_session_timeout` \
-                  of its role keeps it from coming back"
+        "end it: a session with `SELECT pg_terminate_backend(PID)`, a prepared transaction with `ROLLBACK PREPARED`, \
+         an unused slot with `SELECT pg_drop_replication_slot(NAME)`"
             .to_owned();
     let subject = horizon.holder.clone();
     Finding { severity: Severity::Note, about: About::Database, subject, what, advice }

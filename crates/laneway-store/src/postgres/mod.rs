@@ -703,7 +703,7 @@ impl Store for PostgresStore {
         self.base.write(|link, _| async move { triggers::settle(&link, end, last).await }).await
     }
 
-    async fn fence(&self, claim: ClaimRef) -> Result<Option<u64>> {
+    async fn fence(&self, claim: ClaimRef) -> Result<Option<Option<u64>>> {
         let shelf = &self.base.shelf;
         self.base.ask(|link| async move { read::fence(shelf, &link, &claim).await }).await
     }

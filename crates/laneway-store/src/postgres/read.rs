@@ -357,14 +357,14 @@ pub(super) fn position(head: &Head, step: &str) -> Done<Position> {
     Ok(head.head.plan.position(step).ok_or_else(|| keeper::no_such_step(&head.head, step))?)
 }
 
-/// The number with which the holder of a claim got its lock.
-pub(super) async fn fence(shelf: &Shelf, link: &Link, claim: &ClaimRef) -> Done<Option<u64>> {
+/// Returns the fencing token of a claim, or `None` if the claim is lost.
+pub(super) async fn fence(shelf: &Shelf, link: &Link, claim: &ClaimRef) -> Done<Option<Option<u64>>> {
     let Some(head) = shelf.held(link, claim.run).await? else { return Ok(None) };
     let (position, generation) = (i64::from(claim.position), i64::from(claim.generation));
     let session = claim.session.to_string();
     let asked = sql!("fence", INT8, INT8, INT8, TEXT);
     match link.row(asked, &[&head.no, &position, &generation, &session]).await? {
-        Some(found) => row::maybe_number(&found, 0),
+        Some(found) => Ok(Some(row::maybe_number(&found, 0)?)),
         None => Ok(None),
     }
 }

@@ -747,7 +747,7 @@ impl Store for SqliteStore {
         self.write(move |txn| triggers::settle(txn, &end, last.as_ref())).await
     }
 
-    async fn fence(&self, claim: ClaimRef) -> Result<Option<u64>> {
+    async fn fence(&self, claim: ClaimRef) -> Result<Option<Option<u64>>> {
         self.read(move |connection, _| read::fence(connection, &claim)).await
     }
 

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
 use super::quarantine;
-use super::txn::{Done, Head, sql};
+use super::txn::{Done, Failure, Head, sql};
 use super::verbs::apply::bundle_of;
 use super::verbs::effects;
 use crate::error::{Error, Teller};
@@ -225,14 +225,15 @@ fn event_row(row: &Row<'_>, run: RunId) -> Result<Event, (u64, String)> {
     Ok(Event { run, seq, at: Millis(at), fact })
 }
 
-/// The number with which the holder of a claim got its lock.
-pub(super) fn fence(connection: &Connection, claim: &ClaimRef) -> Done<Option<u64>> {
-    let no = run_no(connection, claim.run)?;
+/// Returns the fencing token of a claim, or `None` if the claim is lost.
+pub(super) fn fence(connection: &Connection, claim: &ClaimRef) -> Done<Option<Option<u64>>> {
+    let no = match run_no(connection, claim.run) {
+        Err(Failure::Refused(Error::NoSuchRun { .. })) => return Ok(None),
+        no => no?,
+    };
     let mut statement = connection.prepare_cached(sql!("fence"))?;
-    let fence: Option<Option<u64>> = statement
-        .query_row(params![no, claim.position, claim.generation, claim.session.to_string()], |row| row.get(0))
-        .optional()?;
-    Ok(fence.flatten())
+    let at = params![no, claim.position, claim.generation, claim.session.to_string()];
+    Ok(statement.query_row(at, |row| row.get(0)).optional()?)
 }
 
 pub(super) fn run_no(connection: &Connection, run: RunId) -> Done<i64> {

@@ -87,7 +87,7 @@ async fn take_all(node: Node, run: RunId) -> Vec<Held> {
             .collect();
         let answer = node.store.finish(finished, None).await.expect("an answer");
         assert!(answer.fates.iter().all(|fate| *fate == Fate::Recorded));
-        taken.extend(refs.into_iter().map(|at| Held { at, step: String::new(), has_to_pass_again: false }));
+        taken.extend(refs.into_iter().map(|at| Held { at, step: String::new(), is_late: false }));
     }
 }
 

@@ -232,14 +232,13 @@ impl Drop for Life {
 pub(crate) struct Held {
     pub(crate) at: ClaimRef,
     pub(crate) step: String,
-    /// It came too late to start.
-    pub(crate) has_to_pass_again: bool,
+    pub(crate) is_late: bool,
 }
 
 impl Held {
     pub(crate) fn of(claim: Claim) -> Self {
-        let has_to_pass_again = claim.has_to_pass_again();
-        Self { step: claim.head.plan.task_name(claim.at.position), at: claim.at, has_to_pass_again }
+        let is_late = claim.is_late();
+        Self { step: claim.head.plan.task_name(claim.at.position), at: claim.at, is_late }
     }
 }
 

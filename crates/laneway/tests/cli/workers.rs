@@ -155,7 +155,7 @@ fn drained_node_takes_nothing_more() {
     worker.wait();
 }
 
-/// What a step writes to can refuse a holder that is still alive although its lock is with another one.
+/// A resource can reject a holder that still runs after its lock was given to another task.
 #[test]
 fn holder_of_a_lock_has_a_larger_number_than_all_before_it() {
     let step = "echo $LANEWAY_FENCE >> fences; test -e go || { touch go; sleep 60; }";
@@ -179,8 +179,8 @@ fn holder_of_a_lock_has_a_larger_number_than_all_before_it() {
     assert_eq!(place.read("free"), "none\n", "a step without a lock has none");
 }
 
-/// As a service would see it that is called by the steps. While all slots are busy twelve tasks are let through; when the
-/// slots become free at the same moment, they must not all start.
+/// Counts starts as a service sees them that the steps call. Twelve tasks are promoted while all slots
+/// are busy. When the slots become free, they must not all start at once.
 #[test]
 fn rate_holds_for_starts_also_after_all_slots_were_busy() {
     let blockers: String = (0..12).map(|number| format!("  b{number}: {{run: sleep 7}}\n")).collect();

@@ -87,7 +87,7 @@ impl Loop {
         let mut late = Vec::new();
         while let Some(claim) = self.lineup.next(self.busy() + self.levels.wanting()) {
             pass(Point::Claimed);
-            if claim.has_to_pass_again() {
+            if !self.passages.may_start(&claim, std::time::Instant::now()) {
                 self.lineup.left(claim.at);
                 late.push(claim.at);
                 continue;

@@ -85,7 +85,7 @@ async fn look(worker: &Worker, view: &RemoteView, asked: &wire::AskForWork) -> A
     if limit > 0 && !view.is_draining {
         let ask = Ask { session: worker.session, run: None, limit, ahead: 0 };
         let taken = store.claim(ask).await.map_err(Worker::refusal)?;
-        let (late, taken): (Vec<Claim>, Vec<Claim>) = taken.into_iter().partition(Claim::has_to_pass_again);
+        let (late, taken): (Vec<Claim>, Vec<Claim>) = taken.into_iter().partition(Claim::is_late);
         if !late.is_empty() {
             let late = late.into_iter().map(|claim| claim.at).collect();
             store.give_back(late).await.map_err(Worker::refusal)?;

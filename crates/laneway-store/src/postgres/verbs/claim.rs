@@ -58,7 +58,7 @@ pub(super) struct Asked {
     /// The same for a request to all runs: versions of which every step may wait so.
     may_wait: Vec<String>,
     now: Option<i64>,
-    /// When it was asked: what the answer says of time is counted from there.
+    /// When the request was made. Durations in the answer count from here.
     since: Instant,
 }
 
@@ -205,7 +205,8 @@ impl Asked {
         self.read(&head, found, (13, 14, 16, 17))
     }
 
-    /// Where the row says position, attempt and generation, and for how many milliseconds it may start.
+    /// Reads a claim. The tuple has the columns of position, attempt, generation, and of the
+    /// milliseconds left to start.
     fn read(
         &self,
         head: &Head,

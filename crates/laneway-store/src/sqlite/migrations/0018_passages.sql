@@ -1,5 +1,6 @@
--- Until when a task that rates have let through may start. Behind that moment it takes new passages (docs/design/gates.md).
+-- When the passages of a task's rates expire (docs/design/gates.md).
 ALTER TABLE tasks ADD COLUMN start_by INTEGER;
--- The number with which it got its lock, larger than those of all that had that lock before. The last one of a lock is
--- the `tat` of its key (docs/guides/fencing.md).
+-- Fencing token of a task's lock. `keys.tat` has the last token of each lock (docs/guides/fencing.md).
 ALTER TABLE tasks ADD COLUMN fence INTEGER;
+-- Holders from before get a token that is smaller than all later ones.
+UPDATE tasks SET fence = CAST(strftime('%s', 'now') AS INTEGER) * 1000000 WHERE status IN ('available', 'running');

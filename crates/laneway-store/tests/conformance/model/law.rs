@@ -228,8 +228,8 @@ fn name((run, position): At) -> String {
     format!("s{position} of run {run}")
 }
 
-/// How far passages are apart of a rate that lets two through in twice so many milliseconds: so that also starts that come late
-/// are never three in a window.
+/// Returns the distance of passages, in milliseconds, of a rate of two starts in twice `millis`: no
+/// window has three starts, even late ones.
 fn spacing(millis: i64) -> i64 {
     let passage = (millis / 10).clamp(50, 5_000);
     millis + passage * 3 / 4

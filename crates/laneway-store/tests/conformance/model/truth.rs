@@ -429,8 +429,8 @@ impl Truth {
         Reply::Fate(Fate::Recorded)
     }
 
-    /// Never started, it is as it was, and was no attempt; nothing of a paused run is to be had, and passages of rates are
-    /// taken anew.
+    /// Returns a claim that never started: it was no attempt. The task is available again, unless its run
+    /// is paused or it has to take new passages.
     pub(super) fn give_back(&mut self, claim: ClaimAt) -> Reply {
         if !self.is_current(claim) || self.task(claim.at).is_started {
             return Reply::Fate(Fate::ClaimLost);
