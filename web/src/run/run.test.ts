@@ -54,6 +54,13 @@ describe('a run', () => {
     expect(fold.has_waiting).toBe(false);
   });
 
+  it('shows a task as pending whose claim was returned without an attempt', () => {
+    const available = ['task_available', { step: 'a' }] as [string, Record<string, unknown>];
+    expect(told(['run_started'], available, ['task_returned', { step: 'a' }]).tasks.get('a')?.status).toBe('pending');
+    const taken_back = told(['run_started'], available, ['task_returned', { step: 'a', attempt: 1 }]);
+    expect(taken_back.tasks.get('a')).toMatchObject({ status: 'available', attempt: 1 });
+  });
+
   it('follows a task through a retry to its end', () => {
     const fold = told(
       ['run_started', { node: 'host:1' }],
